@@ -333,10 +333,7 @@ class SessionPlugin:
 
     def _scope(self, selected: int) -> str:
         """Return `evaluation_runs.scope`: paths, options and marks all narrow what is selected."""
-        in_all = sum(
-            loaded.count() * len(loaded.targets) * self.settings.repeat for loaded in self._library.loaded
-        )
-        if selected == in_all:
+        if selected == self._library.count() * self.settings.repeat:
             return "whole"
         by_outcome = self._config.getoption("lf", False) or self._config.getoption("stepwise", False)
         return "by_outcome" if by_outcome else "selected"

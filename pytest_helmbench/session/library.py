@@ -44,7 +44,8 @@ class Library:
         self._settings = settings
         self._note = note
         self._environ = environ
-        self._roots: dict[Path, Path | None] = {}
+        self._roots: dict[Path, tuple[Path, Path] | None] = {}
+        self._collected_from: dict[Path, Path] = {}
         self._loaded: dict[Path, Loaded] = {}
         self._unreadable: dict[Path, UnreadableBenchmarkError] = {}
         self._loaders: dict[str, Loader] = {}
@@ -72,12 +73,28 @@ class Library:
         return tuple(self._loaded.values())
 
     def of_file(self, path: Path) -> Loaded | None:
-        """Return the benchmark that a file belongs to, or None."""
+        """Return the benchmark that a file belongs to, or None.
+
+        None as well where links lead to the benchmark, and the same file was met by another path: it runs once.
+        """
         folder = path.parent
         if folder not in self._roots:
-            self._roots[folder] = benchmark_root(folder)
-        root = self._roots[folder]
-        return None if root is None else self.load(root)
+            found = benchmark_root(folder)
+            self._roots[folder] = None if found is None else (found, found.resolve())
+        place = self._roots[folder]
+        if place is None:
+            return None
+        root, resolved = place
+        if self._collected_from.setdefault(resolved / path.relative_to(root), root) != root:
+            return None
+        return self.load(root)
+
+    def count(self) -> int:
+        """Return how many cases with models the loaded benchmarks have, but for paths that led to nothing more."""
+        roots = set(self._collected_from.values())
+        places = {root.resolve() for root in roots}
+        counted = (item for item in self.loaded if item.root in roots or item.root.resolve() not in places)
+        return sum(loaded.count() * len(loaded.targets) for loaded in counted)
 
     def load(self, root: Path) -> Loaded:
         """Return the benchmark at a folder.

@@ -13,6 +13,7 @@ from trees import (
     clear_environment,
     collected,
     judged_twice,
+    rows,
     run_tree,
     write_tree,
 )
@@ -198,3 +199,29 @@ def test_the_tests_of_a_project_run_beside_the_cases(pytester: pytest.Pytester) 
         result = run_tree(pytester, "benchmark", "test_own.py", mode, "--helmbench-model=baseline/first")
         result.assert_outcomes(passed=4, failed=1)
         result.stdout.fnmatch_lines(["*assert 1 == 2*"])
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize(
+    ("named", "runs"),
+    [
+        (("benchmark",), {"benchmark": "whole"}),
+        (("link", "benchmark"), {"link": "whole"}),
+        (("benchmark", "link"), {"benchmark": "whole"}),
+        (("link/scenarios/P1-B1-S1", "benchmark"), {"link": "selected", "benchmark": "selected"}),
+    ],
+)
+def test_a_benchmark_that_links_lead_to_runs_once(
+    pytester: pytest.Pytester, mode: str, named: tuple[str, ...], runs: dict[str, str]
+) -> None:
+    folder = write_tree(
+        pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B1-S2": category("RISK")}
+    )
+    (folder / "self").symlink_to(".")
+    (pytester.path / "link").symlink_to(folder)
+
+    ran = run_tree(pytester, mode, *named, "--helmbench-model=baseline/first")
+
+    assert sum(ran.parseoutcomes().values()) == 2
+    query = "SELECT name, scope FROM evaluation_runs JOIN benchmarks ON benchmarks.id = benchmark_id"
+    assert dict(rows(pytester.path / "helmbench.db", query)) == runs
