@@ -24,6 +24,7 @@ from pytest_helmbench.pytest_side.ci import in_github_actions
 from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
 from pytest_helmbench.pytest_side.items import PLUGIN
 from pytest_helmbench.pytest_side.live_line import LiveLine
+from pytest_helmbench.pytest_side.named_folders import FOLDERS, NamedFolders
 from pytest_helmbench.pytest_side.own_files import refuse_conftests
 from pytest_helmbench.pytest_side.quick_protocol import QuickProtocol
 from pytest_helmbench.pytest_side.role import SessionRole
@@ -82,7 +83,7 @@ def register(config: pytest.Config) -> None:
         engines = CaseEngines(settings, library, template, share, places, notes.say)
         role = SingleProcess(coordinator, engines, announce, live.tick)
     config.pluginmanager.register(TypedIds(config, settings, library), "helmbench-typed-ids")
-    _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
+    _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live), library)
     hooks = EndingHooks(config, interruptions, role, coordinator, live)
     config.pluginmanager.register(hooks, "helmbench-ending")
     shown = ShownFailures(config, settings.show)
@@ -141,7 +142,7 @@ def _register_worker(
     engines = CaseEngines(settings, library, template, share, places, notes.say)
     role = XdistWorker(engines, channel, live.tick)
     config.pluginmanager.register(TypedIds(config, settings, library), "helmbench-typed-ids")
-    _register(config, SessionPlugin(config, settings, library, role, None, notes, live))
+    _register(config, SessionPlugin(config, settings, library, role, None, notes, live), library)
     hooks = EndingHooks(config, Interruptions(), role, None, live)
     config.pluginmanager.register(hooks, "helmbench-ending")
     end = SessionEnd(config, role, None, live, ShownFailures(config, settings.show))
@@ -149,8 +150,10 @@ def _register_worker(
     end_with_parent()
 
 
-def _register(config: pytest.Config, plugin: SessionPlugin) -> None:
+def _register(config: pytest.Config, plugin: SessionPlugin, library: Library) -> None:
     config.stash[PLUGIN] = plugin
+    config.stash[FOLDERS] = folders = NamedFolders(config, library)
+    config.pluginmanager.register(folders, "helmbench-folders")
     config.pluginmanager.register(plugin, "helmbench-session")
     config.pluginmanager.register(QuickProtocol(config, plugin), "helmbench-quick")
 

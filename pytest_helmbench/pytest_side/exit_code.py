@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
+from pytest_helmbench.pytest_side.named_folders import NamedFolders
 from pytest_helmbench.reports.score_lines import comparison_notes, verdict_lines
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.coordinator import Coordinator
@@ -32,14 +33,18 @@ class ExitRule:
     Args:
         coordinator: Of the session, closed.
         models_named: A model was named on the command line.
-        only_collected: Nothing was to be run (`--collect-only`).
+        only_collected: Nothing was to be run (`--collect-only`, `--fixtures`).
+        folders: Those that the command line names.
     """
 
-    def __init__(self, coordinator: Coordinator, *, models_named: bool, only_collected: bool) -> None:
+    def __init__(
+        self, coordinator: Coordinator, *, models_named: bool, only_collected: bool, folders: NamedFolders
+    ) -> None:
         self._coordinator = coordinator
         self._gates = coordinator.gates
         self._models_named = models_named
         self._only_collected = only_collected
+        self._folders = folders
         self.gated: GateReport | None = None
 
     def settle(self, status: int, *, unjudged_failures: int, left_over: int) -> int:
@@ -132,6 +137,11 @@ class ExitRule:
             reasons.append(f"not everything was stored{lost} (see above)")
         if coordinator.book.store is not None and coordinator.book.store.displaced is not None:
             reasons.append("the session was stopped: its database could not be written any more (see above)")
+        if self._wanted and not self._only_collected:
+            reasons += [
+                f"{folder}: nothing to run was found in this folder ({self._wanted})"
+                for folder in self._folders.gave_nothing()
+            ]
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
         elif not (reasons or coordinator.stopped_models) and self._all_skipped():
@@ -140,13 +150,24 @@ class ExitRule:
             )
         return reasons
 
+    @property
+    def _wanted(self) -> str:
+        """What asks for verdicts, in words; empty where nothing does."""
+        gates = self._gates
+        has_gate = gates.asked or gates.min_coverage is not None
+        return (
+            "--helmbench-require-run"
+            if self._coordinator.settings.require_run
+            else "a gate"
+            if has_gate
+            else ""
+        )
+
     def _nothing_judged(self) -> str | None:
         """Return why nothing can be said of a model, where that is asked or its key is missing in CI."""
         if self._only_collected:
             return None
-        settings, gates = self._coordinator.settings, self._gates
-        has_gate = gates.asked or gates.min_coverage is not None
-        wanted = "--helmbench-require-run" if settings.require_run else "a gate" if has_gate else ""
+        settings, wanted = self._coordinator.settings, self._wanted
         plan = self._coordinator.book.plan
         unjudged = self._unjudged_models()
         if not unjudged and plan is not None:

@@ -13,6 +13,7 @@ from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.items import CaseText
 from pytest_helmbench.pytest_side.junit_view import JunitView, add_gate_case, junit_writer
 from pytest_helmbench.pytest_side.live_line import LiveLine
+from pytest_helmbench.pytest_side.named_folders import FOLDERS
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.shown_failures import ShownFailures
 from pytest_helmbench.pytest_side.terminal import add_suite_properties, session_lines
@@ -125,6 +126,7 @@ class SessionEnd:
             coordinator,
             models_named=_models_on_command_line(self._config),
             only_collected=self._config.getoption("collectonly"),
+            folders=self._config.stash[FOLDERS],
         )
         status = rule.settle(
             int(exitstatus), unjudged_failures=self._unjudged_failures, left_over=self._role.left_over

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from difflib import get_close_matches
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import KindPlaces
 from pytest_helmbench.core.codes import scenario_code_of
 
-__all__ = ["PLACES", "bare_name", "is_prompt_file", "is_tree", "words_of_suffix"]
+__all__ = ["PLACES", "bare_name", "is_prompt_file", "is_tree", "meant_as_scenarios", "words_of_suffix"]
 
 _FOLDER = "scenarios"
 _PILLAR = re.compile(r"P\d+\Z")
@@ -51,9 +52,32 @@ def _is_scenario_folder(entry: os.DirEntry[str]) -> bool:
     return named and entry.is_dir()
 
 
+def meant_as_scenarios(path: Path) -> Path | None:
+    """Return what was meant as the folder `scenarios` of a folder, by its name or by folders of scenarios in it."""
+    own = path / _FOLDER
+    if own.is_symlink() or own.is_dir():
+        return own
+    inside = _subfolders(path)
+    if any(scenario_code_of(folder.name) for folder in inside):
+        return path
+    near = get_close_matches(_FOLDER, [folder.name.lower() for folder in inside], n=1, cutoff=0.8)
+    named = (folder for folder in inside if folder.name.lower() in near)
+    holds = (folder for folder in inside if any(scenario_code_of(item.name) for item in _subfolders(folder)))
+    return next(named, None) or next(holds, None)
+
+
+def _subfolders(path: Path) -> list[Path]:
+    try:
+        with os.scandir(path) as entries:
+            names = [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+    except OSError:
+        return []
+    return [path / name for name in sorted(names)]
+
+
 def _is_meant(path: Path) -> bool:
     """A tree whose folders are all misnamed."""
-    return (path / _FOLDER).is_dir()
+    return meant_as_scenarios(path) is not None
 
 
 PLACES = KindPlaces(

@@ -41,7 +41,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import (
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.rubrics import load_criterion
 from pytest_helmbench.benchmarks.scenario_trees.format.scoring_file import load_scoring
-from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, words_of_suffix
+from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, meant_as_scenarios, words_of_suffix
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
     BrokenScenario,
@@ -85,8 +85,9 @@ def load_tree(root: Path) -> ScenarioTree:
         folders = scenario_folders(root / "scenarios", reader.findings)
     except OSError as error:
         message = f"the benchmark cannot be read: {error.strerror or error}"
-        hint = "a benchmark is a folder with a folder 'scenarios'"
-        raise UnreadableBenchmarkError((Problem(root / "scenarios", None, message, hint),)) from error
+        raise UnreadableBenchmarkError(
+            (Problem(root / "scenarios", None, message, _hint_of_none(root)),)
+        ) from error
     refuse_beside(root, reader.findings)
     if not folders and not reader.findings.problems:
         hint = "name the folder of a scenario like P1-B1-S1"
@@ -112,6 +113,18 @@ def load_tree(root: Path) -> ScenarioTree:
         broken={path: broken.get(path, path.stem) for path in problems},
         warnings=tuple(sorted(reader.findings.warnings, key=_order)),
         unrun=_all_unrun(root, misnamed, unrun, scenarios.values()),
+    )
+
+
+def _hint_of_none(root: Path) -> str:
+    """Return what to do where there is no folder `scenarios` that can be read."""
+    meant = meant_as_scenarios(root)
+    if meant is None or meant.name == "scenarios":
+        return "a benchmark is a folder with a folder 'scenarios'"
+    return (
+        "move its folders into a folder 'scenarios'"
+        if meant == root
+        else f"rename {meant.name!r} to 'scenarios'"
     )
 
 
