@@ -125,7 +125,7 @@ class SessionEnd:
         rule = ExitRule(
             coordinator,
             models_named=_models_on_command_line(self._config),
-            only_collected=self._config.getoption("collectonly"),
+            only_collected=_only_collected(self._config),
             folders=self._config.stash[FOLDERS],
         )
         status = rule.settle(
@@ -197,4 +197,12 @@ class LastWords:
 def _models_on_command_line(config: pytest.Config) -> bool:
     return any(
         str(argument).split("=", 1)[0] == "--helmbench-model" for argument in config.invocation_params.args
+    )
+
+
+def _only_collected(config: pytest.Config) -> bool:
+    """Return whether nothing was to be run: pytest lists items or fixtures."""
+    return any(
+        config.getoption(option, False)
+        for option in ("collectonly", "showfixtures", "show_fixtures_per_test")
     )

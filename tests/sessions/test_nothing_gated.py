@@ -77,6 +77,14 @@ def test_to_collect_only_needs_no_verdict(pytester: pytest.Pytester, provider: P
     assert (result.ret, provider.count) == (pytest.ExitCode.OK, 0)
 
 
+def test_to_list_fixtures_needs_no_verdict(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    for option in ("--fixtures", "--fixtures-per-test"):
+        result = run_tree(pytester, option, "--helmbench-min-score=0.9", url=provider.url)
+        assert (result.ret, provider.count) == (pytest.ExitCode.OK, 0)
+        assert "nothing was judged" not in result.stdout.str()
+
+
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
 @pytest.mark.parametrize("wanted", ["--helmbench-min-score=0", "--helmbench-require-run", ""])
 def test_a_gate_wants_a_case_or_a_test_of_every_folder_that_is_named(
