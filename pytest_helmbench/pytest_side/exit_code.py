@@ -47,17 +47,20 @@ class ExitRule:
         self._folders = folders
         self.gated: GateReport | None = None
 
-    def settle(self, status: int, *, unjudged_failures: int, left_over: int) -> int:
+    def settle(
+        self, status: int, *, unjudged_failures: int, left_over: int, foreign_skips: Mapping[str, int]
+    ) -> int:
         """Return the exit code.
 
         Args:
             status: pytest's.
             unjudged_failures: Failed reports that are no judged case of ours.
             left_over: Items that were never run.
+            foreign_skips: Items of ours that marks or other plugins skipped, by reason.
         """
         if status not in (_OK, _FAILED, _NO_TESTS):
             return status
-        reasons = self._reasons(left_over)
+        reasons = self._reasons(left_over, foreign_skips)
         for reason in reasons:
             self._coordinator.note(reason)
         # What a stopped model leaves is said once, where the session says how it goes on.
@@ -121,7 +124,7 @@ class ExitRule:
             return {}
         return {name: found[run_id] for run_id, name in run_names(coordinator).items() if run_id in found}
 
-    def _reasons(self, left_over: int) -> list[str]:
+    def _reasons(self, left_over: int, foreign_skips: Mapping[str, int]) -> list[str]:
         """Return why a session without a failed item is no success."""
         coordinator = self._coordinator
         reasons = []
@@ -144,7 +147,7 @@ class ExitRule:
             ]
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
-        elif not (reasons or coordinator.stopped_models) and self._all_skipped():
+        elif not (reasons or coordinator.stopped_models) and self._all_skipped(foreign_skips):
             reasons.append(
                 "nothing was judged: every case was skipped (see above; --helmbench-allow-skipped ends 0)"
             )
@@ -185,13 +188,18 @@ class ExitRule:
             return f"nothing was judged: {variables} is empty"
         return None
 
-    def _all_skipped(self) -> bool:
-        """Return whether every case that was run was skipped, though there was a model to ask."""
+    def _all_skipped(self, foreign_skips: Mapping[str, int]) -> bool:
+        """Return whether every case that was run was skipped, by whomever, though there was a model to ask."""
         book, settings = self._coordinator.book, self._coordinator.settings
-        if book.plan is None or book.plan.dry or settings.allow_skipped:
+        if book.plan is None or book.plan.dry:
             return False
         counts = RunCounts.sum(book.tallies.values())
-        return 0 < counts.results == counts.verdicts[Verdict.SKIPPED]
+        skipped = counts.results == counts.verdicts[Verdict.SKIPPED]
+        if not skipped or not (counts.results or foreign_skips):
+            return False
+        for reason, often in foreign_skips.items():
+            self._coordinator.note(f"skipped: {often} × {reason} (a mark or another plugin)")
+        return not settings.allow_skipped
 
     def _unjudged_models(self) -> list[str]:
         """Return the planned models of which no case was judged."""

@@ -99,6 +99,11 @@ class ScenarioItem(PlainItem):
         """Let `-k` find a scenario by its family, and by its model as written."""
         return {self.jobs[0].family, self.jobs[0].model_id, *super().listextrakeywords()}
 
+    @property
+    def was_begun(self) -> bool:
+        """Whether any outcome has been waited for: not where a mark or another plugin skipped the item."""
+        return self._left is not None
+
     def setup(self) -> None:
         """Wait for all outcomes; a fault is an error. What was judged stands when the item is run once more."""
         jobs = self.jobs if self._left is None else self._left

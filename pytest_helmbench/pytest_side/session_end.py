@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Generator
 from typing import Any
 
@@ -14,6 +15,7 @@ from pytest_helmbench.pytest_side.items import CaseText
 from pytest_helmbench.pytest_side.junit_view import JunitView, add_gate_case, junit_writer
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.named_folders import FOLDERS
+from pytest_helmbench.pytest_side.report_facts import skip_reason
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.shown_failures import ShownFailures
 from pytest_helmbench.pytest_side.terminal import add_suite_properties, session_lines
@@ -50,6 +52,7 @@ class SessionEnd:
         self._shown = shown
         self._broken = 0
         self._unjudged_failures = 0
+        self._foreign_skips = Counter[str]()
         self.verdicts: list[str] = []
         self.gated: GateReport | None = None
         self._view: JunitView | None = None
@@ -109,6 +112,8 @@ class SessionEnd:
             self._broken += carried["verdict"] == "broken"
             if isinstance(report.longrepr, str):
                 report.longrepr = CaseText(report.longrepr, report.location)
+        elif (skip := skip_reason(report)) is not None:
+            self._foreign_skips[skip] += 1
         judged_wrong = carried is not None and carried["verdict"] == "failed" and report.when == "call"
         self._unjudged_failures += report.failed and not judged_wrong
         return carried
@@ -129,7 +134,10 @@ class SessionEnd:
             folders=self._config.stash[FOLDERS],
         )
         status = rule.settle(
-            int(exitstatus), unjudged_failures=self._unjudged_failures, left_over=self._role.left_over
+            int(exitstatus),
+            unjudged_failures=self._unjudged_failures,
+            left_over=self._role.left_over,
+            foreign_skips=self._foreign_skips,
         )
         if status != exitstatus:
             session.exitstatus = status

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +34,7 @@ from pytest_helmbench.pytest_side.items import (
     ran_on_demand,
 )
 from pytest_helmbench.pytest_side.live_line import LiveLine
+from pytest_helmbench.pytest_side.report_facts import note_skip, own_time_s
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.scenario_item import ScenarioItem
 from pytest_helmbench.pytest_side.selection import arrange, broken_cases, share_out
@@ -360,9 +360,10 @@ class SessionPlugin:
     def _complete(self, report: pytest.TestReport, item: CaseItem) -> None:
         outcome = item.outcome
         if outcome is None:
+            note_skip(report)
             return
         if report.when != "teardown":
-            own_s = _own_time_s(outcome, report.duration)
+            own_s = own_time_s(outcome, report.duration)
             report.duration = own_s if report.when == "call" or not report.passed else 0.0
         if report.when == "call" or report.failed:
             report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict))
@@ -377,6 +378,8 @@ def _complete_scenario(report: pytest.TestReport, item: ScenarioItem) -> None:
     if report.when == "call" or report.failed:
         report.__dict__["helmbench"] = item.carried()
         report.duration = item.own_s
+    elif not item.was_begun:
+        note_skip(report)
     elif report.when == "setup" and report.skipped:
         report.longrepr = (escaped_path(str(item.path)), 1, scrub(str(report.longrepr)))
 
@@ -385,13 +388,3 @@ def _escape_keywords(report: pytest.TestReport, item: pytest.Item) -> None:
     """Names of folders are among them, and xdist cannot send what is no UTF-8."""
     if not str(item.path).isprintable():
         report.keywords = {escaped_path(name): value for name, value in report.keywords.items()}
-
-
-def _own_time_s(outcome: Outcome, otherwise: float) -> float:
-    """Return how long a case took: its own calls, without the time that it or its item has waited for others."""
-    if outcome.latency_ms is not None:
-        return outcome.latency_ms / 1000
-    if outcome.started_at is None or outcome.completed_at is None:
-        return otherwise
-    begun, ended = (datetime.fromisoformat(at) for at in (outcome.started_at, outcome.completed_at))
-    return max(0.0, (ended - begun).total_seconds())

@@ -49,3 +49,28 @@ def test_an_image_that_is_not_here_is_not_a_missing_sandbox(
         ]
     )
     assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results") == [("no_image",)]
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_skips_of_others_are_skips_too(pytester: pytest.Pytester, provider: Provider, mode: str) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged(*["fine"] * 3)})
+    pytester.makeconftest(
+        """
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                item.add_marker(pytest.mark.skip(reason="holiday"))
+        """
+    )
+
+    result = run_tree(pytester, mode, url=provider.url)
+
+    result.assert_outcomes(skipped=3)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    said = "skipped: 3 × holiday (a mark or another plugin)"
+    why = "nothing was judged: every case was skipped (see above; --helmbench-allow-skipped ends 0)"
+    result.stdout.fnmatch_lines([said, why])
+    allowed = run_tree(pytester, mode, "--helmbench-allow-skipped", url=provider.url)
+    assert allowed.ret == pytest.ExitCode.OK
+    allowed.stdout.fnmatch_lines([said])
