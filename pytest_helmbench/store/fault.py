@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.problem import HelmbenchError
 
-__all__ = ["StoreError", "is_locked", "is_of_a_value", "store_error"]
+__all__ = ["EmptyStoreError", "StoreError", "is_locked", "is_of_a_value", "store_error"]
 
 _PRIMARY = 0xFF  # the low byte of an extended result code is its class
 
@@ -26,6 +26,19 @@ class StoreError(HelmbenchError):
         self.problem = problem
         self.hint = hint
         super().__init__(f"{path}: {problem}\n  hint: {hint}")
+
+
+class EmptyStoreError(StoreError):
+    """The file holds no table at all: its first session was killed before it wrote one.
+
+    Args:
+        path: The database file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            path, "holds no run yet", "pytest benchmark --helmbench-model=baseline/lexical makes one"
+        )
 
 
 def is_locked(error: sqlite3.Error) -> bool:

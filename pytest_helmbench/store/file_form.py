@@ -6,9 +6,9 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from pytest_helmbench.store.fault import StoreError, store_error
+from pytest_helmbench.store.fault import EmptyStoreError, StoreError, store_error
 from pytest_helmbench.store.newest_form import migration_names
-from pytest_helmbench.store.reading import has_table, opened
+from pytest_helmbench.store.reading import has_table, is_empty, opened
 
 __all__ = ["check_form"]
 
@@ -24,6 +24,8 @@ def check_form(path: Path) -> None:
         StoreError: It is missing, no results file, or of a version too old or too new.
     """
     with contextlib.closing(opened(path)) as conn:
+        if is_empty(conn):
+            raise EmptyStoreError(path)
         try:
             is_ours = has_table(conn, "evaluation_runs") and has_table(conn, "_sqlite_migrations")
             applied = [name for (name,) in conn.execute(_APPLIED)] if is_ours else []

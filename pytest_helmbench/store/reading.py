@@ -8,12 +8,14 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from pytest_helmbench.store.damaged_values import MALFORMED, damage_in
-from pytest_helmbench.store.fault import StoreError, is_of_a_value, store_error
+from pytest_helmbench.store.fault import EmptyStoreError, StoreError, is_of_a_value, store_error
 
 __all__ = [
     "damage_of",
     "damage_told",
     "has_table",
+    "holds_nothing",
+    "is_empty",
     "opened",
     "reading",
     "with_known_forgeries",
@@ -34,7 +36,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             yield conn
         except (sqlite3.Error, *MALFORMED) as error:
             if isinstance(error, sqlite3.Error) and not is_of_a_value(error):
-                raise store_error(path, error) from error
+                raise (EmptyStoreError(path) if is_empty(conn) else store_error(path, error)) from error
             damage = damage_in(conn, path)
             if damage is None and isinstance(error, sqlite3.Error):
                 damage = store_error(path, error)
@@ -62,6 +64,24 @@ def opened(path: Path) -> sqlite3.Connection:
         conn.close()
         raise store_error(path, error) from error
     return conn
+
+
+def is_empty(conn: sqlite3.Connection) -> bool:
+    """Return whether a file holds no table of anybody."""
+    try:
+        return conn.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    except sqlite3.Error:
+        return False
+
+
+def holds_nothing(path: Path) -> bool:
+    """Return whether a file that exists holds no table, as one whose first session was killed at once.
+
+    Raises:
+        StoreError: The file cannot be opened.
+    """
+    with contextlib.closing(opened(path)) as conn:
+        return is_empty(conn)
 
 
 def damage_of(path: Path, tables: Collection[str] = ()) -> StoreError | None:

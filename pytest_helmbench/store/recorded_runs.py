@@ -15,6 +15,7 @@ from pytest_helmbench.core.statement import CaseStatement, Cell
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.named_rows import made_of, named_rows
+from pytest_helmbench.store.reading import holds_nothing
 
 __all__ = [
     "CaseKey",
@@ -212,14 +213,14 @@ def unfinished_runs(
     """Return the runs of the last session that is not complete, or of the session of one run.
 
     Args:
-        path: Results file; it need not exist.
+        path: Results file; it need not exist, and may be empty.
         run_id: A run of the wanted session; None for the last session with an unfinished run.
         new: Benchmarks that are about to be run.
 
     Returns:
         Every run of that session, finished ones too; empty when there is none.
     """
-    if not path.exists():
+    if not path.exists() or holds_nothing(path):
         return ()
     with RecordedRuns(path) as recall:
         if run_id is None:

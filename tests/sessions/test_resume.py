@@ -290,6 +290,29 @@ def test_a_bare_resume_takes_models_and_servers_from_the_session(
     assert rows(database, "SELECT status FROM evaluation_runs") == [("complete",)] * 2
 
 
+def test_a_file_that_a_kill_has_left_empty_holds_nothing_to_resume(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    database = pytester.path / "helmbench.db"
+    database.touch()
+
+    nothing = run_tree(pytester, _RESUME, url=provider.url)
+    told = [
+        run_command(pytester, *command, f"--db={database}")
+        for command in (["runs"], ["show", "1"], ["score"])
+    ]
+
+    assert nothing.ret == pytest.ExitCode.USAGE_ERROR
+    nothing.stderr.fnmatch_lines(
+        ["*nothing to resume: *helmbench.db holds no unfinished session; nothing was *"]
+    )
+    assert all("helmbench.db: holds no run yet" in one.stderr.str() for one in told)
+    assert database.stat().st_size == 0
+    fresh = run_tree(pytester, "--helmbench-resume-or-start", url=provider.url)
+    fresh.assert_outcomes(passed=1)
+
+
 def test_with_nothing_unfinished_a_resume_ends_before_the_first_call(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:

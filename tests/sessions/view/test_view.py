@@ -283,7 +283,7 @@ def test_what_cannot_be_viewed_is_refused_in_a_sentence(
         conn.execute("CREATE TABLE evaluation_runs (id)")
     assert "other.db: its tables are not those of pytest-helmbench" in said("--db=other.db")
     Path("empty.db").touch()
-    assert "its tables are not those of pytest-helmbench" in said("--db=empty.db")
+    assert "empty.db: holds no run yet" in said("--db=empty.db")
     assert Path("empty.db").stat().st_size == 0
     with closing(sqlite3.connect("helmbench.db")) as conn, conn:
         conn.execute(
