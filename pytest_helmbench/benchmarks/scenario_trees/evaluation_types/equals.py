@@ -7,14 +7,16 @@ from typing import ClassVar
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import ExpectedType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import matches
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import (
     IGNORE_CASE,
     Checked,
     TextCheck,
+    as_text,
     comparable,
 )
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import texts
 
@@ -41,13 +43,19 @@ class Equals(TextCheck):
         """See `TextCheck.seen`: the value of a field is no text."""
         return Checked(self.holds(text), text, is_text=self.field is None)
 
+    def seen_value(self, value: JsonValue) -> Checked:
+        """See `TextCheck.seen_value`: a number is compared by value, as `json_path` does."""
+        found = self.seen(as_text(value))
+        return found._replace(passed=found.passed or any(matches(wanted, value) for wanted in self.expected))
+
     def wanted(self) -> str:
         """See `ReplyCheck.wanted`."""
         return " or ".join(self.expected)
 
     def own_data(self) -> JsonObject:
         """See `TextCheck.own_data`."""
-        return {"expected": [*self.expected], "ignore_case": self.ignore_case, "form": "NFC"}
+        by_value: JsonObject = {} if self.field is None else {"values": "by type"}
+        return {"expected": [*self.expected], "ignore_case": self.ignore_case, "form": "NFC", **by_value}
 
 
 class EqualsType(ExpectedType):

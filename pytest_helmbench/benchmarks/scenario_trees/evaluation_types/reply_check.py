@@ -108,6 +108,10 @@ class TextCheck(ReplyCheck):
         """Return the verdict on a text, and what people are told of it: the text itself."""
         return Checked(self.holds(text), text, is_text=True)
 
+    def seen_value(self, value: JsonValue) -> Checked:
+        """Return the verdict on the value of a field: on its text, where nothing else is said."""
+        return self.seen(as_text(value))
+
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
         """See `ReplyCheck.checked`. A refusal, an empty reply and one that was cut are wrong for their form."""
         if self.field is None:
@@ -119,7 +123,7 @@ class TextCheck(ReplyCheck):
         value = field_value(reading.value, self.field)
         if isinstance(value, Missing):
             return Checked(False, f"(no field {self.field!r})", None, reading.parse)
-        return self.seen(as_text(value))._replace(parse=reading.parse)
+        return self.seen_value(value)._replace(parse=reading.parse)
 
     def data(self) -> JsonObject:
         """See `ReplyRule.data`."""

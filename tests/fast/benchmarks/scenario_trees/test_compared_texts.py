@@ -29,3 +29,13 @@ def test_quotes_and_accents_are_compared_in_one_form(reply: str, expected: str, 
 def test_a_text_equals_another_with_other_quotes() -> None:
     assert Equals(None, False, ("It's",)).holds(" It’s ")
     assert not Equals(None, False, ("Its",)).holds("It’s")
+
+
+@pytest.mark.parametrize(
+    ("expected", "value", "is_equal"),
+    [("5", 5.0, True), ("5.0", 5, True), ("1e1", 10, True), ("5", 5.5, False), ("5.0", "5", False)],
+)
+def test_the_number_in_a_field_is_compared_by_value(
+    expected: str, value: float | str, is_equal: bool
+) -> None:
+    assert Equals("n", False, (expected,)).seen_value(value).passed is is_equal
