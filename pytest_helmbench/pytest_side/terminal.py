@@ -74,7 +74,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     scores = {name: score for name, score in scores_by_name(coordinator).items() if score is not None}
     done = sum(counts.judged_now for counts in rows.values())
     if scores and any(counts.judged for counts in rows.values()):
-        lines += ["", *score_lines(scores, behaviours=verbose), ""]
+        lines += ["", *score_lines(scores, behaviours=verbose, warnings=False), ""]
     names = run_names(coordinator)
     shows_text = coordinator.settings.with_text or not in_ci()
     for run_id, words in _words(plan, coordinator):

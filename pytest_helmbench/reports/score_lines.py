@@ -44,12 +44,13 @@ def interval_text(score: Score) -> str:
     return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %{caution}"
 
 
-def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str]:
+def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, warnings: bool = True) -> list[str]:
     """Return the table of scores and what must be known to read it.
 
     Args:
         scores: By the name of the run (a model).
         behaviours: Also one line per behaviour; of a pack, per group of metadata.
+        warnings: Also those about the benchmark, once for all runs; a session has told them.
     """
     rows: list[tuple[str, ...]] = []
     notes: list[str] = []
@@ -62,7 +63,9 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
                 rows += [_row(f"    {part.code}", part) for part in inside]
         groups = [group for group in run.groups if behaviours or "=" not in group.code]
         rows += [_row(f"  {group.code}", group) for group in groups]
-        notes += [f"{name}: {note}" for note in score_notes(run)]
+        notes += [f"{name}: {note}" for note in score_notes(run) if note not in run.warnings]
+    if warnings:
+        notes += dict.fromkeys(warning for run in scores.values() for warning in run.warnings)
     return [
         *table(("", "score", INTERVAL, "pass rate", "coverage", "rows judged"), rows, left=("",)),
         *notes,

@@ -190,3 +190,13 @@ def test_where_there_is_no_terminal_a_plain_line_tells_how_far_the_session_is(
     assert "\x1b" not in result.stdout.str()
     found = r"helmbench: [123]/4 done.* USD, \d+ s left$"
     assert re.search(found, lines[-1]), lines
+
+
+def test_a_missing_weight_is_told_once_for_all_models(pytester: pytest.Pytester, provider: Provider) -> None:
+    root = pytester.path / "benchmark"
+    write_tree(root, {"P1-B1-S1": category("RISK"), "P1-B2-S1": category("RISK")})
+    (root / "scoring.yaml").write_text("weights:\n  P1-B1: 2\n")
+
+    result = run_tree(pytester, "--helmbench-model=test/other", url=provider.url)
+
+    assert result.stdout.str().count("P1-B2 has no weight") == 1
