@@ -69,12 +69,37 @@ def _found(function: str) -> Callable[..., object]:
             found = getattr(found, step)
     except Exception as error:
         message = f"python:{function} cannot be imported: {type(error).__name__}: {excerpt(str(error))}"
-        hint = "the module is looked for as Python does, and in the folder where the session was started"
+        is_there = isinstance(error, AttributeError) and module in sys.modules
+        hint = (
+            f"{module} is there, and has no {name}"
+            if is_there
+            else "the module is looked for as Python does, and in the folder where the session was started"
+        )
         raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message, hint=hint)) from error
     if not callable(found):
         message = f"python:{function} is {type(found).__name__}, not a function"
         raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message))
+    _check_parameters(function, found)
     return found
+
+
+def _check_parameters(function: str, found: Callable[..., object]) -> None:
+    """Find out before the first call whether a function can be called as it will be.
+
+    Raises:
+        TransportError: It takes no messages, or needs something else.
+    """
+    try:
+        signature = inspect.signature(found)
+    except (TypeError, ValueError):  # of C: nobody knows
+        return
+    keywords: dict[str, object] = {"request": {}} if "request" in signature.parameters else {}
+    try:
+        signature.bind([], **keywords)
+    except TypeError as error:
+        message = f"python:{function} cannot be called with the messages of a case: {error}"
+        hint = "def answer(messages): …, with a parameter 'request' where it wants all of the request"
+        raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message, hint=hint)) from error
 
 
 def _parameters(function: Callable[..., object]) -> frozenset[str]:

@@ -130,7 +130,7 @@ def test_the_published_example_arrives_byte_for_byte(pytester: pytest.Pytester, 
     }
     result.stdout.fnmatch_lines(
         [
-            "warning: scenarios/P1-B1-S1/S1.json:1: the schema is sent with strict: false*",
+            "warning: benchmark/scenarios/P1-B1-S1/S1.json:1: the schema is sent with strict: false*",
             '*"category" to "required"',
         ]
     )

@@ -41,6 +41,9 @@ class _Application(Provider):
         return f"check what answers at {base_url or model}"
 
 
+_TEMPLATE = "request_template"
+
+
 @dataclass(frozen=True, slots=True)
 class PythonFunction(_Application):
     """A function that is called in this process."""
@@ -70,12 +73,16 @@ class HttpApplication(_Application):
         del with_schema
         whole = [self.template.request, dict(self.template.response)]
         written = json.dumps(whole, sort_keys=True, ensure_ascii=True)
-        body["request_template"] = hashlib.sha256(written.encode()).hexdigest()[:16]
+        body[_TEMPLATE] = hashlib.sha256(written.encode()).hexdigest()[:16]
 
     def sent(self, encoded: bytes, body: JsonObject) -> bytes:
         """See `Provider.sent`."""
+        del encoded
         if self.template.request is None:
-            return encoded
+            # What tells requests apart on record is none of the server's business.
+            return json.dumps(
+                {key: body[key] for key in body if key != _TEMPLATE}, ensure_ascii=True
+            ).encode()
         return json.dumps(filled(self.template.request, _values(body)), ensure_ascii=True).encode()
 
     def read(self, answer: bytes) -> bytes:
@@ -99,7 +106,7 @@ class HttpApplication(_Application):
             return Lack("no_reply", f"null at {path!r}, where 'response' has the text", is_final=True)
         names = ", ".join(answer) if isinstance(answer, dict) else type(answer).__name__
         hint = f"name its place in models.yml; the answer holds: {names}"
-        return Lack("no_choices", f"nothing at {path!r}, where 'response' has the text", hint)
+        return Lack("no_choices", f"nothing at {path!r}, where 'response' has the text", hint, is_final=True)
 
 
 def function_application(named: UsersWord[str]) -> PythonFunction:

@@ -180,6 +180,51 @@ def test_an_address_is_asked_by_its_templates(
     assert len(seen) == 2  # another template is another request
 
 
+def test_an_address_without_a_request_is_sent_a_chat_completion_and_nothing_else(
+    pytester: pytest.Pytester, server: tuple[str, list[dict[str, Any]]]
+) -> None:
+    url, seen = server
+    _write(pytester.path, "app_n", cases=1)
+    response = {"text": "out.0.say"}
+    (pytester.path / "models.yml").write_text(
+        json.dumps({"models": [{"id": "my-app", "url": url, "response": response}]})
+    )
+    run_pytest(pytester, "benchmark", "--helmbench-models-file=models.yml").assert_outcomes(passed=1)
+    (sent,) = seen
+    assert {"model", "messages"} <= sent.keys() <= {"path", "key", "model", "messages", "temperature", "seed"}
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def answer(): return 'x'", "*cannot be called with the messages of a case: too many positional*"),
+        ("def answer(messages, *, depth): return 'x'", "*missing a required*argument: 'depth'*"),
+    ],
+)
+def test_a_function_that_takes_no_messages_is_found_out_at_once(
+    pytester: pytest.Pytester, code: str, said: str
+) -> None:
+    _write(pytester.path, "app_s", cases=3)
+    pytester.makepyfile(app_t=code)
+    result = run_pytest_forked(pytester, "benchmark", "--helmbench-model=python:app_t:answer")
+    assert "passed" not in result.parseoutcomes()
+    result.stdout.fnmatch_lines([said])
+    (attempts,) = rows(pytester.path / "helmbench.db", "SELECT max(attempt) FROM calls")[0]
+    assert attempts == 1
+
+
+def test_an_answer_without_the_text_that_is_pointed_at_is_asked_for_once(
+    pytester: pytest.Pytester, server: tuple[str, list[dict[str, Any]]]
+) -> None:
+    url, seen = server
+    _write(pytester.path, "app_w", cases=2)
+    model = {"id": "my-app", "url": url, "response": {"text": "nowhere.at.all"}}
+    (pytester.path / "models.yml").write_text(json.dumps({"models": [model]}))
+    result = run_pytest(pytester, "benchmark", "--helmbench-models-file=models.yml")
+    result.assert_outcomes(errors=2)
+    assert len(seen) == 2
+
+
 def test_an_application_that_cancels_its_own_call_is_at_fault(pytester: pytest.Pytester) -> None:
     _write(pytester.path, "app_i", cases=1)
     names = ("cancelled", "cancels_itself", "leaves", "cancelled_in_a_thread", "sync")
@@ -206,7 +251,7 @@ def test_an_application_that_cancels_its_own_call_is_at_fault(pytester: pytest.P
     ("place", "path", "attempts", "sentence", "reason"),
     [
         ("/null", "out.0.say", 1, "with null at 'out.0.say', where 'response' has the text", "no_reply"),
-        ("", "out.1.say", 2, "with nothing at 'out.1.say', where 'response' has the text", "no_choices"),
+        ("", "out.1.say", 1, "with nothing at 'out.1.say', where 'response' has the text", "no_choices"),
     ],
 )
 def test_an_answer_without_its_text_is_an_error_that_names_the_path(

@@ -104,7 +104,7 @@ nmae: x
         f"ERROR {place}::bad - ",
         "ERROR benchmark/packs/bad/tasks.jsonl::line-2 - ",
         "PASSED benchmark/packs/good/tasks.jsonl::two[test/good]",
-        "warning: manifest.yaml:3: manifest: unknown key 'farbe'",
+        "warning: benchmark/packs/good/manifest.yaml:3: manifest: unknown key 'farbe'",
         "2 broken files or rows: none of their cases ran (see ERRORS)",
     ):
         assert text in shown

@@ -20,7 +20,7 @@ from pytest_helmbench.cli.main import main
 
 _CANARY = re.compile(r"CANARY\w*|7357735\d*", re.IGNORECASE)
 _HIDDEN: Mapping[str, Mapping[str, Any]] = {
-    "mc": choice("mc", **{"eval.answer": ["CANARY_CHOICE", "B"]}),
+    "mc": choice("mc", **{"eval.answer": ["B"]}),
     "sa": short("sa", **{"eval.accepted_answers": ["CANARY_TEXT", 73577351], "eval.tolerance": 0.73577352}),
     "fr": free(
         "fr",
@@ -41,6 +41,7 @@ _HIDDEN: Mapping[str, Mapping[str, Any]] = {
 _WRONG: tuple[tuple[str, str, Any], ...] = (
     ("multiple_choice", "eval.answer", {"CANARY_A": 1}),
     ("multiple_choice", "eval.answer", ["CANARY_B", None]),
+    ("multiple_choice", "eval.answer", ["CANARY_CHOICE", "B"]),
     ("short_answer", "eval.accepted_answers", "CANARY_C"),
     ("short_answer", "eval.accepted_answers", ["CANARY_D", {}]),
     ("short_answer", "eval.tolerance", "CANARY_E"),
