@@ -97,6 +97,7 @@ class Reply:
         provider_model: The model id that the provider says has answered.
         key: Names this reply until the store has given it a row.
         recorded: It was taken from the record: what it took then is not measured now.
+        first_cost_usd: Of a recorded one: what it cost when it came; None where nobody knows.
     """
 
     text: str
@@ -107,6 +108,7 @@ class Reply:
     provider_model: str | None
     key: str
     recorded: bool = False
+    first_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,12 +239,9 @@ class Gateway:
         # What another run has paid costs this one nothing; its own calls stay its own.
         usage = counted_usage(request, parsed)
         free = replace(usage, cost_usd=0.0)
-        reply = self._reply(
-            parsed,
-            priced_usage(call, usage, parsed.provider_model) if recorded.own else free,
-            latency_ms=0.0,
-        )
-        reply = replace(reply, recorded=True)
+        priced = priced_usage(call, usage, parsed.provider_model)
+        reply = self._reply(parsed, priced if recorded.own else free, latency_ms=0.0)
+        reply = replace(reply, recorded=True, first_cost_usd=priced.cost_usd)
         if not (self._recorded is RecordedUse.ONLY or call.accepts(reply)):
             return None
         if call.forwarded is not None:

@@ -151,6 +151,7 @@ def _read(stored: StoredReply, key: str) -> Reply | None:
         provider_model=parsed.provider_model,
         key=key,
         recorded=True,
+        first_cost_usd=parsed.usage.cost_usd,
     )
 
 

@@ -386,3 +386,21 @@ def test_what_is_decided_without_the_cost_is_judged_without_it(
     run_pytest_forked(pytester, "benchmark", "--helmbench-model=python:app_j:sync").assert_outcomes(
         **outcomes
     )
+
+
+@pytest.mark.parametrize(("usd", "outcomes"), [(1, {"passed": 1}), (0.25, {"failed": 1})])
+def test_what_a_reply_has_cost_is_judged_when_it_is_taken_from_the_record_too(
+    pytester: pytest.Pytester,
+    server: tuple[str, list[dict[str, Any]]],
+    usd: float,
+    outcomes: dict[str, int],
+) -> None:
+    url, seen = server
+    lines = ("evaluation:", "  type: cost_below", f"  usd: {usd}")
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(lines, None, {"PT1": Part("m1")}, {})})
+    model = {"id": "my-app", "url": url, "response": {"text": "out.0.say", "cost": "meter.usd"}}
+    (pytester.path / "models.yml").write_text(json.dumps({"models": [model]}))
+    ask = ("benchmark", "--helmbench-models-file=models.yml", "--helmbench-cache=reuse")
+    for _ in range(2):
+        run_pytest(pytester, *ask).assert_outcomes(**outcomes)
+    assert len(seen) == 1

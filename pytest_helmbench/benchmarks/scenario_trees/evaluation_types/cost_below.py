@@ -23,7 +23,12 @@ class CostBelow(Measured):
 
     def figure(self, reply: Reply) -> float | None:
         """See `Measured.figure`."""
-        return reply.usage.cost_usd
+        return reply.first_cost_usd if reply.recorded else reply.usage.cost_usd
+
+    def unknown(self, reply: Reply) -> str:
+        """See `Measured.unknown`."""
+        del reply
+        return "nobody has said what the call cost: 'price' in models.yml says it"
 
     def text(self, figure: float) -> str:
         """See `Measured.text`."""

@@ -23,7 +23,12 @@ class LatencyBelow(Measured):
 
     def figure(self, reply: Reply) -> float | None:
         """See `Measured.figure`."""
-        return reply.latency_ms / 1000
+        return None if reply.recorded else reply.latency_ms / 1000
+
+    def unknown(self, reply: Reply) -> str:
+        """See `Measured.unknown`."""
+        del reply
+        return "the reply is from the record, so nothing was measured"
 
     def text(self, figure: float) -> str:
         """See `Measured.text`."""
