@@ -50,39 +50,34 @@ _LISTED: dict[str, Callable[[ResultRow], bool]] = {
 @click.argument("code", required=False)
 @click.option(
     "--flaky",
-    "listed",
-    flag_value="flaky",
+    is_flag=True,
     help="List the cases that passed in some repetitions and failed in others.",
 )
 @click.option("--disputed", is_flag=True, help="List what two judges of the run disagree on.")
 @click.option(
     "--gone",
-    "listed",
-    flag_value="gone",
+    is_flag=True,
     help="List the cases that the benchmark had in the run before, and has no more.",
 )
 @click.option(
     "--failed",
-    "listed",
-    flag_value="failed",
+    is_flag=True,
     help="List the cases that were judged wrong, the most severe first.",
 )
 @click.option(
     "--errors",
-    "listed",
-    flag_value="errors",
+    is_flag=True,
     help="List the cases that were never judged: errors and skips.",
 )
 @click.option(
     "--unsure",
-    "listed",
-    flag_value="unsure",
+    is_flag=True,
     help="List the cases whose words decide nothing: a person or a marking model has to read them.",
 )
 @db_option
 @as_json_option
 def command(
-    run: str, code: str | None, db: Path | None, *, listed: str | None, disputed: bool, as_json: bool
+    run: str, code: str | None, db: Path | None, *, disputed: bool, as_json: bool, **lists: bool
 ) -> None:
     """Show a run (its number, or `last`), or one case of it with its verdict, prompt and reply.
 
@@ -90,6 +85,11 @@ def command(
 
     CODE may also be the start of a code (P1-B2): then the cases below it are listed with their verdicts.
     """
+    named = [name for name, is_given in lists.items() if is_given]
+    if len(named) > 1:
+        options = " and ".join(f"--{name}" for name in sorted(named))
+        raise click.UsageError(f"{options} are lists of their own: give one of them")
+    listed = named[0] if named else None
     if code is None and CaseCode.parse(run) is not None:
         run, code = "last", run
     path = database_of(db)

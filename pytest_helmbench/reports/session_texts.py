@@ -206,7 +206,7 @@ def doubt_lines(model: str, row: RunCounts) -> list[str]:
             f" of {row.judged} pass; `helmbench show RUN --unsure` lists them"
         )
     if lines:
-        lines[-1] += "; --helmbench-marking-model=ID has a model read them"
+        lines[-1] += "; --helmbench-cache=reuse --helmbench-marking-model=ID has a model read them"
     return [f"{model}: {line}" for line in lines]
 
 

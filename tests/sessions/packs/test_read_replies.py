@@ -134,6 +134,9 @@ def test_verdicts_that_no_words_decide_are_told_apart_with_how_many_pass_by_them
     assert parses == {"bare": None, "guess": "guessed", "names": "unsure", "pair": "unsure"}
     listed = run_command(pytester, "show", "last", "--unsure", "--json").stdout.str()
     assert sorted(row["code"] for row in json.loads(listed)) == ["names", "pair"]
+    refused = run_command(pytester, "show", "last", "--unsure", "--failed")
+    assert refused.ret == 2
+    assert "--failed and --unsure are lists of their own: give one of them" in refused.stderr.str()
     report = json.loads(run_command(pytester, "report", "--format=json").stdout.str())
     judging = report["runs"][0]["judging"]
     assert (judging["guessed"], judging["unsure"]) == (1, 2)
