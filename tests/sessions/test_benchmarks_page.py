@@ -80,9 +80,9 @@ def test_every_type_has_an_example_and_every_example_is_true(
     judged = [request.prompt for request in provider.requests if request.is_judge]
     assert any("must not let the pupil smell the beaker" in prompt for prompt in judged)
 
-    # What a reply took is not measured again.
+    # How long a reply took is not measured again; what it cost is on record.
     result = run_tree(pytester, "-k", _measured(examples), "--helmbench-cache=only", url=provider.url)
-    result.assert_outcomes(skipped=2)
+    result.assert_outcomes(passed=1, skipped=1)
 
 
 def _measured(examples: list[tuple[str, Tree, list[tuple[str, str]]]]) -> str:
