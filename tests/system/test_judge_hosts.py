@@ -186,16 +186,20 @@ def test_replies_are_judged_on_two_hosts_behind_tls(tmp_path: Path) -> None:
         stranger = {**_tls(tmp_path / "other"), "PYTHONWARNINGS": "ignore"}
         refusing = beside.submit(network.run, "session", *_PYTHON, *check, cwd=tmp_path, environ=stranger)
 
-        before = {host: network.cpu_s(host) for host in _HOSTS}
         session = (*_PYTHON, "pytest", "benchmark", "-q", "-n0", "--helmbench-model=test/model")
         chosen = (f"--helmbench-judges=dask:{_SCHEDULER}", "--helmbench-concurrency=32")
-        ran = network.run("session", sys.executable, "-c", _PROGRAM, *session, *chosen, cwd=tmp_path)
-        assert f"requests {_CASES}" in ran, ran
-        assert "gone" not in ran, ran
+        # The session judges itself until its judges are there, which on a quick machine may be all of it.
+        for _ in range(10):
+            before = {host: network.cpu_s(host) for host in _HOSTS}
+            ran = network.run("session", sys.executable, "-c", _PROGRAM, *session, *chosen, cwd=tmp_path)
+            assert f"requests {_CASES}" in ran, ran
+            assert "gone" not in ran, ran
+            worked = {host: network.cpu_s(host) - before[host] for host in _HOSTS}
+            if min(worked.values()) > 0.2:
+                break
         refused = refusing.result()
         assert refused.startswith("2\n"), refused
         assert "no Dask scheduler answers" in refused
-        worked = {host: network.cpu_s(host) - before[host] for host in _HOSTS}
     assert min(worked.values()) > 0.2, (worked, ran)
 
 
