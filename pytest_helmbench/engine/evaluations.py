@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TypeVar, cast
 
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
-from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.host_lines import LineAddress, LineService
 from pytest_helmbench.engine.judge_access import JudgeOffer
 from pytest_helmbench.engine.judge_dispatch import Dispatch
 from pytest_helmbench.engine.judging_costs import CostKey, JudgingCosts
 from pytest_helmbench.engine.judging_tasks import Task
+from pytest_helmbench.engine.rule_faults import held
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.gateway.call import Watch
 from pytest_helmbench.judging.case_evaluation import with_reply
 from pytest_helmbench.judging.evaluator import NO_REPLY, Evaluator
 
-__all__ = ["RULE_FAULTS", "EvaluatedHere", "Evaluations", "rule_fault"]
+__all__ = ["EvaluatedHere", "Evaluations"]
 
 T = TypeVar("T")
 
@@ -59,19 +57,12 @@ class Evaluations:
         """See `Evaluating.of`."""
         key = self._costs.key(evaluator, reply)
         found: T | Outcome
-        try:
-            if self._costs.is_cheap(key) and not evaluator.takes_time(reply):
-                began = time.thread_time()
-                try:
-                    found = evaluator.evaluate(reply)
-                finally:
-                    self._costs.took(key, (time.thread_time() - began) * 1000)
-            else:
-                found = await self._elsewhere(evaluator, reply, key, watch)
-        except HelmbenchError:
-            raise
-        except RULE_FAULTS as error:
-            found = Outcome(Verdict.ERROR, "rule_failed", rule_fault(error))
+        if self._costs.is_cheap(key) and not evaluator.takes_time(reply):
+            began = time.thread_time()
+            found = held(evaluator, reply)
+            self._costs.took(key, (time.thread_time() - began) * 1000)
+        else:
+            found = await self._elsewhere(evaluator, reply, key, watch)
         return _verdict(found, reply)
 
     @property
@@ -142,8 +133,8 @@ class EvaluatedHere:
         """See `Evaluating.of`."""
         del watch
         if evaluator.takes_time(reply):
-            return _verdict(await asyncio.to_thread(evaluator.evaluate, reply), reply)
-        return _verdict(evaluator.evaluate(reply), reply)
+            return _verdict(await asyncio.to_thread(held, evaluator, reply), reply)
+        return _verdict(held(evaluator, reply), reply)
 
     async def on_host(self, evaluator: Evaluator[T], reply: Reply, watch: Watch) -> T:
         """See `Evaluating.on_host`: there is none."""
@@ -156,28 +147,6 @@ class EvaluatedHere:
         """See `Evaluating.on_host_asking`: there is none."""
         del service, evaluator, watch
         raise UnjudgedError(_NOBODY)
-
-
-RULE_FAULTS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-"""What a fault of ours in a rule raises: in one case, it costs no other its verdict."""
-
-
-def rule_fault(error: Exception) -> str:
-    """Return what is said of an exception that a rule should not raise: its type and place, never what it holds."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return (
-        f"the rule failed: {type(error).__name__}{place}\n"
-        "  hint: this is a fault of pytest-helmbench, please report it; the reply is on record"
-    )
 
 
 def _verdict(found: T | Outcome, reply: Reply) -> T:

@@ -282,7 +282,7 @@ class Dispatch:
             _settle(task, "judge_failed", f"{finding.raised} was raised where it was judged")
             return
         if finding.raised:
-            self._own.append(task)  # what it raises is seen where it belongs
+            self._own.append(task)  # it is an error where it raises here, too
             return
         if not task.bound:  # its time is that of its code, elsewhere
             self._costs.took(task.key, finding.ms)
@@ -329,19 +329,16 @@ class Dispatch:
             return
         self._thread_busy = True
 
-        def told(found: object, error: Exception | None, ms: float) -> None:
-            self._tell(lambda: self._judged_here(task, found, error, ms))
+        def told(found: object, ms: float) -> None:
+            self._tell(lambda: self._judged_here(task, found, ms))
 
         self._thread.run(task.evaluator, task.reply, told)
 
-    def _judged_here(self, task: Task, found: object, error: Exception | None, ms: float) -> None:
+    def _judged_here(self, task: Task, found: object, ms: float) -> None:
         self._thread_busy = False
         self._costs.took(task.key, ms)
         if not task.future.done():
-            if error is None:
-                task.future.set_result(found)
-            else:
-                task.future.set_exception(error)
+            task.future.set_result(found)
         self._go_on()
 
 

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 
 from pytest_helmbench.core.outcome import Reply
+from pytest_helmbench.engine.rule_faults import held
 from pytest_helmbench.judging.evaluator import Evaluator
 
 __all__ = ["JudgingThread", "Told"]
 
-Told = Callable[[object, Exception | None, float], object]
-"""Takes what was found, or what was raised, and the CPU milliseconds that it took."""
+Told = Callable[[object, float], object]
+"""Takes what was found, and the CPU milliseconds that it took."""
 
 
 class JudgingThread:
@@ -41,10 +42,5 @@ class JudgingThread:
         while (taken := self._waiting.get()) is not None:
             evaluator, reply, told = taken
             began = time.thread_time()
-            found: object = None
-            raised: Exception | None = None
-            try:
-                found = evaluator.evaluate(reply)
-            except Exception as error:  # noqa: BLE001 - it is raised where the reply is waited for
-                raised = error
-            told(found, raised, (time.thread_time() - began) * 1000)
+            found = held(evaluator, reply)
+            told(found, (time.thread_time() - began) * 1000)

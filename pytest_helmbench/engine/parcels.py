@@ -32,7 +32,7 @@ class Finding:
     """What came of one reply.
 
     Args:
-        found: What its evaluator gave; None where it raised, which is for the session to see.
+        found: What its evaluator gave; None where it raised: the session runs it again.
         ms: CPU time that it took.
         raised: The type of what it raised; empty for nothing.
     """
@@ -154,6 +154,6 @@ def _finding(evaluator: Evaluator[object], reply: Reply) -> Finding:
     began = time.thread_time()
     try:
         found = evaluator.evaluate(reply)
-    except Exception as error:  # noqa: BLE001 - the session runs it again, and shows what is raised where it belongs
+    except Exception as error:  # noqa: BLE001 - the session runs it again, and tells what is raised
         return Finding(None, (time.thread_time() - began) * 1000, type(error).__name__)
     return Finding(found, (time.thread_time() - began) * 1000)

@@ -74,11 +74,7 @@ class PackLoader:
         return found.findings, found.skipped
 
     async def self_check_all(self, root: Path) -> tuple[Sequence[Problem], Mapping[str, int]]:
-        """Check every healthy row of a pack; return what is wrong, and how many were skipped by reason.
-
-        Raises:
-            ConfigError: A row cannot be read.
-        """
+        """Check every healthy row of a pack; return what is wrong, and how many were skipped by reason."""
         loaded = self.load(root, ())
         checks = (self.self_check(loaded, code) for code in loaded.outline.rows)
         found = await asyncio.gather(*checks)

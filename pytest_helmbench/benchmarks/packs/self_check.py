@@ -5,12 +5,12 @@ from __future__ import annotations
 from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
 from pytest_helmbench.benchmarks.packs.jobs import LoadedPack
-from pytest_helmbench.benchmarks.packs.task import ConfigError, MaterializationError, PackRule
+from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem
 from pytest_helmbench.core.row_outline import RowRef
-from pytest_helmbench.engine.evaluations import RULE_FAULTS, rule_fault
+from pytest_helmbench.engine.rule_faults import rule_faults
 from pytest_helmbench.sandbox.box import SandboxError
 
 __all__ = ["SelfChecked", "self_check"]
@@ -33,11 +33,16 @@ class SelfChecked:
 
 
 async def self_check(loaded: LoadedPack, ref: RowRef) -> SelfChecked:
-    """Try everything on a row that says how it must be judged.
+    """Try everything on a row that says how it must be judged; what fails in it is told of this row alone."""
+    try:
+        with rule_faults():
+            return await _tried(loaded, ref)
+    except HelmbenchError as error:
+        what, _, hint = str(error).partition("\n  hint: ")
+        return SelfChecked((Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),))
 
-    Raises:
-        ConfigError: The row cannot be read.
-    """
+
+async def _tried(loaded: LoadedPack, ref: RowRef) -> SelfChecked:
     if ref.skip_reason is not None:
         return SelfChecked(skipped=ref.skip_reason)
     task, tools = loaded.pack.task(ref), loaded.work.tools
@@ -55,14 +60,6 @@ async def self_check(loaded: LoadedPack, ref: RowRef) -> SelfChecked:
         trials = [trial async for trial in family.trials(PackRule(task, tools.settings.parity), tools)]
     except SandboxError as error:
         return SelfChecked(skipped=f"the sandbox failed: {error}")
-    except (MaterializationError, ConfigError) as error:
-        what, _, hint = str(error).partition("\n  hint: ")
-        return SelfChecked((Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),))
-    except HelmbenchError:
-        raise
-    except RULE_FAULTS as error:
-        what, _, hint = rule_fault(error).partition("\n  hint: ")
-        return SelfChecked((Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),))
     wrong = [trial for trial in trials if _is_wrong(trial)]
     if not wrong or family.runs_code or tools.settings.parity:
         return SelfChecked(tuple(_problem(ref, trial, _HINT) for trial in wrong))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from commands import run_command
@@ -12,10 +13,15 @@ from pages import blocks_of
 from provider import Provider
 from trees import clear_environment, rows, run_tree
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
+from pytest_helmbench.benchmarks.packs.families.short_answer.short_answers import judge_short
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+
 _OUTCOMES = "SELECT code, outcome FROM results ORDER BY results.id"
 _GROUNDS = (
     "SELECT code, parse, justification FROM evaluations JOIN results ON results.id = result_id ORDER BY code"
 )
+_SHORT = "pytest_helmbench.benchmarks.packs.families.short_answer"
 _JUDGE = "--helmbench-marking-model=test/judge"
 _RUBRIC = {
     "accepted_answers": ["They come from California", "From California"],
@@ -176,6 +182,7 @@ def test_what_a_rule_says_of_its_verdict_is_not_told_as_the_words_of_a_judge(
 _FAULT = """
 from pytest_helmbench.benchmarks.packs.families.short_answer import family
 
+
 judge = family.judge_short
 
 
@@ -231,3 +238,40 @@ def test_a_refusal_that_quotes_what_a_judge_was_sent_shows_no_hidden_value(
     )
     junit = (pytester.path / "junit.xml").read_text()
     assert "ZZHIDDEN" not in result.stdout.str() + junit + str(error_on_record)
+
+
+def test_a_rule_that_breaks_down_stops_neither_check_nor_rescore(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        short(name, **{"eval.accepted_answers": [f"ZZHIDDEN {name}"]}) for name in ("one", "broken", "three")
+    ]
+    write_pack(pytester.path / "benchmark", made)
+    answer_rows(provider, {"one": "ZZHIDDEN one", "broken": "It is broken.", "three": "No."})
+    run_tree(pytester, url=provider.url).assert_outcomes(passed=1, failed=2)
+
+    def judged(row: ShortRow, reply: str) -> AnswerFinding:
+        if "broken" in reply:
+            raise re.error(str(row.accepted))
+        return judge_short(row, reply)
+
+    monkeypatch.setattr(f"{_SHORT}.family.judge_short", judged)
+    checked = run_command(pytester, "check", "benchmark")
+    checked.stdout.fnmatch_lines(
+        [
+            "benchmark/tasks.jsonl:2: error: broken: the rule failed: error at test_read_replies.py:*",
+            "demo: 3 healthy rows; 1 error, 0 warnings",
+        ]
+    )
+    rescored = run_command(pytester, "rescore", "1")
+    assert rescored.ret == 0
+    outcomes = rows(
+        pytester.path / "helmbench.db", "SELECT code, outcome, reason FROM results WHERE run_id = 2"
+    )
+    assert sorted(outcomes) == [
+        ("broken", "error", "rule_failed"),
+        ("one", "passed", None),
+        ("three", "failed", None),
+    ]
+    said = (checked, rescored)
+    assert "ZZHIDDEN" not in "".join(result.stdout.str() + result.stderr.str() for result in said)

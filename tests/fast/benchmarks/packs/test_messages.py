@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from packs import GONE, MANIFEST, healthy, row, write_pack
 
+from pytest_helmbench.benchmarks.packs.families.registry import family_named
+from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.task import ConfigError, UnreadablePackError
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
 
 FILES = {"assets/a.txt": "a", "hidden/b.txt": "b"}
@@ -180,7 +183,10 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "short_answer",
         {"eval.accepted_answers": ["8", True]},
-        ["eval.accepted_answers: entry 2 is true or false, not text or a number"],
+        [
+            "eval.accepted_answers: entry 2 is true or false, not text or a number"
+            '\n  hint: write it as text, as a reply says it: "yes"'
+        ],
     ),
     (
         "multiple_choice",
@@ -208,6 +214,11 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "short_answer",
         {"input.answer_format": 5},
         ["input.answer_format: this is a number, not text or an object"],
+    ),
+    (
+        "short_answer",
+        {"eval.accepted_answers": [10**4000]},
+        ["eval.accepted_answers: entry 1 is a number of thousands of digits\n  hint: write it as text"],
     ),
     ("short_answer", {"eval.accepted_answers": "8"}, ["eval.accepted_answers: this is text, not a list"]),
     ("short_answer", {"eval.accepted_answers": []}, ["eval.accepted_answers: the list is empty"]),
@@ -1099,3 +1110,20 @@ def test_a_script_that_is_a_folder_is_found_before_anybody_is_paid(tmp_path: Pat
     write_pack(tmp_path, [row("terminal_task", checker)], manifest, {"hidden/check/run.sh": "exit 0\n"})
     _, found = problems_of(tmp_path)
     assert "eval.checker.path: this is a folder, and a script is a file" in "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "answer", ["(B).", "*B*", "Choice: [B", "Option B:", "Second!", "answer - B", "B. second", "2"]
+)
+def test_a_row_is_broken_exactly_where_its_rule_could_not_judge(tmp_path: Path, answer: str) -> None:
+    changes = {"input.choices": ["first", "second"], "eval.answer": answer}
+    pack = load_pack(write_pack(tmp_path, [row("multiple_choice", changes)]))
+
+    family = family_named("multiple_choice")
+    assert isinstance(family, TextFamily)
+    question: JsonObject = {"question": "Which one?", "choices": ["first", "second"]}
+    try:
+        judged = family.finding(question, {"answer": answer}, "B", parity=False).passed
+    except ConfigError:
+        judged = False
+    assert judged == (not pack.broken)

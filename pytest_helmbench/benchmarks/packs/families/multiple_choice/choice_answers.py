@@ -46,7 +46,7 @@ from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import unmarked
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 
-__all__ = ["expected_choices", "judge_choice"]
+__all__ = ["expected_choice", "expected_choices", "judge_choice"]
 
 _LETTER_ALONE = r"[*_(\[\"'`$]*+([A-Za-z])[\s*_)\]\"'`$.:]*+"
 _ANNOUNCED_WORDS = r"(?:the\s)?(?:(?:correct|final|best|right)\s)*(?:answer|choice|option)(?:\sis)?"
@@ -99,7 +99,7 @@ def expected_choices(row: ChoiceRow, choices: Choices) -> frozenset[int]:
     """
     expected: set[int] = set()
     for answer in row.answers:
-        index = _expected_index(answer, choices)
+        index = expected_choice(answer, choices)
         if index is not None:
             expected |= choices.same(index)
     if not expected:
@@ -110,7 +110,8 @@ def expected_choices(row: ChoiceRow, choices: Choices) -> frozenset[int]:
     return frozenset(expected)
 
 
-def _expected_index(answer: object, choices: Choices) -> int | None:
+def expected_choice(answer: object, choices: Choices) -> int | None:
+    """Return the index of the choice that an answer of a row names; None for none."""
     if isinstance(answer, bool):
         return None
     if isinstance(answer, int) or (isinstance(answer, float) and answer.is_integer()):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import string
 
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.choice_answers import expected_choice
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import Choices
 from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.field_values import RowFaults, check_text, kind_of
@@ -15,7 +17,6 @@ _MOST_CHOICES = 26
 _LABEL = re.compile(  # possessive: white space without end must not cost time without end
     r"(?:(?:final answer|answer|choice|option)\s*+(?:is\s*+)?+[:\-]?+\s*+)?[(\[]?([A-Za-z])[)\].:]?\Z"
 )
-_EDGES = " \t\r\n\"'`.,;:"
 
 
 def _choices(faults: RowFaults, where: str, value: JsonValue) -> None:
@@ -57,7 +58,8 @@ def check_answer_in_choices(faults: RowFaults, public: JsonObject, hidden: JsonO
     choices, value = public["choices"], hidden["answer"]
     if not isinstance(choices, list):
         return
-    texts = [choice for choice in choices if isinstance(choice, str)]
+    texts = tuple(choice.strip() for choice in choices if isinstance(choice, str))
+    known = Choices.of(texts)
     last = string.ascii_uppercase[len(texts) - 1]
     for number, item in enumerate(value if isinstance(value, list) else [value], start=1):
         which = f"entry {number}" if isinstance(value, list) else "this"
@@ -65,23 +67,14 @@ def check_answer_in_choices(faults: RowFaults, public: JsonObject, hidden: JsonO
             if not 0 <= item < len(texts):
                 hint = f"an index is from 0 to {len(texts) - 1}"
                 faults.error("eval.answer", f"{which} is an index out of range", hint)
-        elif isinstance(item, str) and item not in texts:
-            _check_label(faults, which, item, texts, last)
-
-
-def _check_label(faults: RowFaults, which: str, item: str, texts: list[str], last: str) -> None:
-    if _normalised(item) in map(_normalised, texts):
-        return
-    label = _LABEL.match(item.strip())
-    if label is None:
-        hint = "a letter, the text of a choice, or an index from 0"
-        faults.error("eval.answer", f"{which} is no letter and the text of no choice", hint)
-    elif label[1].upper() > last:
-        faults.error("eval.answer", f"{which} is a letter out of range", f"the choices are A to {last}")
-
-
-def _normalised(text: str) -> str:
-    return " ".join(text.lower().split()).strip(_EDGES)
+        elif expected_choice(item, known) is None:
+            label = _LABEL.match(item.strip()) if isinstance(item, str) else None
+            if label is not None and label[1].upper() > last:
+                hint = f"the choices are A to {last}"
+                faults.error("eval.answer", f"{which} is a letter out of range", hint)
+            else:
+                hint = "a letter, the text of a choice, or an index from 0"
+                faults.error("eval.answer", f"{which} is no letter and the text of no choice", hint)
 
 
 INPUT_FIELDS: Fields = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.row import MOST_BITS
 from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, text_or_object
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.files.field_values import RowFaults, check_number, check_text, kind_of
@@ -17,7 +18,10 @@ def _accepted(faults: RowFaults, where: str, value: JsonValue) -> None:
         faults.error(where, "the list is empty")
     for number, item in enumerate(value, start=1):
         if item is None or isinstance(item, dict | list | bool):
-            faults.error(where, f"entry {number} is {kind_of(item)}, not text or a number")
+            hint = 'write it as text, as a reply says it: "yes"' if isinstance(item, bool) else ""
+            faults.error(where, f"entry {number} is {kind_of(item)}, not text or a number", hint)
+        elif isinstance(item, int) and item.bit_length() > MOST_BITS:
+            faults.error(where, f"entry {number} is a number of thousands of digits", "write it as text")
         elif isinstance(item, str) and not item.strip():
             faults.error(where, f"entry {number} is blank text", "an empty reply would pass")
 

@@ -10,9 +10,9 @@ from pytest_helmbench.benchmarks.packs.task import ConfigError
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["ShortRow", "short_row"]
+__all__ = ["MOST_BITS", "ShortRow", "short_row"]
 
-_MOST_BITS = 13_000
+MOST_BITS = 13_000
 """Of an integer: Python writes no longer ones as digits."""
 
 
@@ -50,7 +50,7 @@ def short_row(given: JsonObject, wanted: JsonObject) -> ShortRow:
             "eval.accepted_answers: holds something that is neither text nor number\n"
             "  hint: write every answer as a string or a number"
         )
-    if any(isinstance(answer, int) and answer.bit_length() > _MOST_BITS for answer in answers):
+    if any(isinstance(answer, int) and answer.bit_length() > MOST_BITS for answer in answers):
         raise ConfigError(
             "eval.accepted_answers: holds a number of thousands of digits\n  hint: write it as a string"
         )
