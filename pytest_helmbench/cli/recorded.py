@@ -11,6 +11,7 @@ from pytest_helmbench.cli.output import (
     CommandError,
 )
 from pytest_helmbench.cli.project import Project
+from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.session_texts import doubt_lines
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.run_counts import recorded_counts
@@ -88,4 +89,6 @@ def recorded_doubt_lines(path: Path, run_id: int, name: str) -> list[str]:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    return doubt_lines(name, recorded_counts(recorded_outcomes(path, run_id), (), {}))
+    counts = recorded_counts(recorded_outcomes(path, run_id), (), {})
+    usual = Project.at(Path.cwd()).database(None)
+    return doubt_lines(name, counts, RunPlace.of((run_id,), path, usual))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from pytest_helmbench.cli.output import (
 )
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.at_risk import at_risk
-from pytest_helmbench.core.codes import CaseCode, Selection
+from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
@@ -76,9 +76,7 @@ _LISTED: dict[str, Callable[[ResultRow], bool]] = {
 )
 @db_option
 @as_json_option
-def command(
-    run: str, code: str | None, db: Path | None, *, disputed: bool, as_json: bool, **lists: bool
-) -> None:
+def command(run: str, code: str | None, db: Path | None, *, as_json: bool, **lists: bool) -> None:
     """Show a run (its number, or `last`), or one case of it with its verdict, prompt and reply.
 
     A case of a Bench Pack also with all that its pack says: summary, log, detail cards, events.
@@ -102,7 +100,7 @@ def command(
         else:
             say(*(codes or ("no case is gone since the run before",)))
         return
-    if disputed:
+    if listed == "disputed":
         _show_disputed(path, detail, as_json=as_json)
         return
     if listed == "flaky":
@@ -169,13 +167,8 @@ def _show_flaky(path: Path, detail: RunDetail, code: str | None, *, as_json: boo
             f"run {detail.summary.id} has no case with two judged repetitions\n"
             "  hint: --helmbench-repeat=2 asks each case twice"
         )
-    wanted = None if code is None else Selection.parse(code)
-    cases = [
-        case
-        for case in found.flaky
-        if wanted is None
-        or ((parts := CaseCode.parse(case.code)) is not None and wanted.matches(parts.parts()))
-    ]
+    wanted = _codes_below(path, detail, code)
+    cases = [case for case in found.flaky if wanted is None or case.code in wanted]
     if as_json:
         say_json([asdict(case) for case in cases])
         return
@@ -208,34 +201,43 @@ def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_
 
 def _show_below(path: Path, detail: RunDetail, code: str, *, as_json: bool) -> None:
     """List the cases whose codes start with the components of another."""
+    chosen = _codes_below(path, detail, code) or frozenset()
+    _say_verdicts([row for row in results(path, detail.summary.id) if row.code in chosen], as_json=as_json)
+
+
+def _codes_below(path: Path, detail: RunDetail, code: str | None) -> frozenset[str] | None:
+    """Return the code of a case, or those that start with the components of another; None where none is given.
+
+    Raises:
+        CommandError: The run has no such case.
+    """
+    if code is None:
+        return None
     known = result_codes(path, detail.summary.id)
-    parts = CaseCode.parse(code)
-    selection = Selection.parse(code) if parts is not None else None
-    chosen = {
-        name
-        for name in known
-        if selection is not None
-        and (own := CaseCode.parse(name)) is not None
-        and selection.matches(own.parts())
-    }
+    chosen = frozenset([code]).intersection(known) or _selected(code, known)
     if not chosen:
         raise CommandError(f"run {detail.summary.id} has no result of {code}\n  hint: {nearest(code, known)}")
-    _say_verdicts([row for row in results(path, detail.summary.id) if row.code in chosen], as_json=as_json)
+    return chosen
+
+
+def _selected(code: str, known: Iterable[str]) -> frozenset[str]:
+    try:
+        selection = Selection.parse(code)
+    except SelectError:  # it is no code of a tree, and so the id of a row that is not there
+        return frozenset()
+    parsed = ((name, CaseCode.parse(name)) for name in known)
+    return frozenset(name for name, own in parsed if own is not None and selection.matches(own.parts()))
 
 
 def _show_listed(
     path: Path, detail: RunDetail, code: str | None, wanted: Callable[[ResultRow], bool], *, as_json: bool
 ) -> None:
     """List the cases that are wanted, all or those below a code, the most severe first."""
-    selection = None if code is None else Selection.parse(code)
+    chosen = _codes_below(path, detail, code)
     rows = [
         row
         for row in results(path, detail.summary.id)
-        if wanted(row)
-        and (
-            selection is None
-            or ((own := CaseCode.parse(row.code)) is not None and selection.matches(own.parts()))
-        )
+        if wanted(row) and (chosen is None or row.code in chosen)
     ]
     rows.sort(key=lambda row: -at_risk(row.severity, row.difficulty))
     if rows or as_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Generator
 from typing import Any
@@ -19,6 +18,7 @@ from pytest_helmbench.pytest_side.report_facts import skip_reason
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.shown_failures import ShownFailures
 from pytest_helmbench.pytest_side.terminal import add_suite_properties, session_lines
+from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.score_lines import verdict_lines
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.gates import GateReport
@@ -160,12 +160,12 @@ class SessionEnd:
         coordinator = self._coordinator
         if coordinator is None:
             return
-        runs, db = tuple(coordinator.book.tallies), coordinator.book.db
         usual = self._config.rootpath / "helmbench.db"
-        rest = list(self._shown.lines(runs, "" if db == usual else f" --db={shlex.quote(str(db))}"))
+        place = RunPlace.of(tuple(coordinator.book.tallies), coordinator.book.db, usual)
+        rest = list(self._shown.lines(place))
         verbose = self._config.get_verbosity() > 0
         start = self._config.invocation_params.dir
-        said = [*rest, *session_lines(coordinator, self._broken, start, verbose=verbose)]
+        said = [*rest, *session_lines(coordinator, self._broken, start, place, verbose=verbose)]
         for title, lines in (("FAILURES", self._shown.in_short), ("helmbench", said)):
             if lines:
                 terminalreporter.section(title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.items import CaseText
 from pytest_helmbench.reports.failure_lines import PartCounts, failure_table, same_errors
+from pytest_helmbench.reports.run_place import RunPlace
 
 __all__ = ["ShownFailures"]
 
@@ -113,19 +114,17 @@ class ShownFailures:
             lines.append(f"{broken} more broken files (`helmbench check PATH` lists all)")
         return lines
 
-    def lines(self, runs: Sequence[int], db_option: str) -> Iterator[str]:
+    def lines(self, place: RunPlace) -> Iterator[str]:
         """Yield what stands for those that were not shown.
 
         Args:
-            runs: `evaluation_runs.id` of the session's runs.
-            db_option: What names its database on a command line; empty where that is the usual one.
+            place: Of the session's runs.
         """
         yield from self._lines
         if self._left_out:
             yield from failure_table(self._parts, most=_PARTS_QUIETLY if self._quiet else 10)
-            run = runs[0] if len(runs) == 1 else "RUN"
             yield (
-                f"{self._left_out} more failed cases: `helmbench show {run} --failed{db_option}` lists them,"
+                f"{self._left_out} more failed cases: {place.listing('--failed')} lists them,"
                 " --helmbench-show=all or -v shows them here"
             )
 

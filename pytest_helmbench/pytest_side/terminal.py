@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from pytest_helmbench.pytest_side.exit_code import planned_names, run_names, sco
 from pytest_helmbench.pytest_side.junit_view import junit_writer
 from pytest_helmbench.reports.cautions import stand_in_text
 from pytest_helmbench.reports.panel_tables import panel_sentence
+from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
     DryRow,
@@ -44,20 +46,25 @@ __all__ = ["add_suite_properties", "session_lines"]
 _WARNINGS_SHOWN = 10
 
 
-def session_lines(coordinator: Coordinator, broken: int, start: Path, *, verbose: bool) -> list[str]:
+def session_lines(
+    coordinator: Coordinator, broken: int, start: Path, place: RunPlace, *, verbose: bool
+) -> list[str]:
     """Return the summary of a session.
 
     Args:
         coordinator: Of the session, closed.
         broken: Erring items that stand for broken files.
         start: Where pytest was started: paths are shown from there.
+        place: Of its runs.
         verbose: Also the scores of behaviours.
     """
     plan = coordinator.book.plan
     if plan is None or not (plan.dry or coordinator.book.tallies):
         # It ended before anything could be asked.
         return [*_sample_lines(coordinator), *_warning_lines(coordinator, start), *coordinator.notes]
-    lines = _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, verbose=verbose)
+    lines = (
+        _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, place, verbose=verbose)
+    )
     if broken:
         whose = "files or rows: none of their cases" if broken > 1 else "file or row: none of its cases"
         lines.append(f"{broken} broken {whose} ran (see ERRORS)")
@@ -66,11 +73,12 @@ def session_lines(coordinator: Coordinator, broken: int, start: Path, *, verbose
     return [*lines, coordinator.goes_on] if coordinator.goes_on else lines
 
 
-def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[str]:
+def _run_lines(plan: Plan, coordinator: Coordinator, place: RunPlace, *, verbose: bool) -> list[str]:
     rows = _counts_by_model(plan, coordinator)
     whole = whole_runs(coordinator)
     lines = model_table(rows) if whole is None else resumed_tables(whole, rows)
-    lines += judging_lines(rows)
+    runs = _runs_by_model(plan, coordinator)
+    lines += judging_lines(rows, {model: replace(place, runs=tuple(runs[model])) for model in rows})
     scores = {name: score for name, score in scores_by_name(coordinator).items() if score is not None}
     done = sum(counts.judged_now for counts in rows.values())
     if scores and any(counts.judged for counts in rows.values()):
@@ -162,13 +170,21 @@ def _words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunWords
 
 
 def _counts_by_model(plan: Plan, coordinator: Coordinator) -> dict[str, RunCounts]:
-    by_model: dict[str, list[RunCounts]] = {}
+    tallies = coordinator.book.tallies
+    return {
+        model: RunCounts.sum(tallies[run_id] for run_id in runs)
+        for model, runs in _runs_by_model(plan, coordinator).items()
+    }
+
+
+def _runs_by_model(plan: Plan, coordinator: Coordinator) -> dict[str, list[int]]:
+    by_model: dict[str, list[int]] = {}
     run_ids = coordinator.book.run_ids()
     for run in plan.runs:
         run_id = run_ids.get(run.key)
         if run_id is not None:
-            by_model.setdefault(run.model, []).append(coordinator.book.tallies[run_id])
-    return {model: RunCounts.sum(counts) for model, counts in by_model.items()}
+            by_model.setdefault(run.model, []).append(run_id)
+    return by_model
 
 
 def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:

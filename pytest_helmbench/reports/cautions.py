@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.score_lines import score_notes
 from pytest_helmbench.reports.session_texts import judging_lines
 from pytest_helmbench.session.run_report import RunReport
@@ -50,7 +51,7 @@ def _cautions(report: RunReport) -> Iterator[str]:
         yield from score_notes(report.score)
     if report.counts.stopped_early:
         yield f"early stop: {report.counts.stopped_early} repetitions of cases were not asked"
-    for line in judging_lines({run.model: report.counts}):
+    for line in judging_lines({run.model: report.counts}, {run.model: RunPlace((run.id,))}):
         yield line.removeprefix(f"{run.model}: ")
     if report.counts.unknown_costs:
         calls = "1 call" if report.counts.unknown_costs == 1 else f"{report.counts.unknown_costs} calls"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.tables import UNKNOWN, table
 from pytest_helmbench.session.run_counts import RunCounts
 
@@ -195,23 +196,34 @@ def resumed_tables(whole: Mapping[str, RunCounts], now: Mapping[str, RunCounts])
     return ["the whole run:", *model_table(whole), "this session:", *model_table(part)]
 
 
-def doubt_lines(model: str, row: RunCounts) -> list[str]:
-    """Return how many verdicts on words are guessed, and how many unsure; how many cases pass by these."""
+def doubt_lines(model: str, row: RunCounts, place: RunPlace) -> list[str]:
+    """Return how many verdicts on words are guessed, and how many unsure; how many cases pass by these.
+
+    Args:
+        model: What lines begin with.
+        row: Its counts.
+        place: Where its cases can be listed.
+    """
     guessed, unsure = row.parses[Parse.GUESSED], row.parses[Parse.UNSURE]
     lines = [f"{_count(guessed, 'verdict')} guessed from the words of the reply"] if guessed else []
     if unsure:
         least = row.verdicts[Verdict.PASSED] - row.unsure_passed
         lines.append(
             f"{_count(unsure, 'verdict')} unsure, since nothing in the reply decides: {least} to {least + unsure}"
-            f" of {row.judged} pass; `helmbench show RUN --unsure` lists them"
+            f" of {row.judged} pass; {place.listing('--unsure')} lists them"
         )
     if lines:
         lines[-1] += "; --helmbench-cache=reuse --helmbench-marking-model=ID has a model read them"
     return [f"{model}: {line}" for line in lines]
 
 
-def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
-    """Return what must be known to read the table: recovered replies, faults of form, neutral rows, other models."""
+def judging_lines(rows: Mapping[str, RunCounts], places: Mapping[str, RunPlace]) -> list[str]:
+    """Return what must be known to read the table: recovered replies, faults of form, neutral rows, other models.
+
+    Args:
+        rows: By model.
+        places: Where their cases can be listed, by model.
+    """
     lines = []
     for model, row in rows.items():
         lines += answerer_lines(model, row)
@@ -220,7 +232,7 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
             lines.append(
                 f"{model}: JSON read strictly {strict} times, recovered from other text {recovered} times"
             )
-        lines += doubt_lines(model, row)
+        lines += doubt_lines(model, row, places[model])
         readable = row.judged - row.form_faults
         if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
             passed = row.verdicts[Verdict.PASSED]

@@ -133,7 +133,8 @@ def test_verdicts_that_no_words_decide_are_told_apart_with_how_many_pass_by_them
         [
             "*  verdict: unsure, nothing in the reply decides",
             "test/good: 1 verdict guessed from the words of the reply",
-            "test/good: 2 verdicts unsure, since nothing in the reply decides: 1 to 3 of 4 pass; *--unsure*",
+            "test/good: 2 verdicts unsure, since nothing in the reply decides: 1 to 3 of 4 pass;"
+            " `helmbench show 1 --unsure` *",
         ]
     )
     parses = dict(rows(pytester.path / "helmbench.db", _GROUNDS.replace(", justification", "")))
@@ -143,6 +144,14 @@ def test_verdicts_that_no_words_decide_are_told_apart_with_how_many_pass_by_them
     refused = run_command(pytester, "show", "last", "--unsure", "--failed")
     assert refused.ret == 2
     assert "--failed and --unsure are lists of their own: give one of them" in refused.stderr.str()
+    refused = run_command(pytester, "show", "last", "--disputed", "--failed")
+    assert "--disputed and --failed are lists of their own: give one of them" in refused.stderr.str()
+    listed = run_command(pytester, "show", "last", "names", "--unsure", "--json").stdout.str()
+    assert [row["code"] for row in json.loads(listed)] == ["names"]
+    for option in ("--unsure", "--failed"):
+        refused = run_command(pytester, "show", "last", "name", option)
+        assert refused.ret == 2
+        assert refused.stderr.str().startswith("helmbench: run 1 has no result of name\n  hint: ")
     report = json.loads(run_command(pytester, "report", "--format=json").stdout.str())
     judging = report["runs"][0]["judging"]
     assert (judging["guessed"], judging["unsure"]) == (1, 2)
@@ -275,3 +284,17 @@ def test_a_rule_that_breaks_down_stops_neither_check_nor_rescore(
     ]
     said = (checked, rescored)
     assert "ZZHIDDEN" not in "".join(result.stdout.str() + result.stderr.str() for result in said)
+
+
+def test_the_command_that_lists_unsure_verdicts_names_the_run_and_its_results_file(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_pack(pytester.path / "benchmark", [short("pair")])
+    answer_rows(provider, {"pair": "Seven, eight or nine."})
+    found = run_tree(pytester, "--helmbench-db=my runs.db", url=provider.url)
+    other = pytester.path / "my runs.db"
+    found.stdout.fnmatch_lines([f"*`helmbench show 1 --unsure --db='{other}'` lists them*"])
+    rescored = run_command(pytester, "rescore", "1", "--db=my runs.db")
+    rescored.stdout.fnmatch_lines([f"*`helmbench show 2 --unsure --db='{other}'` lists them*"])
+    report = run_command(pytester, "report", "1", "--db=my runs.db", "--format=json").stdout.str()
+    assert "`helmbench show 1 --unsure`" in report
