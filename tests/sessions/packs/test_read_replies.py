@@ -191,7 +191,6 @@ def test_what_a_rule_says_of_its_verdict_is_not_told_as_the_words_of_a_judge(
 _FAULT = """
 from pytest_helmbench.benchmarks.packs.families.short_answer import family
 
-
 judge = family.judge_short
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.guesses import without_offer
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import asks_for_person
-from pytest_helmbench.benchmarks.packs.families.text.calendar_words import MONTHS
+from pytest_helmbench.benchmarks.packs.families.text.calendar_words import MONTHS, WHEN_BEHIND
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
 from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import numbers
@@ -101,9 +101,7 @@ _LABELLED_ELSE = re.compile(
     rf"(?<={_MASK})\s*;\s*(?!answer|option|choice|guess)[^\W\d][^;:{_MASK}\d]{{0,30}}:\s[^;]{{1,80}}"
 )
 _CODE = re.compile(r"(?<!\w)[A-Z]{2,5}(?!\w)")
-_SIZE_BEHIND = re.compile(
-    rf"\s[–—-]\s\d[\d.,]*(?:\s[^\W\d_]{{1,6}})?\W*$|(?<={_MASK})\s(?:in|on)\s(?:[^\W\d_]{{3,9}}\s)?(?:\d{{1,2}},?\s)?\d{{4}}\W*$"
-)
+_SIZE_BEHIND = re.compile(rf"\s[–—-]\s\d[\d.,]*(?:\s[^\W\d_]{{1,6}})?\W*$|(?<={_MASK}){WHEN_BEHIND}\W*$")
 """`Elbrus, Russia - 5642 m`, `Norway in 1902`"""
 _POSSESSIVE = re.compile(r"'s?(?!\w)")
 

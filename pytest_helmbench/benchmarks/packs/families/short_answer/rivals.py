@@ -16,6 +16,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import 
     shared_words,
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import PARTICLES, asks_for_person
+from pytest_helmbench.benchmarks.packs.families.text.calendar_words import WHEN_BEHIND
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials
 from pytest_helmbench.benchmarks.packs.families.text.stems import stem
@@ -99,7 +100,7 @@ _ORDER = re.compile(r"(?<!\w)o\([^()]{1,40}\)")
 """`O(n)` where another order of growth is accepted."""
 _IS_DIRECT = re.compile(r"\W*(?:[Tt]hat|[Ii]t)(?:'s|\s(?:is|was))\s(?:the\s)?[A-ZÀ-Þ]")
 """`That was King Tut`: it says of him all that is asked."""
-_WHEN = re.compile(r"\s(?:in|on)\s(?:[^\W\d_]{3,9}\s)?(?:\d{1,2},?\s)?\d{4}$")
+_WHEN = re.compile(WHEN_BEHIND + "$")
 _RELATIVE = re.compile(r"\s*(?:which|who|where|whose|that)\s")
 
 

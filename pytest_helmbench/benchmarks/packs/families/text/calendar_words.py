@@ -9,6 +9,7 @@ from pytest_helmbench.benchmarks.packs.families.text.number_words import ORDINAL
 __all__ = [
     "MONTHS",
     "MONTHS_AND_DAYS",
+    "WHEN_BEHIND",
     "has_half",
     "is_date",
     "is_day",
@@ -32,6 +33,8 @@ _MONTH_NAMES = (
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 MONTHS_AND_DAYS = frozenset({*(name.lower() for name in _MONTH_NAMES), *_WEEKDAYS})
 """Names of months and days of the week, in lower case."""
+WHEN_BEHIND = r"\s(?:in|on)\s(?:[^\W\d_]{3,9}\s)?(?:\d{1,2},?\s)?\d{4}"
+"""Pattern of the year or day behind a value: ` in 1902`, ` on March 4, 1902`."""
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)(?!\w)\.?"
