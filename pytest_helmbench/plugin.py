@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_helmbench.core.option import Option
-from pytest_helmbench.options import OPTIONS
+from pytest_helmbench.options.declarations import OPTIONS
+from pytest_helmbench.options.option import Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.engine.job import CaseJob, RunIds, Target
     from pytest_helmbench.engine.loop import LoopThread
     from pytest_helmbench.gateway.permits import ModelLimits
-    from pytest_helmbench.options import Options
+    from pytest_helmbench.options.declarations import Options
     from pytest_helmbench.store.writer import Store
 
 __all__ = [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_helmbench.benchmarks.kind import Authoring, BenchmarkKind
     from pytest_helmbench.judging.evaluator import Evaluator
-    from pytest_helmbench.options import Options
+    from pytest_helmbench.options.declarations import Options
 
 __all__ = [
     "ENTRY_POINTS",

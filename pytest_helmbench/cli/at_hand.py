@@ -22,8 +22,8 @@ from pytest_helmbench.cli.output import (
 )
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.tables import table
-from pytest_helmbench.session.settings import Settings
 
 __all__ = ["benchmark_option", "kept_values", "listing_lines", "nearest", "readings"]
 

@@ -17,13 +17,13 @@ from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.comparison_markdown import comparison_markdown
 from pytest_helmbench.reports.formats import comparison_page
 from pytest_helmbench.reports.readable_json import readable_json
+from pytest_helmbench.results.baselines import PairError, parse_limits, partner
+from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.results.comparing import RunComparison, compare_runs, not_comparable
+from pytest_helmbench.results.comparison_records import comparison_records
+from pytest_helmbench.results.run_addresses import Addressed, resolve, shown_session
 from pytest_helmbench.scoring.changes import Verdict
 from pytest_helmbench.scoring.comparison import Limit
-from pytest_helmbench.session.baselines import PairError, parse_limits, partner
-from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.session.comparing import RunComparison, compare_runs, not_comparable
-from pytest_helmbench.session.comparison_records import comparison_records
-from pytest_helmbench.session.run_addresses import Addressed, resolve, shown_session
 from pytest_helmbench.store.plans import load_facts
 
 __all__ = ["command"]

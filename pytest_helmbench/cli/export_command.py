@@ -14,9 +14,9 @@ from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.formats import EXPORTS
 from pytest_helmbench.reports.readable_json import readable_json
-from pytest_helmbench.session.baseline_file import baseline_text
-from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.session.recorded_results import recorded_run
+from pytest_helmbench.results.baseline_file import baseline_text
+from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.results.recorded_results import recorded_run
 from pytest_helmbench.store.run_queries import RunDetail, run_summary
 
 __all__ = ["command"]

@@ -12,8 +12,8 @@ from pytest_helmbench.cli.output import (
 )
 from pytest_helmbench.cli.recorded import database_of, run_of, score_of
 from pytest_helmbench.reports.score_lines import gate_lines
+from pytest_helmbench.results.gates import Gates
 from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds
-from pytest_helmbench.session.gates import Gates
 
 __all__ = ["command"]
 

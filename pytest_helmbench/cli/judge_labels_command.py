@@ -10,8 +10,8 @@ import click
 from pytest_helmbench.cli.output import CommandError, db_option, say
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.reports.score_lines import corrected_text
-from pytest_helmbench.session.judge_labels import LabelError, read_labels
-from pytest_helmbench.session.stored_scores import stored_correction
+from pytest_helmbench.results.judge_labels import LabelError, read_labels
+from pytest_helmbench.results.stored_scores import stored_correction
 from pytest_helmbench.store.label_rows import judged_rows, write_labels
 from pytest_helmbench.store.run_rows import iso_time
 

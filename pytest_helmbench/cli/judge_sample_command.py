@@ -12,7 +12,7 @@ from pytest_helmbench.cli.output import CommandError, complain, db_option, say_w
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.reports.cards import prompt_lines
-from pytest_helmbench.session.judge_labels import LabelRow, drawn, drawn_by_points, label_file, question
+from pytest_helmbench.results.judge_labels import LabelRow, drawn, drawn_by_points, label_file, question
 from pytest_helmbench.store.label_rows import JudgedRow, criteria_of, judged_rows
 from pytest_helmbench.store.result_queries import ResultRow, results
 

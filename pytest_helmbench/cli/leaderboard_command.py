@@ -13,9 +13,9 @@ from pytest_helmbench.cli.recorded import database_of
 from pytest_helmbench.cli.report_output import ReportOutput, report_options
 from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.formats import BOARDS, runs_page
-from pytest_helmbench.session.board_choice import chosen, named
-from pytest_helmbench.session.run_report import run_report
-from pytest_helmbench.session.standings import Board, boards
+from pytest_helmbench.results.board_choice import chosen, named
+from pytest_helmbench.results.run_report import run_report
+from pytest_helmbench.results.standings import Board, boards
 
 __all__ = ["command"]
 

@@ -15,11 +15,11 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.reports.junit import junit_report
 from pytest_helmbench.reports.score_lines import gate_lines, score_lines
-from pytest_helmbench.session.gates import GateReport
-from pytest_helmbench.session.merged_gates import gates_of, names_of
-from pytest_helmbench.session.merged_totals import ask_totals
-from pytest_helmbench.session.merging import MergedShards, merged_shards
-from pytest_helmbench.session.shard_sessions import MissingError
+from pytest_helmbench.results.gates import GateReport
+from pytest_helmbench.results.merged_totals import ask_totals
+from pytest_helmbench.results.merging import MergedShards, merged_shards
+from pytest_helmbench.results.shard_sessions import MissingError
+from pytest_helmbench.run.merged_gates import gates_of, names_of
 
 __all__ = ["command"]
 

@@ -18,10 +18,10 @@ from pytest_helmbench.benchmarks.archives import opened
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.cli.output import CommandError, complain
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.option import Option, declared_in
-from pytest_helmbench.options import OPTIONS, Options
-from pytest_helmbench.session.settings import Settings, resolve_settings
-from pytest_helmbench.session.trust import is_users_own
+from pytest_helmbench.options.declarations import OPTIONS, Options
+from pytest_helmbench.options.option import Option, declared_in
+from pytest_helmbench.options.settings import Settings, resolve_settings
+from pytest_helmbench.options.trust import is_users_own
 
 __all__ = ["Project"]
 
@@ -143,7 +143,7 @@ class Project:
             if root is not None
         ]
         if not roots:
-            from pytest_helmbench.session.meant_folders import (
+            from pytest_helmbench.run.meant_folders import (
                 meant_folder,
                 told_of_meant,
             )  # where none is found

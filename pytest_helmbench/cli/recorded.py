@@ -13,9 +13,9 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.session_texts import doubt_lines
+from pytest_helmbench.results.run_counts import recorded_counts
+from pytest_helmbench.results.stored_scores import stored_score
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.session.run_counts import recorded_counts
-from pytest_helmbench.session.stored_scores import stored_score
 from pytest_helmbench.store.outcome_counts import recorded_outcomes
 from pytest_helmbench.store.run_queries import RunDetail, run_detail, runs
 

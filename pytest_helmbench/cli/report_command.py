@@ -13,11 +13,11 @@ from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.cli.report_output import ReportOutput, report_options
 from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.formats import PAGES, REPORTS
-from pytest_helmbench.session.baselines import parse_limits
-from pytest_helmbench.session.comparing import RunComparison
-from pytest_helmbench.session.run_addresses import resolve
-from pytest_helmbench.session.run_report import RunReport, run_report
-from pytest_helmbench.session.stored_comparisons import comparison_of_session, comparison_with
+from pytest_helmbench.results.baselines import parse_limits
+from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.run_addresses import resolve
+from pytest_helmbench.results.run_report import RunReport, run_report
+from pytest_helmbench.results.stored_comparisons import comparison_of_session, comparison_with
 from pytest_helmbench.store.run_queries import runs as recorded_runs
 
 __all__ = ["command"]

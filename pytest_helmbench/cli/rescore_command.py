@@ -19,9 +19,9 @@ from pytest_helmbench.cli.project import Project
 from pytest_helmbench.cli.recorded import database_of, recorded_doubt_lines, run_of
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share
-from pytest_helmbench.session.comparison_records import comparison_records
-from pytest_helmbench.session.rescorable import refuse_run
-from pytest_helmbench.session.rescore import Rescored, RescoreError, rescore
+from pytest_helmbench.results.comparison_records import comparison_records
+from pytest_helmbench.results.rescorable import refuse_run
+from pytest_helmbench.results.rescore import Rescored, RescoreError, rescore
 from pytest_helmbench.store.run_queries import RunDetail
 
 __all__ = ["command"]

@@ -26,10 +26,10 @@ from pytest_helmbench.reports.cards import case_card, case_record, run_card, run
 from pytest_helmbench.reports.paired_tables import repetitions_sentence
 from pytest_helmbench.reports.panel_tables import disputed_cells, panel_record, panel_sentence
 from pytest_helmbench.reports.tables import table
+from pytest_helmbench.results.panels import panel_report
+from pytest_helmbench.results.recorded_results import recorded_results
+from pytest_helmbench.results.stored_scores import coded_rows
 from pytest_helmbench.scoring.repetition_rates import repetition_rates
-from pytest_helmbench.session.panels import panel_report
-from pytest_helmbench.session.recorded_results import recorded_results
-from pytest_helmbench.session.stored_scores import coded_rows
 from pytest_helmbench.store.benchmark_sizes import shrunk_since
 from pytest_helmbench.store.judgement_rows import judged_criteria
 from pytest_helmbench.store.plans import load_facts

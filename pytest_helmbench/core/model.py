@@ -89,7 +89,7 @@ class ModelEntry:
 
 @dataclass(frozen=True, slots=True)
 class StatedModel:
-    """One model as a file states it. Where it leads is the file's word: `session/named_models.py` knows whose that is.
+    """One model as a file states it. Where it leads is the file's word: `run/named_models.py` knows whose that is.
 
     Args:
         entry: What is data: name, sampling, limits, price.

@@ -14,7 +14,7 @@ from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
 from pytest_helmbench.imports.foreign_run import ForeignCase, ForeignRun
-from pytest_helmbench.session.stored_scores import run_totals, stored_score
+from pytest_helmbench.results.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.run_rows import RunRecord, iso_time
 from pytest_helmbench.store.writer import Store
 

@@ -13,6 +13,7 @@ from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.reply_cache import CacheMode
+from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY
 from pytest_helmbench.pytest_side.gate_warnings import gate_warnings, refuse_unknown_gates
 from pytest_helmbench.reports.session_texts import (
     PlannedCalls,
@@ -21,12 +22,11 @@ from pytest_helmbench.reports.session_texts import (
     panel_text,
     places_text,
 )
-from pytest_helmbench.session.budget import budget_bounds, least_call, rounded_up
-from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
-from pytest_helmbench.session.plan import Plan, PlannedRun
-from pytest_helmbench.session.settings import DEFAULT_CONCURRENCY
-from pytest_helmbench.session.targets import calls_at_a_time, session_concurrency
+from pytest_helmbench.run.budget import budget_bounds, least_call, rounded_up
+from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.run.cost_estimate import PriceSpan, price_span
+from pytest_helmbench.run.plan import Plan, PlannedRun
+from pytest_helmbench.run.targets import calls_at_a_time, session_concurrency
 
 __all__ = ["Announcer", "plan_price", "run_price"]
 

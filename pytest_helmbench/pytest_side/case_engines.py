@@ -15,9 +15,9 @@ from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.judging.judge import JudgeTemplate
-from pytest_helmbench.session.library import Library
-from pytest_helmbench.session.settings import Settings
-from pytest_helmbench.session.targets import model_limits
+from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.run.library import Library
+from pytest_helmbench.run.targets import model_limits
 
 __all__ = ["CaseEngines", "composed"]
 

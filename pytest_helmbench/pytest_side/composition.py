@@ -10,13 +10,15 @@ import pytest
 
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
-from pytest_helmbench.core.option import Option
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
 from pytest_helmbench.engine.closed_process import close_to_others
 from pytest_helmbench.engine.executors import refuse_missing
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
+from pytest_helmbench.options.option import Option
+from pytest_helmbench.options.settings import Settings, resolve_settings
+from pytest_helmbench.options.trust import results_folder
 from pytest_helmbench.pytest_side.announcement import Announcer
 from pytest_helmbench.pytest_side.archive_paths import unpack_archives
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
@@ -33,15 +35,13 @@ from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.pytest_side.shown_failures import ShownFailures
 from pytest_helmbench.pytest_side.single_process import SingleProcess
 from pytest_helmbench.pytest_side.typed_ids import TypedIds
-from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.gates import Gates, read_gates
-from pytest_helmbench.session.library import Library
-from pytest_helmbench.session.meant_folders import meant_folder, told_of_meant
-from pytest_helmbench.session.notes import Notes
-from pytest_helmbench.session.settings import Settings, resolve_settings
-from pytest_helmbench.session.shares import check_shard
-from pytest_helmbench.session.targets import session_concurrency
-from pytest_helmbench.session.trust import results_folder
+from pytest_helmbench.results.gates import Gates, read_gates
+from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.run.library import Library
+from pytest_helmbench.run.meant_folders import meant_folder, told_of_meant
+from pytest_helmbench.run.notes import Notes
+from pytest_helmbench.run.shares import check_shard
+from pytest_helmbench.run.targets import session_concurrency
 
 __all__ = ["register"]
 
@@ -102,13 +102,13 @@ def _gates(config: pytest.Config, settings: Settings) -> Gates:
     """
     baseline = None
     if settings.baselines or settings.max_drop is not None:
-        from pytest_helmbench.session.baselines import read_baseline_options  # few sessions name one
+        from pytest_helmbench.results.baselines import read_baseline_options  # few sessions name one
 
         baseline = read_baseline_options(
             settings.baselines, settings.max_drop, settings.inconclusive, settings.models.value
         )
     if settings.early_stop:
-        from pytest_helmbench.session.early_stop import check_early_stop  # few sessions ask for one
+        from pytest_helmbench.run.early_stop import check_early_stop  # few sessions ask for one
 
         check_early_stop(settings)
     check_shard(settings, by_outcome=config.getoption("lf", False) or config.getoption("stepwise", False))
@@ -178,7 +178,7 @@ def _settings(config: pytest.Config) -> Settings:
         settings = replace(settings, dry_run=True)
     if not settings.resume:
         return settings
-    from pytest_helmbench.session.resume import as_continued
+    from pytest_helmbench.run.resume import as_continued
 
     return as_continued(settings)  # what raises here ends the session before it collects
 

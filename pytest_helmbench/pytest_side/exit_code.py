@@ -13,14 +13,14 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.named_folders import NamedFolders
 from pytest_helmbench.reports.score_lines import comparison_notes, verdict_lines
+from pytest_helmbench.results.gates import GateReport, RunGates
+from pytest_helmbench.results.run_counts import RunCounts
+from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.gates import GateReport, RunGates
-from pytest_helmbench.session.plan import Plan
-from pytest_helmbench.session.run_counts import RunCounts
 
 if TYPE_CHECKING:
-    from pytest_helmbench.session.comparing import RunComparison
+    from pytest_helmbench.results.comparing import RunComparison
 
 __all__ = ["ExitRule", "run_names", "scores_by_name"]
 

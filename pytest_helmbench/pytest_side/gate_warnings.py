@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.plan import Plan
+from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.run.plan import Plan
 
 __all__ = ["gate_warnings", "refuse_unknown_gates"]
 

@@ -14,8 +14,8 @@ from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.pytest_side.items import HAND_WRITTEN, PLUGIN
 from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.session.library import Library
-from pytest_helmbench.session.notes import Notes
+from pytest_helmbench.run.library import Library
+from pytest_helmbench.run.notes import Notes
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.kind import Loaded

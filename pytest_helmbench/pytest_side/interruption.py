@@ -17,7 +17,7 @@ import pytest
 
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
-from pytest_helmbench.session.coordinator import Coordinator
+from pytest_helmbench.run.coordinator import Coordinator
 
 __all__ = ["EndingHooks", "Interruptions", "end_with_parent"]
 

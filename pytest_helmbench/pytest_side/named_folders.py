@@ -10,7 +10,7 @@ import pytest
 
 from pytest_helmbench.benchmarks.places import absolute, benchmark_root, benchmarks_below
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.session.library import Library
+from pytest_helmbench.run.library import Library
 
 __all__ = ["FOLDERS", "NamedFolders"]
 

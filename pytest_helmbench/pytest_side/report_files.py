@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pytest_helmbench.core.whole_file import try_place
+from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.session_reports import wanted_reports, write_reports
-from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.run_report import RunReport, run_report
-from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.results.run_report import RunReport, run_report
+from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.reading import damage_told
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
-from pytest_helmbench.session.plan import Plan
+from pytest_helmbench.run.plan import Plan
 
 __all__ = ["GRACE_S", "INTERRUPTED", "INTERRUPTED_AGAIN", "INTERRUPT_GRACE_S", "SessionRole", "grace_after"]
 

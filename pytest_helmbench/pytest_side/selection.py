@@ -12,11 +12,11 @@ from pytest_helmbench.core.codes import CaseCode, Selection, scenario_code_of
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.pytest_side.items import BrokenItem, jobs_of, keeps
-from pytest_helmbench.session.library import Library
-from pytest_helmbench.session.notes import Notes
-from pytest_helmbench.session.settings import Settings
-from pytest_helmbench.session.shares import Shares
+from pytest_helmbench.run.library import Library
+from pytest_helmbench.run.notes import Notes
+from pytest_helmbench.run.shares import Shares
 
 __all__ = ["arrange", "broken_cases", "share_out"]
 

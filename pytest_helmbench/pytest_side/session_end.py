@@ -20,8 +20,8 @@ from pytest_helmbench.pytest_side.shown_failures import ShownFailures
 from pytest_helmbench.pytest_side.terminal import add_suite_properties, session_lines
 from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.score_lines import verdict_lines
-from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.gates import GateReport
+from pytest_helmbench.results.gates import GateReport
+from pytest_helmbench.run.coordinator import Coordinator
 
 __all__ = ["LastWords", "SessionEnd"]
 

@@ -20,6 +20,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.job import CaseJob, escaped_path
+from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
 from pytest_helmbench.pytest_side.hand_written import TestsInSession, asks_a_model, hand_written_tests
@@ -38,13 +39,12 @@ from pytest_helmbench.pytest_side.report_facts import note_skip, own_time_s
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.scenario_item import ScenarioItem
 from pytest_helmbench.pytest_side.selection import arrange, broken_cases, share_out
-from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.library import Library
-from pytest_helmbench.session.notes import Notes
-from pytest_helmbench.session.plan import plan_jobs
-from pytest_helmbench.session.selecting import refuse_empty_selection
-from pytest_helmbench.session.settings import Settings
-from pytest_helmbench.session.shares import Shares
+from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.run.library import Library
+from pytest_helmbench.run.notes import Notes
+from pytest_helmbench.run.plan import plan_jobs
+from pytest_helmbench.run.selecting import refuse_empty_selection
+from pytest_helmbench.run.shares import Shares
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests

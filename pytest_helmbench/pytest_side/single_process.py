@@ -10,8 +10,8 @@ from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.pytest_side.case_engines import CaseEngines, composed
 from pytest_helmbench.pytest_side.role import GRACE_S, SessionRole, grace_after
-from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.plan import Plan
+from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.run.plan import Plan
 
 __all__ = ["SingleProcess"]
 

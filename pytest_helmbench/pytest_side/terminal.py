@@ -30,16 +30,16 @@ from pytest_helmbench.reports.session_texts import (
     resumed_tables,
     skip_lines,
 )
-from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.panels import panel_report
-from pytest_helmbench.session.plan import Plan
-from pytest_helmbench.session.run_counts import RunCounts
-from pytest_helmbench.session.sampling import sample_text
-from pytest_helmbench.session.whole_runs import whole_runs
+from pytest_helmbench.results.panels import panel_report
+from pytest_helmbench.results.run_counts import RunCounts
+from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.run.plan import Plan
+from pytest_helmbench.run.sampling import sample_text
+from pytest_helmbench.run.whole_runs import whole_runs
 from pytest_helmbench.store.fault import StoreError
 
 if TYPE_CHECKING:
-    from pytest_helmbench.session.comparing import RunComparison
+    from pytest_helmbench.results.comparing import RunComparison
 
 __all__ = ["add_suite_properties", "session_lines"]
 

@@ -13,8 +13,8 @@ from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import escaped_id
-from pytest_helmbench.session.library import Library
-from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.run.library import Library
 
 __all__ = ["TypedIds"]
 

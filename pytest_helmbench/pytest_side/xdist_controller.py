@@ -27,8 +27,8 @@ from pytest_helmbench.pytest_side.scenario_item import scenario_key
 from pytest_helmbench.pytest_side.xdist_channel import NewNode, Start
 from pytest_helmbench.pytest_side.xdist_scheduling import Node, SliceScheduling, crash_report
 from pytest_helmbench.pytest_side.xdist_server import ChannelServer, Told
-from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.plan import Plan
+from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.run.plan import Plan
 
 __all__ = ["XdistController"]
 

@@ -19,7 +19,7 @@ from pytest_helmbench.pytest_side.role import (
     grace_after,
 )
 from pytest_helmbench.pytest_side.xdist_channel import Channel, RemoteBackend, Start
-from pytest_helmbench.session.plan import Plan
+from pytest_helmbench.run.plan import Plan
 
 __all__ = ["XdistWorker"]
 

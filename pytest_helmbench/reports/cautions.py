@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.score_lines import score_notes
 from pytest_helmbench.reports.session_texts import judging_lines
-from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.results.run_report import RunReport
 
 __all__ = ["cautions", "stand_in_text"]
 

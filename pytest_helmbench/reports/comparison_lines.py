@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.scoring.changes import ALPHA, Verdict, about
 
 if TYPE_CHECKING:
+    from pytest_helmbench.results.comparing import RunComparison
     from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
-    from pytest_helmbench.session.comparing import RunComparison
 
 __all__ = ["comparison_lines", "p_text", "points", "scope_line"]
 

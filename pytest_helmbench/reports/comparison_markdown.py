@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines, p_text, points
 from pytest_helmbench.reports.markup import plain
+from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.scoring.comparison import BehaviourChange
-from pytest_helmbench.session.comparing import RunComparison
 
 __all__ = ["comparison_markdown", "comparison_section"]
 

@@ -23,9 +23,9 @@ from pytest_helmbench.reports.leaderboard.board_latex import board_latex
 from pytest_helmbench.reports.leaderboard.board_records import board_csv, board_json, board_schema
 from pytest_helmbench.reports.leaderboard.board_texts import board_lines, board_markdown
 from pytest_helmbench.reports.markdown import markdown_report
-from pytest_helmbench.session.comparing import RunComparison
-from pytest_helmbench.session.run_report import RunReport
-from pytest_helmbench.session.standings import Board, Standing, boards
+from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.results.standings import Board, Standing, boards
 
 __all__ = [
     "BOARDS",

@@ -9,7 +9,7 @@ from pytest_helmbench.core.at_risk import at_risk
 from pytest_helmbench.reports.comparison_markdown import comparison_markdown
 from pytest_helmbench.reports.markdown import failure_rows, markdown_report
 from pytest_helmbench.reports.markup import folded, pipe_table, plain
-from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.results.run_report import RunReport
 
 __all__ = ["LONGEST_SUMMARY", "job_summary"]
 

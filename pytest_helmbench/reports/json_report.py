@@ -16,6 +16,8 @@ from pytest_helmbench.reports.cards import evaluation_record, run_record, sent_m
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.own_schemas import own_schema
 from pytest_helmbench.reports.panel_tables import held_record, panel_record
+from pytest_helmbench.results.comparison_records import comparison_records
+from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
 from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.monotonic import Curve
@@ -23,8 +25,6 @@ from pytest_helmbench.scoring.paired_conditions import PairedCondition
 from pytest_helmbench.scoring.repetition_rates import RepetitionRates
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
-from pytest_helmbench.session.comparison_records import comparison_records
-from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.score_lines import verdict_lines
-from pytest_helmbench.session.gates import GateReport
+from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import ResultRow, results
 

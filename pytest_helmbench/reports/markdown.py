@@ -18,11 +18,11 @@ from pytest_helmbench.reports.run_facts import made_with
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import share
+from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, Matrix, Rate
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.monotonic import Curve
 from pytest_helmbench.scoring.run_score import RunScore, Score
-from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
 

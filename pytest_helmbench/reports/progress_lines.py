@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
+from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.scoring.intervals import rows_interval
-from pytest_helmbench.session.run_counts import RunCounts
 
 __all__ = ["Progress", "in_flight_text", "progress_text"]
 

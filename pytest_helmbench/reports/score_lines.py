@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share, table
+from pytest_helmbench.results.gates import INCONCLUSIVE_PASSES, GateReport, RunGates
+from pytest_helmbench.run.sampling import sample_text
 from pytest_helmbench.scoring.changes import Verdict
 from pytest_helmbench.scoring.corrected_rate import CorrectedRate
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict, gate_figures
-from pytest_helmbench.session.gates import INCONCLUSIVE_PASSES, GateReport, RunGates
-from pytest_helmbench.session.sampling import sample_text
 
 if TYPE_CHECKING:
-    from pytest_helmbench.session.comparing import RunComparison
+    from pytest_helmbench.results.comparing import RunComparison
 
 __all__ = [
     "comparison_notes",

@@ -8,9 +8,9 @@ from pathlib import Path
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.core.whole_file import put_in_place
+from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.formats import FORMATS, ReportFormat
-from pytest_helmbench.session.run_report import RunReport
-from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.results.run_report import RunReport
 
 __all__ = ["size_note", "wanted_reports", "write_reports"]
 

@@ -11,7 +11,7 @@ from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.tables import UNKNOWN, table
-from pytest_helmbench.session.run_counts import RunCounts
+from pytest_helmbench.results.run_counts import RunCounts
 
 __all__ = [
     "DryRow",

@@ -15,9 +15,9 @@ from pytest_helmbench.reports.formats import side_by_side
 from pytest_helmbench.reports.page.columns import Cells, case_cells, packed_cells
 from pytest_helmbench.reports.page.document import LiveMark, page_of, sections_of
 from pytest_helmbench.reports.page.parts import Flip, PagePart, flips
-from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.session.comparing import RunComparison, compare_runs
-from pytest_helmbench.session.run_report import RunReport, run_report
+from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.results.comparing import RunComparison, compare_runs
+from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_pulse import Pulse, pulses
 from pytest_helmbench.view.history import History

@@ -6,7 +6,7 @@ import re
 
 from options_page import PAGE, page
 
-from pytest_helmbench.options import OPTIONS
+from pytest_helmbench.options.declarations import OPTIONS
 
 
 def test_the_page_is_made_of_the_declaration() -> None:

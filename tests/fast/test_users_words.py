@@ -12,17 +12,17 @@ from house_figures import paths, source
 from paths import ROOT
 
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
-from pytest_helmbench.core.option import declared_in
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.gateway.providers.application import function_application
-from pytest_helmbench.options import OPTIONS, Options
+from pytest_helmbench.options.declarations import OPTIONS, Options
+from pytest_helmbench.options.option import declared_in
 
 _MADE_IN = {
     "core/users_word.py": "where nobody has said anything",
-    "core/kind_options.py": "defaults of ours",
-    "session/settings.py": "the command line and the user's own ini file",
-    "session/named_models.py": "a models.yml that the user has named or trusts, or of which he has said the same",
-    "session/resume.py": "the user's words when the session began, in his results file",
+    "options/kind_options.py": "defaults of ours",
+    "options/settings.py": "the command line and the user's own ini file",
+    "run/named_models.py": "a models.yml that the user has named or trusts, or of which he has said the same",
+    "run/resume.py": "the user's words when the session began, in his results file",
     "gateway/providers/application.py": "the id of code without its prefix, of a word",
 }
 """The modules that make words, and of what."""

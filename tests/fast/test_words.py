@@ -8,7 +8,7 @@ from pathlib import Path
 
 from house_figures import PACKAGE
 
-from pytest_helmbench.options import OPTIONS
+from pytest_helmbench.options.declarations import OPTIONS
 
 _ROOT = PACKAGE.parent
 

@@ -22,7 +22,7 @@ from stored_runs import stored_run
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.page.document import page_of, run_page
 from pytest_helmbench.reports.page.parts import PagePart
-from pytest_helmbench.session.run_report import run_report
+from pytest_helmbench.results.run_report import run_report
 from pytest_helmbench.store.writer import Store
 
 _OPENINGS = 3

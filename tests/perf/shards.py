@@ -15,7 +15,7 @@ from perf.tools import Work, ours
 from perf.workload import write_tree
 from records import final_state
 
-from pytest_helmbench.session.stored_scores import scored_run
+from pytest_helmbench.results.stored_scores import scored_run
 
 __all__ = ["compare_shards"]
 
@@ -138,7 +138,7 @@ def _query(db: Path, query: str) -> float:
 _COPY = """
 import cProfile, pstats, sys, tempfile
 from pathlib import Path
-from pytest_helmbench.session.merging import merged_shards
+from pytest_helmbench.results.merging import merged_shards
 
 profile = cProfile.Profile()
 with tempfile.TemporaryDirectory() as folder, profile:

@@ -31,8 +31,8 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpo
 from pytest_helmbench.gateway.reply_cache import Recorded, RecordedUse, ReplyCache, Wanted
 from pytest_helmbench.gateway.retries import CallFailedError, Patience
 from pytest_helmbench.gateway.wire import encode, request_body, request_hash
-from pytest_helmbench.session.settings import resolve_settings
-from pytest_helmbench.session.targets import resolve_targets
+from pytest_helmbench.options.settings import resolve_settings
+from pytest_helmbench.run.targets import resolve_targets
 
 _JUDGE = "--helmbench-marking-model=test/judge"
 _REUSE = "--helmbench-cache=reuse"

@@ -33,7 +33,7 @@ from trees import (
 )
 
 from pytest_helmbench.cli.main import main
-from pytest_helmbench.session.stored_scores import stored_score
+from pytest_helmbench.results.stored_scores import stored_score
 
 _WEIGHTS: Mapping[str, int | str] = {"P1-B1": 12, "P1-B2": 3, "P2-B1": 8, "P2-B2": "2.5"}
 _SHAPES = {  # conditions, user contexts, perturbations

@@ -73,12 +73,13 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
             f"pytest_helmbench.{name}"
             for name in (
                 "core",
-                "core.kind_options",
                 "core.light_dataclass",
-                "core.option",
-                "core.option_types",
                 "core.users_word",
                 "options",
+                "options.declarations",
+                "options.kind_options",
+                "options.option",
+                "options.option_types",
                 "plugin",
             )
         ),

@@ -32,7 +32,7 @@ from trees import (
     write_tree,
 )
 
-from pytest_helmbench.session.stored_scores import scored_run
+from pytest_helmbench.results.stored_scores import scored_run
 
 _MODELS = ("--helmbench-model=test/good", "--helmbench-model=test/other")
 _ASK = """

@@ -122,7 +122,7 @@ def test_a_standstill_is_said_after_ten_seconds_and_then_waited_out(folder: Path
 
 
 _IMPATIENT = """
-import pytest_helmbench.session.run_book as book
+import pytest_helmbench.run.run_book as book
 from pytest_helmbench.store.writer import Store
 
 class Impatient:

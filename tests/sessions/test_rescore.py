@@ -12,7 +12,7 @@ from provider import Answer, Provider, Request
 from trees import category, clear_environment, includes, judged, judged_twice, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
-from pytest_helmbench.session.stored_scores import stored_score
+from pytest_helmbench.results.stored_scores import stored_score
 
 _TREES = {
     "P1-B1-S1": category("RISK", "CALM", "RISK"),

@@ -28,7 +28,7 @@ from trees import (
     write_tree,
 )
 
-from pytest_helmbench.session.resume import Continued, ResumeError, find_resumption
+from pytest_helmbench.run.resume import Continued, ResumeError, find_resumption
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 
 _JUDGE = "--helmbench-marking-model=test/judge"

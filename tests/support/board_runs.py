@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.outcome import AttemptRecord, Evaluation, Outcome, ResultRecord, Usage, Verdict
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
-from pytest_helmbench.session.stored_scores import run_totals, stored_score
+from pytest_helmbench.results.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.writer import Store
 

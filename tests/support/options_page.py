@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from pytest_helmbench.core.option import Option
-from pytest_helmbench.options import OPTIONS
+from pytest_helmbench.options.declarations import OPTIONS
+from pytest_helmbench.options.option import Option
 
 __all__ = ["PAGE", "page"]
 
@@ -22,7 +22,7 @@ _INTRODUCTION = """\
 
 What helmbench adds to `pytest --help`: {count} settings: options, all named `--helmbench-…`,
 each with its ini key, and a few that are ini keys alone. This page
-is made from their declaration in `pytest_helmbench/options.py` and `core/kind_options.py`.
+is made from their declaration in `pytest_helmbench/options/declarations.py` and `kind_options.py`.
 
 * **The command line wins**, pytest's `addopts` and `PYTEST_ADDOPTS` included; then comes the ini key, then the default.
 * **Ini keys** stand in pytest's own configuration file. A repeatable option is given once for each value on the command

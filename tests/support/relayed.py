@@ -31,7 +31,7 @@ from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
 from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse, ReplyCache
 from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.pytest_side.xdist_channel import RemoteBackend
-from pytest_helmbench.session.recorded_replies import RecordedReplies
+from pytest_helmbench.run.recorded_replies import RecordedReplies
 from pytest_helmbench.store.writer import RunRecord, Store
 
 __all__ = [

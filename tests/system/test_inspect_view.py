@@ -15,7 +15,7 @@ from commands import captured
 from viewers import code_of, open_run, record
 
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.session.stored_scores import run_totals, stored_score
+from pytest_helmbench.results.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.writer import Store
 
 _AT = "2026-11-23T08:00:00+00:00"

@@ -20,9 +20,9 @@ from sessions import until
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.page.document import page_of, run_page
 from pytest_helmbench.reports.page.parts import PagePart, flips
+from pytest_helmbench.results.comparing import WHOLE_RUN, RunComparison
+from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.comparison import ComparedCase, compare_scopes
-from pytest_helmbench.session.comparing import WHOLE_RUN, RunComparison
-from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.result_queries import ResultRow
 
 _KILOBYTES = {1_000: 100, 10_000: 300}

@@ -35,7 +35,7 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.job import RunIds, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.relay.relay import Relay
-from pytest_helmbench.options import Options
+from pytest_helmbench.options.declarations import Options
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import Fence, find_fence
 from pytest_helmbench.sandbox.image_builds import ImageRights

@@ -14,7 +14,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import utc_now
-from pytest_helmbench.options import Options
+from pytest_helmbench.options.declarations import Options
 from pytest_helmbench.store.writer import Store
 
 __all__ = ["PackRun", "mean_score", "note_pack_starts", "store_pack_totals"]

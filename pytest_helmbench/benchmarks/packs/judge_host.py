@@ -15,7 +15,7 @@ from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.relay.relay import Relay
-from pytest_helmbench.options import Options
+from pytest_helmbench.options.declarations import Options
 from pytest_helmbench.sandbox.box import Unavailable
 
 __all__ = [

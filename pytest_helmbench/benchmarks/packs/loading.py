@@ -23,7 +23,7 @@ from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.relay.relay import Relay
-from pytest_helmbench.options import Options
+from pytest_helmbench.options.declarations import Options
 
 __all__ = ["PackLoader"]
 

@@ -11,7 +11,7 @@ from typing import get_args, get_type_hints
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.exports.flat_rows import column_names, flat_rows
-from pytest_helmbench.session.recorded_results import RecordedRun
+from pytest_helmbench.results.recorded_results import RecordedRun
 from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
 
 __all__ = ["parquet_export"]

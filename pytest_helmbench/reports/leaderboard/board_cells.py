@@ -10,8 +10,8 @@ from pytest_helmbench.reports.leaderboard.board_notes import noted
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import seconds, share
+from pytest_helmbench.results.standings import Board, Pair, Standing
 from pytest_helmbench.scoring.intervals import INTERVAL
-from pytest_helmbench.session.standings import Board, Pair, Standing
 
 __all__ = ["BoardTable", "board_table", "grid", "pair_cells", "score_text_of"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.leaderboard.board_cells import BoardTable, board_table, grid
 from pytest_helmbench.reports.leaderboard.board_notes import PAIRS_NOTE, pair_sentence
-from pytest_helmbench.session.standings import Board
+from pytest_helmbench.results.standings import Board
 
 __all__ = ["board_latex", "escaped"]
 

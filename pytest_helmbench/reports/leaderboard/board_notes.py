@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_helmbench.reports.score_lines import score_notes
 from pytest_helmbench.reports.tables import share
-from pytest_helmbench.session.standings import MOST_COMPARED, Board, Standing, differing_settings
+from pytest_helmbench.results.standings import MOST_COMPARED, Board, Standing, differing_settings
 
 __all__ = ["PAIRS_NOTE", "board_notes", "noted", "pair_sentence"]
 

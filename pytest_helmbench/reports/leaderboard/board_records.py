@@ -13,7 +13,7 @@ from pytest_helmbench.reports.json_report import score_record
 from pytest_helmbench.reports.leaderboard.board_notes import board_notes
 from pytest_helmbench.reports.own_schemas import own_schema
 from pytest_helmbench.reports.readable_json import readable_json
-from pytest_helmbench.session.standings import Board, Pair, Standing
+from pytest_helmbench.results.standings import Board, Pair, Standing
 
 __all__ = ["BOARD_FORMAT", "board_csv", "board_json", "board_schema"]
 

@@ -8,7 +8,7 @@ from pytest_helmbench.reports.leaderboard.board_cells import BoardTable, board_t
 from pytest_helmbench.reports.leaderboard.board_notes import PAIRS_NOTE, pair_sentence
 from pytest_helmbench.reports.markup import code_span, pipe_table, plain
 from pytest_helmbench.reports.tables import table
-from pytest_helmbench.session.standings import Board
+from pytest_helmbench.results.standings import Board
 
 __all__ = ["MOST_PAIRS", "board_lines", "board_markdown", "surest_first"]
 

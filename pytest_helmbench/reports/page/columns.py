@@ -22,7 +22,7 @@ from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.cards import evaluation_texts
 from pytest_helmbench.reports.page.parts import Flip
 from pytest_helmbench.reports.page.steps import step_rows, step_texts
-from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
 
 __all__ = [

@@ -31,9 +31,9 @@ from pytest_helmbench.reports.paired_tables import (
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import seconds, share
-from pytest_helmbench.session.comparing import RunComparison
-from pytest_helmbench.session.run_report import RunReport
-from pytest_helmbench.session.standings import Board
+from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.results.standings import Board
 
 __all__ = ["LARGEST_BYTES", "LiveMark", "PageTooLargeError", "page_of", "run_page", "sections_of"]
 

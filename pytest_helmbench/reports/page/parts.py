@@ -7,9 +7,9 @@ from dataclasses import field
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.shown_texts import ShownTexts
-from pytest_helmbench.session.compared_runs import RunRef
-from pytest_helmbench.session.comparing import RunComparison
-from pytest_helmbench.session.run_report import RunReport, run_report
+from pytest_helmbench.results.compared_runs import RunRef
+from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.store.result_queries import ResultRow
 
 __all__ = ["Flip", "PagePart", "flips"]

@@ -11,11 +11,11 @@ from pytest_helmbench.core.codes import CaseCode, natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.tables import share
+from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, Rate
 from pytest_helmbench.scoring.monotonic import Curve
 from pytest_helmbench.scoring.run_score import Score
 from pytest_helmbench.scoring.speed import percentile
-from pytest_helmbench.session.run_report import RunReport
 
 __all__ = [
     "CurvePlot",

@@ -15,6 +15,7 @@ from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.reports.run_facts import differing_facts, made_with, server_name
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
 from pytest_helmbench.reports.tables import UNKNOWN, number, seconds, share
+from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, Rate
 from pytest_helmbench.scoring.thresholds import (
     GateVerdict,
@@ -23,7 +24,6 @@ from pytest_helmbench.scoring.thresholds import (
     parse_share,
     parse_thresholds,
 )
-from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.result_queries import ResultRow
 
 __all__ = [

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_helmbench.cli.output import CommandError
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.core.option import Option
-from pytest_helmbench.options import OPTIONS
+from pytest_helmbench.options.declarations import OPTIONS
+from pytest_helmbench.options.option import Option
 
 _PROJECTS: Mapping[str, Mapping[str, str]] = {
     "pytest.ini": {

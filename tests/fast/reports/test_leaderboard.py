@@ -22,10 +22,10 @@ from commands import captured
 from pages import shown_text
 
 from pytest_helmbench.reports.leaderboard.board_latex import escaped
+from pytest_helmbench.results.standings import MOST_COMPARED
 from pytest_helmbench.scoring.changes import holm_adjusted
 from pytest_helmbench.scoring.pairwise import better_one, pair_difference, rank_bounds
 from pytest_helmbench.scoring.speed import speed_of
-from pytest_helmbench.session.standings import MOST_COMPARED
 
 _AT = "2026-11-22T08:00:00+00:00"
 _GOOD, _FAIR, _BAD = [True] * 27 + [False] * 3, [True] * 25 + [False] * 5, [True] * 6 + [False] * 24

@@ -15,13 +15,13 @@ from pages import blocks_of, cells_of, shown_text
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.options.settings import SettingsError, resolve_settings
 from pytest_helmbench.reports.page import document
 from pytest_helmbench.reports.page.document import PageTooLargeError, run_page
 from pytest_helmbench.reports.page.plots import heat_map, histogram
 from pytest_helmbench.reports.page.steps import MOST_STEPS
+from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.paired_conditions import PairedCondition
-from pytest_helmbench.session.run_report import RunReport
-from pytest_helmbench.session.settings import SettingsError, resolve_settings
 from pytest_helmbench.store.result_queries import CallRow
 
 

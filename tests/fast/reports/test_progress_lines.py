@@ -7,7 +7,7 @@ from collections import Counter
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.reports.failure_lines import PartCounts, failure_table, same_errors
 from pytest_helmbench.reports.progress_lines import Progress, progress_text
-from pytest_helmbench.session.run_counts import RunCounts
+from pytest_helmbench.results.run_counts import RunCounts
 
 
 def test_progress_is_cases_score_errors_cost_and_time_left() -> None:

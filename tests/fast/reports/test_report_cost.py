@@ -10,7 +10,7 @@ from stored_runs import stored_run
 
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.formats import PAGES, REPORTS
-from pytest_helmbench.session.run_report import run_report
+from pytest_helmbench.results.run_report import run_report
 from pytest_helmbench.store.writer import Store
 
 _MOST = {"html": 170, "markdown": 110}

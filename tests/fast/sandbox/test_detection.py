@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
-from pytest_helmbench.options import OPTIONS
+from pytest_helmbench.options.declarations import OPTIONS
 from pytest_helmbench.sandbox import engines
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.detection import AUTO, NO_SANDBOX, find_engine, image_engines, sandbox_engines

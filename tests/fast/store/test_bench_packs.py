@@ -35,7 +35,7 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
 )
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
-from pytest_helmbench.session.stored_scores import stored_score
+from pytest_helmbench.results.stored_scores import stored_score
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.recorded_runs import RecordedRuns
 from pytest_helmbench.store.run_queries import run_detail

@@ -19,7 +19,7 @@ from small_runs import open_run
 import pytest_helmbench
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.permits import NotStoredError
-from pytest_helmbench.session.commits import Commits
+from pytest_helmbench.run.commits import Commits
 from pytest_helmbench.store.leases import RunHeldError
 from pytest_helmbench.store.writer import Store
 

@@ -1,0 +1,309 @@
+"""Every option of `pytest` and every ini key, declared once: name, type, default, help, group, and whose it is.
+
+The command line, the ini keys, the values of a session (`Options`) and `docs/options.md` are made from this.
+What one kind of benchmark alone is told stands in `options/kind_options.py`.
+pytest imports the module whenever it starts, so it imports nothing of ours but modules of `core/` that are as small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Literal
+
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
+from pytest_helmbench.options.kind_options import (
+    BENCH_PACKS,
+    PACKS,
+    SAMPLING,
+    BenchPackOptions,
+    PackOptions,
+    SamplingOptions,
+)
+from pytest_helmbench.options.option import Group, Type, declared_in, users
+from pytest_helmbench.options.option_types import CONTENT, FILE, FLAG, OUTPUT_FILE, SAMPLE, SHARD, SHOWN
+from pytest_helmbench.options.option_types import choice as _choice
+from pytest_helmbench.options.option_types import names as _names
+from pytest_helmbench.options.option_types import positive as _positive
+from pytest_helmbench.options.option_types import stated as _stated
+from pytest_helmbench.options.option_types import text as _text
+from pytest_helmbench.options.option_types import texts as _texts
+from pytest_helmbench.options.option_types import whole as _whole
+
+__all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
+
+_SECONDS: Type[float] = Type("seconds, 0 or more", float, "S", lambda number: 0 <= number < inf, record=None)
+_AMOUNT: Type[float] = Type("an amount in USD, for example 25", float, "USD")
+_WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args", record=None)
+_JUDGES: Type[str] = Type("auto, a number, dask:… or python:…", str, "WHO", record=None)
+_PATH: Type[Path] = Type("a path", Path, "PATH")
+
+_MODELS = Group("models and judge")
+_CASES = Group("cases")
+_LIMITS = Group("limits, retries and money")
+_RECORD = Group("record, cache and resume")
+_RESULT = Group("gates and reports")
+_SCALE = Group("more than one machine", sparse=True)
+_GROUPS = (_MODELS, _CASES, SAMPLING, _LIMITS, _RECORD, _RESULT, _SCALE, PACKS, BENCH_PACKS)
+_ITEMS = replace(_choice("WHAT", "case", "scenario"), record=None)
+_SHARD_BY = replace(_choice("RULE", "hash", "history"), record=None)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Options:
+    """The value of every option. Times are seconds, money is USD, None is "not given".
+
+    Args:
+        models: Under test; none means models.yml.
+        concurrency: None for the default of the models.
+        case_timeout_s: None for 3 × timeout, counted after the first attempt.
+        db: Where it is no whole path, it is in pytest's rootdir.
+        stated: The names of the options that were given.
+    """
+
+    models: UsersWord[tuple[str, ...]] = _MODELS(
+        users(_names("ID")), NOTHING_NAMED, "model under test", absent="models.yml", name="model"
+    )
+    marking_models: UsersWord[tuple[str, ...]] = _MODELS(
+        users(_texts("ID")),
+        NOTHING_NAMED,
+        "judge of what no rule can judge, such as SQE scenarios; a second judges the same, a third what they dispute",
+        absent="models.yml",
+        name="marking-model",
+    )
+    judges_must_agree: bool = _MODELS(FLAG, False, "what two judges disagree on is an error", use="judges")
+    models_file: UsersWord[Path] | None = _MODELS(
+        users(FILE), None, "models.yml to use", absent="the benchmark's own"
+    )
+    base_url: UsersWord[str] | None = _MODELS(
+        users(_text("URL")),
+        None,
+        "OpenAI-compatible server of every model that has none in models.yml",
+        absent="the provider's",
+    )
+    api_key_env: UsersWord[str] | None = _MODELS(
+        users(_text("NAME")), None, "environment variable that holds the key", absent="the provider's"
+    )
+    marking_base_url: UsersWord[str] | None = _MODELS(
+        users(_text("URL")), None, "server of the judges", absent="--helmbench-base-url"
+    )
+    marking_api_key_env: UsersWord[str] | None = _MODELS(
+        users(_text("NAME")),
+        None,
+        "environment variable that holds the judges' key",
+        absent="--helmbench-api-key-env, on the same server",
+    )
+    system_prompt: str | None = _CASES(CONTENT, None, "file with a system message to send before every case")
+    judge_template: Path | None = _MODELS(
+        FILE, None, "wording of the judge's prompt", absent="built in", use="judges"
+    )
+    dry_run: bool = _CASES(FLAG, False, "compose and price every case, call nothing")
+    require_run: bool = _RESULT(FLAG, False, "a run in which nothing was judged is a failure")
+    allow_skipped: bool = _RESULT(
+        FLAG, False, "a session in which every case was skipped ends 0", name="allow-skipped"
+    )
+    repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
+    items: str = _CASES(
+        _ITEMS, "case", "what one pytest item stands for: a case, or all cases of a scenario file on a model"
+    )
+    sample: str | None = _CASES(
+        SAMPLE, None, "ask a sample: a share (0.2), a number of cases (200), or pairwise", absent="all"
+    )
+    sample_seed: int = _CASES(_whole("N"), 1, "another seed draws another sample", name="sample-seed")
+    early_stop: bool = _CASES(FLAG, False, "no more repetitions than the comparison with a baseline needs")
+    add_no_context: bool = _CASES(FLAG, False, "add the cases without user context", use="judges")
+    strict_json: bool = _CASES(FLAG, False, "no recovery of JSON from surrounding text", use="judges")
+    concurrency: int | None = _LIMITS(
+        _whole("N", 1),
+        None,
+        "calls in flight, all workers together",
+        absent="32; 4 for a local server",
+    )
+    requests_per_minute: float | None = _LIMITS(
+        _positive("N"), None, "most requests per minute, all models together"
+    )
+    tokens_per_minute: float | None = _LIMITS(
+        _positive("N"), None, "most tokens per minute, all models together"
+    )
+    timeout_s: float = _LIMITS(_positive("S"), 120.0, "seconds per attempt", name="timeout")
+    case_timeout_s: float | None = _LIMITS(
+        _positive("S"),
+        None,
+        "seconds per case, without the time that it waits for our own limits",
+        absent="3 × timeout",
+        name="case-timeout",
+    )
+    max_retries: int = _LIMITS(
+        _whole("N", 0),
+        5,
+        "attempts after the first; a 429 that names its pause is waited out and uses none up",
+    )
+    max_cost_usd: float | None = _LIMITS(
+        _positive("USD"), None, "budget of the session; what it cannot pay is skipped", name="max-cost"
+    )
+    ask_above_usd: float = _LIMITS(
+        _AMOUNT,
+        10.0,
+        "estimated USD above which --helmbench-max-cost must be given",
+        name="ask-above",
+        use="ini",
+    )
+    judges: UsersWord[str] | None = _LIMITS(
+        users(_JUDGES),
+        None,
+        "where replies are judged that take over 2 ms: auto (processes of this machine when it pays), N processes,"
+        " dask:ADDRESS, dask:local:N, python:MODULE:FACTORY; 0 for none but the session's own",
+        absent="auto",
+    )
+    judges_wait_s: float = _LIMITS(
+        _SECONDS,
+        60.0,
+        "seconds that judges are waited for that are gone, before processes of this machine stand in; agents on their"
+        " hosts wait as long, and at least 5 s, for a session that is silent",
+        name="judges-wait",
+        use="ini",
+    )
+    db: Path = _RECORD(
+        _PATH,
+        Path("helmbench.db"),
+        "results database",
+        absent="helmbench.db in pytest's rootdir; of a shard helmbench-2of8.db",
+    )
+    show: int | None = _RESULT(
+        SHOWN,
+        10,
+        "failed cases, and kinds of errors, that are shown in full, the worst first; -v and -rA show all",
+    )
+    junit_failures: Literal["failed", "skipped", "none"] = _RESULT(
+        _choice("WHAT", "failed", "skipped", "none"),
+        "failed",
+        "what a case that was judged wrong is in JUnit; a gate has a test case of its own there",
+        name="junit-failures",
+    )
+    heartbeat_s: float = _RESULT(
+        _SECONDS,
+        60.0,
+        "seconds between two lines on progress where there is no terminal, and in CI; 0 for none",
+        name="heartbeat",
+        use="ini",
+    )
+    summary: str = _RESULT(
+        _text("PLACE"),
+        "auto",
+        "job summary in Markdown: auto (where GitHub Actions wants it), never, or a file",
+        use="ini",
+    )
+    with_text: bool = _RESULT(FLAG, False, "prompt and reply texts in JUnit, reports and CI logs")
+    text: str = _RESULT(
+        _choice("WHICH", "none", "failures", "all"),
+        "none",
+        "the same, and of which cases an HTML report holds them; all is --helmbench-with-text",
+    )
+    cache: str = _RECORD(
+        _choice("MODE", "off", "reuse", "refresh", "only"),
+        "off",
+        "recorded replies: off, reuse, refresh, or only, which replays without network",
+    )
+    replay_times: bool = _RECORD(
+        FLAG, False, "streams on record are replayed at the times at which their events came; else at once"
+    )
+    resume: bool = _RECORD(
+        FLAG,
+        False,
+        "continue the last unfinished session; nothing answered is asked again; exit 4 where none is unfinished",
+    )
+    resume_or_start: bool = _RECORD(
+        FLAG,
+        False,
+        "as --helmbench-resume; a fresh session where none is unfinished",
+        name="resume-or-start",
+    )
+    resume_run: int | None = _RECORD(_whole("RUN", 1), None, "continue the unfinished session of this run")
+    take_over: bool = _RECORD(
+        FLAG,
+        False,
+        "with --helmbench-resume-run: though another process holds it (a container that is gone)",
+    )
+    min_score: str | None = _RESULT(
+        _stated("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"
+    )
+    min_coverage: str | None = _RESULT(
+        _stated("X"),
+        None,
+        "gate: least share of the planned severity that was judged",
+        absent="1.0 with --helmbench-min-score",
+    )
+    baselines: tuple[str, ...] = _RESULT(
+        _texts("[MODEL=]RUN"),
+        (),
+        "gate: fail when a run is worse than this one: 12, last, last~1, old.db, old.db#3, main.json",
+        name="baseline",
+    )
+    max_drop: str | None = _RESULT(
+        _stated("X"),
+        None,
+        "drop that is allowed, 0.02 or P1-B4=0.05,0.02",
+        absent="0 with --helmbench-baseline",
+    )
+    inconclusive: Literal["pass", "fail"] = _RESULT(
+        _choice("RULE", "pass", "fail"), "pass", "what a comparison that shows neither does to the exit code"
+    )
+    markdown_report: Path | None = _RESULT(
+        OUTPUT_FILE,
+        None,
+        "report of the session's runs that pastes into a pull request",
+        name="markdown",
+    )
+    json_report: Path | None = _RESULT(
+        OUTPUT_FILE,
+        None,
+        "the same report for programs (schema: `helmbench schema report`)",
+        name="json",
+    )
+    html_report: Path | None = _RESULT(
+        OUTPUT_FILE, None, "the same report as one page for a browser, with all cases", name="html"
+    )
+    shard: str | None = _SCALE(
+        SHARD, None, "run the K-th of N shares of the cases; `helmbench merge` joins their results files"
+    )
+    shard_by: str = _SCALE(
+        _SHARD_BY,
+        "hash",
+        "how cases are shared out: by a hash, or by what each has taken (--helmbench-shard-history)",
+    )
+    shard_history: Path | None = _SCALE(
+        replace(FILE, record=None),
+        None,
+        "results file whose latencies make shares equally long, the same in every shard",
+    )
+    packs: PackOptions = PackOptions()
+    bench_packs: BenchPackOptions = BenchPackOptions()
+    select: str | None = _CASES(
+        _stated("CODES"), None, "cases by code, whole components: P1-B2,*-*-S1-C2,~P4"
+    )
+    sampling: SamplingOptions = SamplingOptions()
+    paths: tuple[str, ...] = _CASES(
+        _WORDS, ("benchmark",), "benchmarks to run when no path is given", use="ini"
+    )
+    trusted: UsersWord[tuple[str, ...]] = _CASES(
+        users(_WORDS),
+        NOTHING_NAMED,
+        "benchmarks that may bring a conftest.py, addresses and names of variables; relative to the ini file",
+        use="ini",
+    )
+    stated: frozenset[str] = frozenset()
+
+
+OPTIONS = tuple(
+    sorted(
+        (
+            option
+            for values in (Options, SamplingOptions, PackOptions, BenchPackOptions)
+            for option in declared_in(values).values()
+        ),
+        key=lambda option: _GROUPS.index(option.group),
+    )
+)
+"""All of them, group by group."""

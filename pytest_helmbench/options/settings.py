@@ -1,0 +1,241 @@
+"""The settings of a session: the options and ini keys of pytest, read and checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pytest_helmbench.core.codes import Selection
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.shard import Shard
+from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse
+from pytest_helmbench.options.declarations import OPTIONS, Options, SamplingOptions
+from pytest_helmbench.options.option import Option, declared_in
+from pytest_helmbench.options.option_types import OUTPUT_FILE
+from pytest_helmbench.options.trust import trusted_roots
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["Settings", "SettingsError", "resolve_settings", "with_overrides"]
+
+DEFAULT_CONCURRENCY = 32
+LOCAL_CONCURRENCY = 4
+MOST_JUDGES = 3
+ValuesT = TypeVar("ValuesT", bound="DataclassInstance")
+
+
+class SettingsError(HelmbenchError):
+    """An option or ini key that cannot be used."""
+
+
+class Settings(Options):
+    """Everything that shapes a run: the options, and what a session makes of them."""
+
+    __slots__ = ()
+
+    @property
+    def cache_mode(self) -> CacheMode:
+        """What may come out of the record."""
+        return CacheMode(self.cache)
+
+    @property
+    def may_use_recorded(self) -> bool:
+        """Whether a recorded reply may stand for a call."""
+        return self.cache_mode.reads or self.resume
+
+    @property
+    def shown_texts(self) -> ShownTexts:
+        """Of which cases reports hold texts."""
+        return ShownTexts(self.text)
+
+    @property
+    def recorded_use(self) -> RecordedUse:
+        """How replies on record are used."""
+        if not self.may_use_recorded:
+            return RecordedUse.NEVER
+        return RecordedUse.ONLY if self.cache_mode is CacheMode.ONLY else RecordedUse.FIRST
+
+    @property
+    def selection(self) -> Selection | None:
+        """The cases that are wanted; None for all."""
+        return None if self.select is None else Selection.parse(self.select)
+
+    @property
+    def share(self) -> Shard | None:
+        """Which shard this session is; None for a whole one."""
+        return None if self.shard is None else Shard.parse(self.shard)
+
+    def divided(self, most: int) -> int:
+        """Return what this session may use of a bound on calls in flight: all, or the share of a shard, at least 1."""
+        share = self.share
+        return most if share is None else max(1, most // share.of)
+
+    def rate(self, per_minute: float | None) -> float | None:
+        """Return what this session may use of a rate: all, or the share of a shard."""
+        share = self.share
+        return per_minute if per_minute is None or share is None else per_minute / share.of
+
+    @property
+    def wants_reports(self) -> bool:
+        """Whether a report is to be written at the end."""
+        files = (name for name, option in declared_in(Options).items() if option.type is OUTPUT_FILE)
+        return any(getattr(self, name) is not None for name in files)
+
+    def judging_as(self, record: Mapping[str, object]) -> Settings:
+        """Return these settings with the values of a run where they decide verdicts.
+
+        Args:
+            record: `evaluation_runs.settings`.
+
+        Raises:
+            SettingsError: A value that cannot be used any more.
+        """
+        return _judging_as(self, record)
+
+    def as_record(self) -> dict[str, object]:
+        """Return the settings as JSON types, for `evaluation_runs.settings`. No key is among them."""
+        return dict(_recorded(self))
+
+
+def resolve_settings(
+    given: Callable[[Option], object],
+    start_dir: Path,
+    root_dir: Path,
+    ini: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Read all options.
+
+    Args:
+        given: What was given for an option: text, or what pytest has made of it; None for nothing.
+        start_dir: Folder that given paths are relative to.
+        root_dir: pytest's rootdir, where the database stands by default.
+        ini: The ini file, to whose folder paths of benchmarks are relative; None for none.
+        environ: Says which shard this is, where `auto` asks; None for a command that runs none.
+
+    Raises:
+        SettingsError: A value that cannot be used, with the option's name.
+        ShardError: The environment does not say which shard this is.
+    """
+    settings = _read(Settings, given, start_dir)
+    if settings.shard == "auto":
+        from pytest_helmbench.options.shard_variables import shard_of_environment
+
+        settings = replace(settings, shard=None if environ is None else shard_of_environment(environ).text)
+    if settings.take_over and settings.resume_run is None:
+        raise SettingsError(
+            "--helmbench-take-over names no run\n  hint: --helmbench-resume-run=RUN says which one is taken over"
+        )
+    judges = settings.marking_models.value
+    if len(judges) > MOST_JUDGES or len(set(judges)) < len(judges):
+        given_so = "is given more than three times" if len(judges) > MOST_JUDGES else "names one judge twice"
+        raise SettingsError(
+            f"--helmbench-marking-model {given_so}: {', '.join(judges)}\n"
+            "  hint: two judges and a third that decides between them, each another model"
+        )
+    if settings.select is not None:
+        Selection.parse(settings.select)  # a slip is told before anything is loaded
+    stated = frozenset(option.name for option in OPTIONS if given(option) is not None)
+    share = settings.share
+    db = settings.db if share is None or "db" in stated else Path(share.file_name)
+    return replace(
+        _with_texts(settings, given),
+        db=root_dir / db,
+        trusted=UsersWord(tuple(map(str, trusted_roots(settings.trusted.value, ini, start_dir)))),
+        resume=settings.resume or settings.resume_or_start or settings.resume_run is not None,
+        stated=stated,
+    )
+
+
+def _with_texts(settings: Settings, given: Callable[[Option], object]) -> Settings:
+    """Return the settings with one word on texts: the switch is `--helmbench-text=all`."""
+    if all(option.name != "text" or given(option) is None for option in OPTIONS):
+        return replace(settings, text="all" if settings.with_text else "none")
+    if settings.with_text and settings.text != "all":
+        raise SettingsError(
+            f"--helmbench-with-text and --helmbench-text={settings.text} are not the same\n"
+            "  hint: --helmbench-with-text is --helmbench-text=all; give one of them"
+        )
+    return replace(settings, with_text=settings.text != "none")
+
+
+def with_overrides(entry: ModelEntry, sampling: SamplingOptions) -> ModelEntry:
+    """Return a model whose sampling options are overridden where the command line gives them."""
+    given = {field.name: getattr(sampling, field.name) for field in fields(sampling)}
+    given = {name: value for name, value in given.items() if value is not None}
+    return replace(entry, sampling=replace(entry.sampling, **given)) if given else entry
+
+
+def _read(values: type[ValuesT], given: Callable[[Option], object], start: Path) -> ValuesT:
+    """Return a class of options, and its parts, with what was given."""
+    read = {name: _read(type(part), given, start) for name, part in _parts(values)}
+    return values(
+        **read, **{name: _value(one, given(one), start) for name, one in declared_in(values).items()}
+    )
+
+
+def _parts(values: type[DataclassInstance]) -> Iterator[tuple[str, DataclassInstance]]:
+    for one in fields(values):
+        if "option" not in one.metadata and is_dataclass(one.default) and not isinstance(one.default, type):
+            yield one.name, one.default
+
+
+def _value(option: Option, given: object, start: Path) -> object:
+    if isinstance(given, str):
+        given = given.strip()
+    elif isinstance(given, list | tuple):
+        given = tuple(word for item in given if (word := str(item).strip()))
+    if given is None or (given == "" and option.type.blank):
+        return option.default
+    try:
+        value = option.type.make(given)
+        if isinstance(value, Path):
+            value = (start / value.expanduser()).absolute()
+            given = str(value)
+        parts = ((word, word) for word in value) if isinstance(value, tuple) else ((value, given),)
+        for part, shown in parts:
+            if not option.type.fits(part):
+                raise _unfit(option, shown)
+        loaded = option.type.load(value)
+        return UsersWord(loaded) if option.type.users else loaded
+    except UnicodeDecodeError:
+        raise _unfit(option, given, "a file in UTF-8") from None
+    except ValueError:
+        raise _unfit(option, given) from None
+
+
+def _judging_as(values: ValuesT, record: Mapping[str, object]) -> ValuesT:
+    changed: dict[str, object] = {
+        name: _judging_as(getattr(values, name), record) for name, _ in _parts(type(values))
+    }
+    for name, option in declared_in(type(values)).items():
+        if option.use == "judges":
+            changed[name] = _value(option, record.get(name), Path())
+    return replace(values, **changed)
+
+
+def _unfit(option: Option, shown: object, wanted: str = "") -> SettingsError:
+    wanted = wanted or option.type.wanted
+    name, hint = (f"ini {option.key}", wanted) if option.use == "ini" else (option.flag, f"it takes {wanted}")
+    return SettingsError(f"{name} is {shown!r}\n  hint: {hint}")
+
+
+def _recorded(values: DataclassInstance) -> Iterator[tuple[str, object]]:
+    options = declared_in(type(values))
+    parts = dict(_parts(type(values)))
+    for name in (one.name for one in fields(values)):
+        value = getattr(values, name)
+        option = options.get(name)
+        if name in parts:
+            yield from _recorded(value)
+        elif option is None or option.type.record is None or (option.group.sparse and value is None):
+            continue
+        else:
+            yield name, option.type.record(value.value if isinstance(value, UsersWord) else value)

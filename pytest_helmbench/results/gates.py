@@ -1,0 +1,140 @@
+"""Gates of a session: which scores must reach which thresholds, and whether they do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.scoring.changes import Verdict
+from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.scoring.thresholds import (
+    GateVerdict,
+    Threshold,
+    gate,
+    parse_share,
+    parse_thresholds,
+)
+
+if TYPE_CHECKING:
+    from pytest_helmbench.results.baselines import BaselineAsked
+    from pytest_helmbench.results.comparing import RunComparison
+
+__all__ = ["INCONCLUSIVE_PASSES", "GateReport", "Gates", "RunGates", "read_gates"]
+
+INCONCLUSIVE_PASSES = "the gate lets that pass (--helmbench-inconclusive=fail does not)"
+"""Said where a gate holds though next to nothing was compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What was asked for.
+
+    Args:
+        thresholds: Of `--helmbench-min-score`; empty for none.
+        min_coverage: None when it was not given: 1 with a gate, nothing without.
+        baseline: Of `--helmbench-baseline`; None for none.
+    """
+
+    thresholds: tuple[Threshold, ...]
+    min_coverage: Fraction | None
+    baseline: BaselineAsked | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a score must reach something, or must not have dropped."""
+        return bool(self.thresholds) or self.baseline is not None
+
+    def judge(
+        self,
+        scores: Mapping[str, RunScore | None],
+        comparisons: Mapping[str, RunComparison] | None = None,
+    ) -> GateReport:
+        """Hold every run to every threshold, and to its baseline.
+
+        Args:
+            scores: By the name of the run (a model); None where it has none.
+            comparisons: With the baselines, by the same names; None where none is asked for.
+        """
+        return GateReport(tuple(self._run(name, score, comparisons or {}) for name, score in scores.items()))
+
+    def _run(self, name: str, score: RunScore | None, comparisons: Mapping[str, RunComparison]) -> RunGates:
+        if score is None:
+            return RunGates(name)
+        coverage = self.min_coverage if self.min_coverage is not None else Fraction(1)
+        verdicts = tuple(gate(score, threshold, coverage) for threshold in self.thresholds)
+        failing = _FAILING | (
+            {Verdict.INCONCLUSIVE} if self.baseline and self.baseline.inconclusive_fails else set()
+        )
+        comparison = comparisons.get(name)
+        worse = self.baseline is not None and (comparison is None or comparison.verdict in failing)
+        return RunGates(name, score, verdicts, coverage, comparison, worse=worse)
+
+
+@dataclass(frozen=True, slots=True)
+class RunGates:
+    """How one run stands to what was asked.
+
+    Args:
+        name: Of the run (a model).
+        score: None where it has none: no gate holds then.
+        verdicts: One per threshold.
+        min_coverage: Least coverage of the run.
+        comparison: With its baseline; None where none was made.
+        worse: Whether that comparison fails the gate.
+    """
+
+    name: str
+    score: RunScore | None = None
+    verdicts: tuple[GateVerdict, ...] = ()
+    min_coverage: Fraction = Fraction(1)
+    comparison: RunComparison | None = None
+    worse: bool = False
+
+    @property
+    def covered(self) -> bool:
+        """Whether enough was judged. A threshold looks at that itself, so only a run without one may fall short."""
+        if self.score is None or self.verdicts:
+            return True
+        return (self.score.total.coverage or 0) >= self.min_coverage
+
+    @property
+    def holds(self) -> bool:
+        """Whether the run reaches all that was asked."""
+        return (
+            self.score is not None
+            and self.covered
+            and not self.worse
+            and all(verdict.holds for verdict in self.verdicts)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport:
+    """How the runs of a session stand to what was asked; empty where nothing was judged."""
+
+    runs: tuple[RunGates, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether all gates hold."""
+        return bool(self.runs) and all(run.holds for run in self.runs)
+
+
+_FAILING = frozenset({Verdict.REGRESSED, Verdict.COLLAPSED, Verdict.NOT_COMPARABLE})
+
+
+def read_gates(
+    min_score: str | None, min_coverage: str | None, baseline: BaselineAsked | None = None
+) -> Gates:
+    """Read the gate options.
+
+    Raises:
+        ThresholdError: One of them cannot be read.
+    """
+    return Gates(
+        parse_thresholds(min_score) if min_score else (),
+        parse_share(min_coverage, "--helmbench-min-coverage") if min_coverage else None,
+        baseline,
+    )

@@ -1,0 +1,268 @@
+"""Shards merged into one run: read, held to one plan, copied, scored, and put in place when it is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.results.shard_sessions import (
+    MergeError,
+    MissingError,
+    RunName,
+    ShardSession,
+    check_alike,
+    missing_from,
+    sessions_of,
+)
+from pytest_helmbench.results.stored_scores import run_totals, scored_run
+from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.store.damaged_values import MALFORMED
+from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.merged_file import MergedFile, MergedRun, Pick
+from pytest_helmbench.store.plans import RunFacts
+from pytest_helmbench.store.run_rows import iso_time, own_process
+from pytest_helmbench.store.shard_files import ShardFile, ShardRun, read_shard_file
+
+__all__ = ["Merged", "MergedShards", "merged_shards"]
+
+
+@dataclass(slots=True)
+class Merged:
+    """One merged run.
+
+    Args:
+        run_id: In the merged file.
+        name: Its benchmark and model.
+        like: A run of a shard that it is like.
+        facts: What its score is made of.
+        score: None where it has none.
+        status: `complete`, or `partial` where some case is not judged.
+    """
+
+    run_id: int
+    name: RunName
+    like: ShardRun
+    facts: RunFacts
+    score: RunScore | None
+    status: str
+
+    @property
+    def tests(self) -> int:
+        """Planned cases × repetitions, without tests that turned out to be no cases."""
+        return self.like.tests - (len(self.like.whole) - len(self.facts.codes)) * self.facts.repeat
+
+
+@dataclass(slots=True)
+class MergedShards:
+    """A merged file that is not in its place yet.
+
+    Args:
+        path: Where it is made.
+        runs: Its runs.
+        winners: The sessions whose results they have.
+        missing: What of the plan they do not have.
+        notes: What else is to be said.
+    """
+
+    path: Path
+    runs: tuple[Merged, ...]
+    winners: tuple[ShardSession, ...]
+    missing: tuple[str, ...]
+    notes: list[str] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def merged_shards(files: Sequence[Path], out: Path, *, partial: bool, force: bool) -> Iterator[MergedShards]:
+    """Yield the run that the shards in some files are together; it is put in its place when all went well.
+
+    Args:
+        files: Of the shards.
+        out: Where the merged file goes.
+        partial: Also when something of the plan is missing.
+        force: Also over a file that is there, and though a shard seems to be written still.
+
+    Raises:
+        MergeError: They are not the shards of one run, or `out` must not be written.
+        MissingError: Something of the plan is missing.
+        StoreError: A file cannot be read or written.
+    """
+    _check_out(files, out, force=force)
+    found = [read_shard_file(path) for path in files]
+    for file in found:
+        if file.held_by and not force:
+            raise MergeError(
+                f"{file.path} is still being written, by {file.held_by}\n"
+                "  hint: wait for it; when that process or its machine is gone, --force"
+            )
+    sessions, notes = _sessions(found)
+    check_alike(sessions)
+    winners = _winners(sessions, notes)
+    missing = tuple(missing_from(winners))
+    if missing and not partial:
+        raise MissingError(
+            "\n".join(missing)
+            + "\n  hint: run what is missing (--helmbench-resume goes on with a shard), or merge with"
+            " --partial and go on with the merged file: --helmbench-resume"
+        )
+    with tempfile.TemporaryDirectory(prefix=".helmbench-merge-", dir=out.parent) as folder:
+        path = Path(folder) / out.name
+        runs = _made(path, sessions, winners, out)
+        yield MergedShards(path, runs, tuple(winners), missing, notes)
+        _put_in_place(path, out, force=force)
+
+
+def _check_out(files: Sequence[Path], out: Path, *, force: bool) -> None:
+    """Refuse to write over what is not meant.
+
+    Raises:
+        MergeError: It stands there, or is one of the shards.
+    """
+    if not out.parent.is_dir() or out.is_dir():
+        raise MergeError(f"{out} cannot be written\n  hint: name a file in a folder that exists with -o FILE")
+    if not out.exists():
+        return
+    if any(path.exists() and path.samefile(out) for path in files):
+        raise MergeError(
+            f"{out} is one of the shards\n  hint: name another file with -o FILE; shards stay as they are"
+        )
+    if not force:
+        raise MergeError(
+            f"{out} is there already\n  hint: name another file with -o FILE, or --force to replace it"
+        )
+    with contextlib.suppress(StoreError):
+        held_by = read_shard_file(out).held_by
+        if held_by:
+            raise MergeError(f"{out} is being written, by {held_by}\n  hint: name another file with -o FILE")
+
+
+def _sessions(files: Sequence[ShardFile]) -> tuple[list[ShardSession], list[str]]:
+    sessions: list[ShardSession] = []
+    notes: list[str] = []
+    for file in files:
+        kept, others = sessions_of(file)
+        sessions += kept
+        if others:
+            notes.append(
+                f"{file.path}: {others} older session{'s' if others > 1 else ''} of another plan left out"
+            )
+    return sessions, notes
+
+
+def _winners(sessions: Sequence[ShardSession], notes: list[str]) -> list[ShardSession]:
+    """Return the sessions whose results count, by place: of a shard that ran twice the later one."""
+    latest: dict[tuple[int, int, str], ShardSession] = {}
+    for session in sorted(sessions, key=lambda session: session.started_at):
+        before = latest.get(session.place)
+        if before is not None:
+            notes.append(
+                f"{session.first.shard.name} ran more than once: the session in {session.path} that began at"
+                f" {session.started_at} counts; what the one of {before.started_at} in {before.path} has paid is added"
+            )
+        latest[session.place] = session
+    return [latest[place] for place in sorted(latest)]
+
+
+def _made(
+    path: Path, sessions: Sequence[ShardSession], winners: Sequence[ShardSession], out: Path
+) -> tuple[Merged, ...]:
+    """Copy all sessions into a new file and close its runs."""
+    session_id, first = str(uuid.uuid4()), winners[0]
+    opened = [
+        MergedRun(
+            session_id, like, _settings(like, name, winners, out), min(one.started_at for one in sessions)
+        )
+        for name, like in first.runs.items()
+    ]
+    file = MergedFile(path)
+    try:
+        ids = dict(zip(first.runs, file.open_runs(first.path, opened), strict=True))
+        for source in dict.fromkeys(session.path for session in sessions):
+            inside = [session for session in sessions if session.path == source]
+            picks = [
+                [Pick(run, ids[name], session in winners) for name, run in session.runs.items()]
+                for session in inside
+            ]
+            file.copy(source, picks)
+        file.link_calls()
+        file.check()
+        return tuple(_closed(file, ids[name], name, like, winners) for name, like in first.runs.items())
+    finally:
+        file.close()
+
+
+def _closed(
+    file: MergedFile, run_id: int, name: RunName, like: ShardRun, winners: Sequence[ShardSession]
+) -> Merged:
+    ends = [end for session in winners if (end := session.runs[name].completed_at) is not None]
+    try:
+        scored = scored_run(file.path, run_id)
+        assert scored is not None  # it was opened
+        status = "complete" if scored.facts.complete else "partial"
+        file.close_run(run_id, run_totals(status, max(ends, default=iso_time(time.time())), scored.score))
+    except MALFORMED as error:
+        raise StoreError(
+            winners[0].path,
+            f"what the shards say of {name[1]} on {name[0]} cannot be scored ({type(error).__name__}: {error})",
+            "give the files that the shards have written, as they are",
+        ) from error
+    return Merged(run_id, name, like, scored.facts, scored.score, status)
+
+
+def _settings(
+    like: ShardRun, name: RunName, winners: Sequence[ShardSession], out: Path
+) -> Mapping[str, object]:
+    """Return the settings of a merged run: those of its shards, and what each of them was."""
+    parts = []
+    for session in winners:
+        run = session.runs[name]
+        parts.append(
+            {
+                "index": run.shard.index,
+                "of": run.shard.of,
+                "by": run.by,
+                "session": run.session_id,
+                "file": session.path.name,
+                "base_url": run.llm[2],
+                "started_at": run.started_at,
+                "completed_at": run.completed_at,
+                "status": run.status,
+            }
+        )
+    settings = {key: value for key, value in like.settings.items() if key != "shard"}
+    return {**settings, "db": str(out.absolute()), "process": own_process(), "merged": parts}
+
+
+def _put_in_place(path: Path, out: Path, *, force: bool) -> None:
+    """Move a whole file to its place: all or nothing, whoever looks or pulls the plug meanwhile.
+
+    Raises:
+        MergeError: A file has come there meanwhile.
+    """
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    if not force:
+        try:
+            os.link(path, out)
+        except FileExistsError:
+            raise MergeError(
+                f"{out} has come into being meanwhile\n  hint: name another file with -o FILE"
+            ) from None
+        except OSError:
+            if out.exists():  # a disk without links
+                raise MergeError(f"{out} is there already\n  hint: name another file with -o FILE") from None
+            path.replace(out)
+        return
+    for suffix in (
+        "-wal",
+        "-shm",
+        "-journal",
+    ):  # of the file that is replaced: SQLite would read them into the new one
+        out.with_name(out.name + suffix).unlink(missing_ok=True)
+    path.replace(out)

@@ -1,0 +1,393 @@
+"""New rules over stored replies: a run is judged again without a call, and becomes a run of its own.
+
+The cases are performed as in any session, by their kind; the record of the run stands where the gateway stands then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.kind import Loaded, Loader, SessionValues
+from pytest_helmbench.benchmarks.registry import kind_of, places_of
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.engine.evaluations import EvaluatedHere
+from pytest_helmbench.engine.job import CaseJob, Target
+from pytest_helmbench.engine.judges import Judges
+from pytest_helmbench.engine.route import Route
+from pytest_helmbench.engine.work import CaseContext, RunnerSettings, UnjudgedError
+from pytest_helmbench.gateway.call import Origin, Unwatched
+from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
+from pytest_helmbench.judging.case_evaluation import with_reply
+from pytest_helmbench.judging.judge import load_template
+from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.results.comparing import RunComparison, compare_runs
+from pytest_helmbench.results.rescorable import refuse_kind
+from pytest_helmbench.results.stored_answers import (
+    NEEDS_JUDGE,
+    OTHER_PROMPT,
+    JudgeAnswers,
+    StoredAnswers,
+)
+from pytest_helmbench.results.stored_scores import run_totals, stored_score
+from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.store.benchmark_places import place_of
+from pytest_helmbench.store.judged_replies import JudgedCase
+from pytest_helmbench.store.plans import load_facts
+from pytest_helmbench.store.replay import StoredCase, judge_replies, stored_cases
+from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
+from pytest_helmbench.store.run_rows import RunRecord, iso_time
+from pytest_helmbench.store.writer import Store
+
+__all__ = ["NOT_RESCORED", "RescoreError", "Rescored", "rescore"]
+
+NOT_RESCORED = "not_rescored"
+"""Reason of a case whose reply cannot be judged again."""
+
+_JUDGED = ("passed", "failed")
+_AT_ONCE = 16
+
+
+class RescoreError(HelmbenchError):
+    """A run that cannot be judged again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """What judging a run again has changed; counts are cases × repetitions judged before.
+
+    Args:
+        run_id: The new run.
+        now_pass: Failed before.
+        now_fail: Passed before.
+        same: Verdict as before.
+        needs_judge: Their judge would be asked something new.
+        other_prompt: Their prompt is another one now.
+        gone: No longer in the benchmark.
+        not_rescored: Their reply cannot be judged again, by the sentence that says why.
+        before: Score of the old run; None when it can have none.
+        after: Score of the new run, likewise.
+        comparison: Of the new run with the old one, whatever rules judged; None where one of them has no plan.
+    """
+
+    run_id: int
+    now_pass: int
+    now_fail: int
+    same: int
+    needs_judge: int
+    other_prompt: int
+    gone: int
+    not_rescored: Mapping[str, int]
+    before: RunScore | None
+    after: RunScore | None
+    comparison: RunComparison | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A case with its new outcome and the answers that it rests on, the case's own first."""
+
+    stored: StoredCase
+    job: CaseJob
+    outcome: Outcome
+    answers: StoredAnswers
+
+
+def rescore(
+    path: Path, detail: RunDetail, root: Path, session: SessionValues, settings: Settings
+) -> Rescored:
+    """Judge the stored replies of a run by the rules that its benchmark has now, and store that as a new run.
+
+    Args:
+        path: Results file.
+        detail: The run.
+        root: Folder of the benchmark.
+        session: What the kind is given, but for the settings.
+        settings: Of the command; what decides verdicts is taken from the run.
+
+    Raises:
+        RescoreError: A scenario of the run is broken, or nothing of the run is in the benchmark.
+        HelmbenchError: Its kind cannot, or the benchmark or the judge's template cannot be read.
+        StoreError: The file cannot be read or written.
+    """
+    run_id = detail.summary.id
+    places = places_of(root)
+    if places is None:
+        raise RescoreError(f"{root}: no benchmark\n  hint: name one with --benchmark PATH")
+    refuse_kind(run_id, places.name)
+    settings = settings.judging_as(detail.settings)
+    loader = kind_of(places).open(replace(session, settings=settings))
+    return asyncio.run(_rescored(path, detail, loader, _target(detail, root), settings))
+
+
+async def _rescored(
+    path: Path, detail: RunDetail, loader: Loader, target: Target, settings: Settings
+) -> Rescored:
+    run_id = detail.summary.id
+    try:
+        loaded = loader.load(target.benchmark, (target,))
+        jobs = {job.code: job for job in _jobs(loaded)}
+        facts = load_facts(path, run_id)
+        planned, broken = (facts.codes, facts.broken) if facts is not None else ((), ())
+        _refuse_broken(loaded, [code for code in planned if code not in jobs])
+        codes = tuple(code for code in planned if code in jobs)
+        if not codes:
+            raise RescoreError(
+                f"{loaded.root}: no case of run {run_id} is in this benchmark\n"
+                "  hint: name its own with --benchmark PATH"
+            )
+        cases = stored_cases(path, run_id)
+        judge = _Judge(
+            settings, JudgeAnswers(path, judge_replies(path, run_id), judges_of(detail.settings)[:1])
+        )
+        known = [(case, jobs[case.code]) for case in cases if case.code in jobs]
+        judged = await judge.judged(known)
+    finally:
+        await loader.close()
+    sample = None if facts is None or facts.sample is None else facts.sample.narrowed(codes)
+    place = place_of(loaded.root, path)
+    record = _record(detail, loaded, codes, place, whole=len(codes) == len(jobs))
+    new_id = _write(path, replace(record, broken=broken, sample=sample), judged)
+    found = _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
+    return replace(found, comparison=_comparison(path, run_id, new_id))
+
+
+def _comparison(path: Path, old_id: int, new_id: int) -> RunComparison | None:
+    """Return how the new verdicts differ from the old ones: the replies are the same, the rules need not be."""
+    details = (run_detail(path, old_id), run_detail(path, new_id))
+    old, new = (
+        None if detail is None else ComparedRun.stored(RunRef.of(path, detail.summary, path))
+        for detail in details
+    )
+    facts = load_facts(path, new_id)
+    if old is None or new is None or facts is None:
+        return None
+    return compare_runs(facts, replace(new, cases=_asked_anew(new)), old, despite_changes=True)
+
+
+def _asked_anew(run: ComparedRun) -> dict[str, JudgedCase]:
+    """Return the cases as if their replies were no recorded ones: that they are is no news here."""
+    return {code: replace(case, recorded=0) for code, case in run.cases.items()}
+
+
+def _target(detail: RunDetail, root: Path) -> Target:
+    """Return the models of a run. Nothing is sent to where they are said to be reached."""
+
+    def route(model: str) -> Route:
+        return Route(ModelEntry(model), replay_endpoint(model))
+
+    return Target(root, route(detail.summary.model), tuple(map(route, judges_of(detail.settings))))
+
+
+def _jobs(loaded: Loaded) -> Iterator[CaseJob]:
+    for file in loaded.files:
+        yield from loaded.jobs(file, "", 1)
+
+
+def _refuse_broken(loaded: Loaded, missing: Iterable[str]) -> None:
+    """A broken scenario must not pass for one that was taken out of the benchmark."""
+    scenarios = {loaded.scenario_of(code) for code in missing}
+    texts = [
+        problem.text(loaded.root)
+        for name, problems in loaded.broken
+        if name in scenarios
+        for problem in problems
+    ]
+    if texts:
+        raise RescoreError("\n".join([f"{loaded.root}: scenarios of the run are broken:", *texts]))
+
+
+class _Judge:
+    """Performs cases on what the record says.
+
+    Args:
+        settings: As the run was judged.
+        judges: What judges have said in it.
+    """
+
+    def __init__(self, settings: Settings, judges: JudgeAnswers) -> None:
+        self._judges = judges
+        template = load_template(settings.judge_template)
+        self._settings = RunnerSettings(None, settings.strict_json, template, settings.judges_must_agree)
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def judged(self, cases: Iterable[tuple[StoredCase, CaseJob]]) -> Sequence[_Judged]:
+        """Return every case with its new outcome, in order."""
+        return await asyncio.gather(*(self._one(stored, job) for stored, job in cases))
+
+    async def _one(self, stored: StoredCase, job: CaseJob) -> _Judged:
+        job = replace(job, repetition=stored.repetition)
+        answers = StoredAnswers(stored, self._judges)
+        if answers.own is None:
+            return _Judged(stored, job, _as_before(stored), answers)
+        async with self._places:
+            outcome = await self._outcome(job, answers)
+        if outcome.reason == NEEDS_JUDGE and stored.outcome == Verdict.ERROR:
+            outcome = _as_before(stored)  # where the judge itself failed, that is still what is known
+        return _Judged(stored, job, with_reply(outcome, answers.own), answers)
+
+    async def _outcome(self, job: CaseJob, answers: StoredAnswers) -> Outcome:
+        if job.not_rescored is not None:
+            return Outcome(Verdict.SKIPPED, NOT_RESCORED, job.not_rescored)
+        context = CaseContext(
+            gateway=answers,
+            origin=Origin(0, job.code, job.repetition),
+            entry=job.target.model.entry,
+            endpoint=replay_endpoint(job.model_id),
+            marking_models=job.target.judges,
+            clock=CaseClock(answers.patience),
+            watch=Unwatched(),
+            settings=self._settings,
+            judges=Judges(answers),
+            evaluations=EvaluatedHere(),
+        )
+        try:
+            return await job.work.perform(job.case(None), context)
+        except UnjudgedError as stop:
+            return stop.outcome
+        except HelmbenchError as error:
+            return Outcome(Verdict.ERROR, "not_readable", str(error))
+
+
+def _as_before(stored: StoredCase) -> Outcome:
+    """Return the outcome of a case that cannot be judged again: an error stays one."""
+    verdict = Verdict(stored.outcome) if stored.outcome not in _JUDGED else Verdict.ERROR
+    reason = stored.reason if stored.outcome not in _JUDGED else "unreadable_reply"
+    return Outcome(verdict, reason)
+
+
+def _record(
+    detail: RunDetail, loaded: Loaded, codes: tuple[str, ...], place: str | None, *, whole: bool
+) -> RunRecord:
+    run = detail.summary
+    scoring = loaded.scoring
+    settings = {
+        **detail.settings,
+        "benchmark_path": str(loaded.root),
+        "scoring": None if scoring is None else asdict(scoring),
+    }
+    return RunRecord(
+        benchmark=loaded.outline,
+        model=run.model,
+        provider=detail.provider,
+        base_url=detail.base_url,
+        scope="selected" if run.scope == "whole" and not whole else run.scope,
+        total_tests=len(codes) * int(str(settings.get("repeat") or 1)),
+        total_evaluations=None,
+        settings=settings,
+        plugin_version=version("pytest-helmbench"),
+        started_at=iso_time(time.time()),
+        codes=codes,
+        rescored_from=run.id,
+        place=place,
+    )
+
+
+def _write(path: Path, record: RunRecord, judged: Sequence[_Judged]) -> int:
+    """Store the new run and return its id."""
+    store = Store.open(path)
+    try:
+        (run_id,) = store.open_runs(str(uuid.uuid4()), [record])
+        for case in judged:
+            for attempt in _attempts(run_id, case):
+                store.record_attempt(attempt)
+            store.record_result(_result(run_id, case))
+        store.flush()
+        facts = load_facts(path, run_id)
+        status = "complete" if facts is not None and facts.complete else "partial"
+        store.close_run(run_id, run_totals(status, iso_time(time.time()), stored_score(path, run_id)))
+    finally:
+        store.close()
+    if store.fault is not None:
+        raise store.fault
+    return run_id
+
+
+def _attempts(run_id: int, case: _Judged) -> Iterator[AttemptRecord]:
+    now = iso_time(time.time())
+    counts: Counter[str] = Counter()
+    for answer in case.answers.given:
+        stored, reply = answer.stored, answer.reply
+        counts[answer.purpose] += 1
+        yield AttemptRecord(
+            run_id=run_id,
+            code=case.stored.code,
+            repetition=case.stored.repetition,
+            criterion=answer.criterion,
+            purpose=answer.purpose,
+            sequence=counts[answer.purpose],
+            attempt=0,
+            status_code=200,
+            finish_reason=reply.finish_reason,
+            error=None,
+            latency_ms=reply.latency_ms,
+            usage=reply.usage,
+            provider_model=reply.provider_model,
+            request_hash=stored.request_hash,
+            request_body=stored.request,
+            response_body=stored.body,
+            text=stored.text,
+            reply_key=reply.key,
+            from_cache=True,
+            started_at=now,
+            received_at=now,
+            judge=answer.judge or None,
+            asked=answer.judge or None,
+        )
+
+
+def _result(run_id: int, case: _Judged) -> ResultRecord:
+    job = case.job
+    now = iso_time(time.time())
+    return ResultRecord(
+        run_id=run_id,
+        code=case.stored.code,
+        node_id=case.stored.node_id,
+        family=job.family,
+        repetition=case.stored.repetition,
+        severity=job.severity,
+        difficulty=job.difficulty,
+        neutral=job.neutral,
+        outcome=replace(case.outcome, started_at=now, completed_at=now),
+    )
+
+
+def _difference(
+    run_id: int,
+    cases: Sequence[StoredCase],
+    judged: Sequence[_Judged],
+    before: RunScore | None,
+    after: RunScore | None,
+) -> Rescored:
+    """Pair the verdicts of the old run with those of the new one."""
+    pairs: Counter[tuple[str, str]] = Counter()
+    reasons: Counter[str | None] = Counter()
+    not_rescored: Counter[str] = Counter()
+    for case in judged:
+        pairs[case.stored.outcome, case.outcome.verdict.value] += 1
+        reasons[case.outcome.reason] += 1
+        if case.outcome.reason == NOT_RESCORED:
+            not_rescored[case.outcome.message] += 1
+    return Rescored(
+        run_id=run_id,
+        now_pass=pairs["failed", "passed"],
+        now_fail=pairs["passed", "failed"],
+        same=pairs["passed", "passed"] + pairs["failed", "failed"],
+        needs_judge=reasons[NEEDS_JUDGE],
+        other_prompt=reasons[OTHER_PROMPT],
+        gone=len(cases) - len(judged),
+        not_rescored=not_rescored,
+        before=before,
+        after=after,
+    )

@@ -1,0 +1,240 @@
+"""Addresses of runs: `12`, `last`, `last~1`, `old.db`, `old.db#3`, `main.json`; each stands for its session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.results.baseline_file import read_baseline
+from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.results.comparing import LEAST_COMMON
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of, seen_from
+from pytest_helmbench.store.plans import planned_codes
+from pytest_helmbench.store.run_queries import RunSummary, runs
+
+__all__ = ["Addressed", "RunAddressError", "resolve", "shown_session"]
+
+_LAST = re.compile(r"last(?:~(\d{1,9}))?\Z", re.ASCII)
+_TOLD = 3
+_Run = TypeVar("_Run")
+_NUMBER = re.compile(r"\d{1,18}\Z", re.ASCII)
+
+
+class RunAddressError(HelmbenchError):
+    """An address that cannot be read, or names no run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """The runs that an address stands for.
+
+    Args:
+        address: As given.
+        named: The run it names; None where it names a session (`last`, a file).
+        session: All runs of that session, in the order they were opened; of a baseline file, all in it.
+        held: The runs of a baseline file; empty for a results file.
+        passed_over: Newer sessions that were not taken, and why; empty for none.
+    """
+
+    address: str
+    named: RunRef | None
+    session: tuple[RunRef, ...]
+    held: tuple[ComparedRun, ...] = ()
+    passed_over: str = ""
+
+    def of_benchmark(self, benchmark: BenchmarkKey, beside: Collection[BenchmarkKey]) -> list[RunRef]:
+        """Return the runs of a benchmark; where there are none, those of its name, if the user has named them.
+
+        Args:
+            benchmark: The one.
+            beside: Others that runs are asked for: those are their own.
+        """
+        is_named = not _LAST.match(self.address)
+        found = _of_benchmark(self.session, lambda ref: ref.benchmark, benchmark, is_named=is_named)
+        return [ref for ref in found if ref.benchmark == benchmark or ref.benchmark not in beside]
+
+    def run(self, ref: RunRef) -> ComparedRun | None:
+        """Return a run of it with its replies; None where it is gone.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        if self.held:
+            return next(run for run in self.held if run.ref == ref)
+        return ComparedRun.stored(ref)
+
+
+def resolve(
+    address: str,
+    own: Path,
+    start: Path,
+    *,
+    benchmark: BenchmarkKey | None = None,
+    selected: Collection[str] = (),
+    shown: str = "--db",
+) -> Addressed:
+    """Return the runs that an address stands for.
+
+    Args:
+        address: As typed.
+        own: The results file of the command or session.
+        start: Folder that paths are relative to.
+        benchmark: The one whose newest complete session is `last`; None for any. A session that runs is not complete.
+        selected: Codes of the cases that are to be compared; a session that has most of them is preferred as `last`.
+        shown: Name of the option that names another results file.
+
+    Raises:
+        RunAddressError: It cannot be read, or there is no such run.
+        BaselineFileError: A baseline file cannot be read.
+        StoreError: A results file cannot be read.
+    """
+    text = address.strip()
+    if _NUMBER.match(text):
+        return _numbered(text, own, own, int(text))
+    if found := _LAST.match(text):
+        return _last(text, (own, own), int(found[1] or 0), benchmark, selected)
+    file, hash_sign, number = text.rpartition("#")
+    if not hash_sign or not _NUMBER.match(number):
+        file, number = text, ""
+    path = (start / Path(file).expanduser()).absolute()
+    if path.suffix == ".json" and not number:
+        held = read_baseline(path)
+        if not held:
+            raise RunAddressError(f"{path}: the baseline holds no run\n  hint: export one into it")
+        return Addressed(text, held[0].ref if len(held) == 1 else None, tuple(run.ref for run in held), held)
+    if not path.is_file():
+        raise RunAddressError(
+            f"{text!r} names no run: there is no file {path}\n  hint: a run is a number as `helmbench runs` lists"
+            f" them, last, last~1, FILE.db, FILE.db#3 or a baseline FILE.json; {shown} names the results file"
+        )
+    if number:
+        return _numbered(text, path, own, int(number))
+    return _last(text, (path, own), 0, benchmark, selected)
+
+
+def shown_session(found: Addressed) -> str:
+    """Return `run 12`, or `runs 12, 13` for a session of several."""
+    if found.named is not None:
+        return found.named.name
+    numbers = ", ".join(str(ref.run_id) for ref in found.session)
+    plural = "s" if len(found.session) > 1 else ""
+    of_file = f" of {found.session[0].path.name}" if " of " in found.session[0].name else ""
+    return f"run{plural} {numbers}{of_file}"
+
+
+def _numbered(address: str, path: Path, own: Path, number: int) -> Addressed:
+    known = runs(path)
+    run = next((run for run in known if run.id == number), None)
+    if run is None:
+        numbers = f"it has {known[0].id} to {known[-1].id}" if known else "it holds no run yet"
+        raise RunAddressError(f"{path} has no run {number}\n  hint: {numbers}; `helmbench runs` lists them")
+    return Addressed(address, RunRef.of(path, run, own), _session(path, known, run.session_id, own))
+
+
+def _last(
+    address: str,
+    files: tuple[Path, Path],
+    back: int,
+    benchmark: BenchmarkKey | None,
+    selected: Collection[str],
+) -> Addressed:
+    """Return the newest complete session of some benchmarks, or an earlier one.
+
+    Args:
+        address: As given.
+        files: Where it is looked for, and our own results file.
+        back: How many sessions before the newest.
+        benchmark: See `resolve`.
+        selected: See `resolve`.
+    """
+    path, own = files
+    known = runs(path, () if benchmark is None else (benchmark,)) if path.exists() else ()
+    complete = _complete_sessions(files, known, benchmark)
+    wanted = list(reversed(complete))
+    if len(wanted) <= back:
+        names = names_of(() if benchmark is None else (benchmark, *(run.key for run in known)))
+        of_what = "" if benchmark is None else f" of {names[benchmark]}"
+        hint = (
+            "name a run by its number; `helmbench runs` lists them"
+            if known
+            else "run once without a baseline: later sessions can be held to that one"
+        )
+        raise RunAddressError(
+            f"{path} has no complete session{of_what} for {address!r}: {len(wanted)} found{_unfinished(known)}\n"
+            f"  hint: {hint}",
+        )
+    shares = {session: _shared(path, complete[session], selected) for session in wanted}
+    # Sorting keeps the newest first among those that have enough, and among those that have equally little.
+    ranked = sorted(wanted, key=lambda session: -min(shares[session], LEAST_COMMON))
+    taken = ranked[back]
+    newer = {
+        f"{_names(complete[session])} {'has' if len(complete[session]) == 1 else 'have'}": shares[session]
+        for session in wanted[: wanted.index(taken)]
+        if shares[session] < shares[taken]
+    }
+    return Addressed(address, None, _session(path, known, taken, own), passed_over=_passed_over(newer))
+
+
+def _complete_sessions(
+    files: tuple[Path, Path], known: Sequence[RunSummary], benchmark: BenchmarkKey | None
+) -> dict[str, list[RunSummary]]:
+    """Return the runs of each complete session: those of the benchmark that is asked for, else all."""
+    path, own = files
+    asked = known
+    if benchmark is not None:
+        asked = _of_benchmark(
+            known, lambda run: seen_from(run.key, path, own), benchmark, is_named=path != own
+        )
+    sessions: dict[str, list[RunSummary]] = {}
+    for run in asked:
+        sessions.setdefault(run.session_id, []).append(run)
+    return {
+        session: members
+        for session, members in sessions.items()
+        if all(run.status == "complete" for run in members)
+    }
+
+
+def _passed_over(newer: Mapping[str, Fraction]) -> str:
+    told = [
+        f"{who} {float(100 * share):.0f} % of the cases that are selected" for who, share in newer.items()
+    ]
+    more = [f"{len(told) - _TOLD} more have no more"] if len(told) > _TOLD else []
+    return "; ".join([*told[:_TOLD], *more])
+
+
+def _shared(path: Path, members: Sequence[RunSummary], selected: Collection[str]) -> Fraction:
+    """Return what share of the selected cases the runs of a session have planned; none where no score is fair."""
+    if not selected or any(run.scope == "by_outcome" for run in members):
+        return Fraction(0)
+    found = (planned_codes(path, run.id) for run in members)
+    return min(Fraction(sum(code in codes for code in selected), len(selected)) for codes in found)
+
+
+def _names(members: Sequence[RunSummary]) -> str:
+    return f"run{'' if len(members) == 1 else 's'} {', '.join(str(run.id) for run in members)}"
+
+
+def _unfinished(known: Sequence[RunSummary]) -> str:
+    """Say which runs keep the newest session from being complete."""
+    unfinished = [run for run in known if run.session_id == known[-1].session_id and run.status != "complete"]
+    told = ", ".join(f"run {run.id} is {run.status}" for run in unfinished[:_TOLD])
+    more = f" and {len(unfinished) - _TOLD} more" if len(unfinished) > _TOLD else ""
+    return f"; of the newest, {told}{more}" if told else ""
+
+
+def _of_benchmark(
+    runs: Sequence[_Run], key: Callable[[_Run], BenchmarkKey], benchmark: BenchmarkKey, *, is_named: bool
+) -> list[_Run]:
+    """Return the runs of a benchmark; where there are none, those of its name, if the user has named run or file."""
+    found = [run for run in runs if key(run) == benchmark]
+    return found if found or not is_named else [run for run in runs if key(run).name == benchmark.name]
+
+
+def _session(path: Path, known: Sequence[RunSummary], session: str, own: Path) -> tuple[RunRef, ...]:
+    return tuple(RunRef.of(path, run, own) for run in known if run.session_id == session)

@@ -1,0 +1,182 @@
+"""The report of one run, computed from the record: the value that every format is written from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.kind_record import record_of
+from pytest_helmbench.core.anchor import JudgeHeld
+from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Event
+from pytest_helmbench.core.rule import JUDGED_RULE
+from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.panels import PanelReport, panel_report
+from pytest_helmbench.results.recorded_results import recorded_results
+from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
+from pytest_helmbench.results.stored_scores import (
+    ScoredRun,
+    coded_rows,
+    pack_verdicts,
+    planned_rows,
+    scored_run,
+    tree_rows,
+)
+from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakdown, constant_scores
+from pytest_helmbench.scoring.paired_conditions import PairedCondition, paired_conditions
+from pytest_helmbench.scoring.repetition_rates import RepetitionRates, repetition_rates
+from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.scoring.speed import Speed, speed_of
+from pytest_helmbench.store.anchor_events import held_in
+from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
+from pytest_helmbench.store.event_rows import case_steps
+from pytest_helmbench.store.outcome_counts import recorded_outcomes
+from pytest_helmbench.store.plans import RunFacts
+from pytest_helmbench.store.result_queries import CallRow, ResultRow, told_calls
+from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
+from pytest_helmbench.store.speed_rows import timed_cases
+
+__all__ = ["RunReport", "run_report"]
+
+_FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run on record.
+
+    Args:
+        detail: The run, its settings and its outcomes by reason.
+        score: None for a run of cases that were selected by earlier outcomes.
+        breakdown: Recall and false escalation by every axis.
+        constants: What an answer that never looks at the case scores over the whole loaded tree.
+        titles: Names of pillars and titles of behaviours by code.
+        failures: Cases judged wrong, neutral ones too, in natural order; with texts where they were asked for.
+        counts: What a session's summary counts.
+        judges: Ids of the marking models, in order; empty where none was named.
+        panel: What several of them said of the same replies; None where one alone has judged.
+        held: How each stood to the anchors of the benchmark; empty where there were none.
+        comparison: With the baseline of the session that writes the report; None where it has none.
+        judgements: Evaluation rows that a judge has decided.
+        costs: By behaviour and purpose.
+        is_flat: The benchmark has no behaviours: what rests on severities says nothing.
+        paired: What conditions, user contexts and perturbations did to the same cases.
+        repetitions: Flaky cases, pass@k and pass^k; None for a run without repetitions.
+        words: What its kind says of the run; None for nothing.
+        columns: What it says of each result.
+        results: All of them, in natural order, where every case was asked for; empty otherwise.
+        calls: Of the cases whose calls say more than their result, likewise; by code and repetition.
+        groups: Groups of the score that a case counts for, likewise, by code; empty where there are behaviours.
+        steps: Of the cases that were worked on in steps (agents, Bench Packs), likewise, by code and repetition.
+        speed: How fast the replies came.
+        path: Results file; None for a run that stands in none.
+    """
+
+    detail: RunDetail
+    score: RunScore | None
+    breakdown: Breakdown
+    constants: ConstantScores
+    titles: Mapping[str, str]
+    failures: tuple[ResultRow, ...]
+    counts: RunCounts
+    judges: tuple[str, ...]
+    judgements: int
+    costs: tuple[CostRow, ...]
+    is_flat: bool = False
+    paired: tuple[PairedCondition, ...] = ()
+    repetitions: RepetitionRates | None = None
+    words: RunWords | None = None
+    columns: OwnColumns = NO_COLUMNS
+    panel: PanelReport | None = None
+    held: tuple[JudgeHeld, ...] = ()
+    comparison: RunComparison | None = None
+    results: tuple[ResultRow, ...] = ()
+    calls: Mapping[tuple[str, int], tuple[CallRow, ...]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    steps: Mapping[tuple[str, int], tuple[Event, ...]] = field(default_factory=dict)
+    speed: Speed = Speed()
+    path: Path | None = None
+
+    @property
+    def judge(self) -> str:
+        """The first marking model; empty where none was named."""
+        return next(iter(self.judges), "")
+
+    @property
+    def not_run(self) -> int:
+        """Planned cases without any result."""
+        return max(0, self.detail.summary.total_tests - sum(self.detail.outcomes.values()))
+
+
+def run_report(
+    path: Path,
+    run_id: int,
+    *,
+    with_text: bool = False,
+    all_cases: bool = False,
+    scored: ScoredRun | None = None,
+) -> RunReport | None:
+    """Return a run as report values; None when there is no such run.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        with_text: Also prompts and replies, of failures or, with `all_cases`, of all.
+        all_cases: Also every result with its calls.
+        scored: Its facts and score where they are at hand; they are read otherwise.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    detail, scored = run_detail(path, run_id), scored or scored_run(path, run_id, with_rows=True)
+    if detail is None or scored is None:
+        return None
+    facts, record = scored.facts, record_of(detail.kind)
+    rows = tuple(planned_rows(facts)) if scored.rows is None else scored.rows
+    found = recorded_results(path, detail, outcome=None if all_cases else _FAILED, with_text=with_text)
+    outcomes = recorded_outcomes(path, run_id)
+    spent = costs(path, run_id)
+    report = RunReport(
+        detail=detail,
+        score=scored.score,
+        breakdown=breakdown(rows),
+        paired=paired_conditions(row for row in rows if not row.neutral),
+        repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
+        constants=_constants(facts, detail),
+        titles=facts.titles,
+        failures=tuple(row for row in found if row.outcome == _FAILED),
+        counts=recorded_counts(outcomes, spent, answering_models(path, run_id)),
+        judges=judges_of(detail.settings),
+        judgements=outcomes.rules.get(JUDGED_RULE, 0),
+        costs=spent,
+        is_flat=facts.rows is not None,
+        words=record.run(path, run_id),
+        columns=record.columns,
+        panel=panel_report(path, run_id),
+        held=held_in(path, run_id),
+        speed=speed_of(timed_cases(path, run_id)),
+        path=path,
+    )
+    return _with_cases(report, path, facts, found) if all_cases else report
+
+
+def _with_cases(report: RunReport, path: Path, facts: RunFacts, results: tuple[ResultRow, ...]) -> RunReport:
+    run_id = report.detail.summary.id
+    return replace(
+        report,
+        results=results,
+        calls=told_calls(path, run_id),
+        steps=case_steps(path, run_id),
+        groups=_groups(facts),
+    )
+
+
+def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:
+    rows = tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context")))
+    return constant_scores(rows, facts.scoring)
+
+
+def _groups(facts: RunFacts) -> dict[str, tuple[str, ...]]:
+    return {} if facts.rows is None else {one.row: one.groups for one in pack_verdicts(facts)}

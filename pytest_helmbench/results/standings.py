@@ -1,0 +1,294 @@
+"""Runs side by side, benchmark by benchmark: who stands where, and which pairs are told apart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.kind_record import record_of
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.kind_words import RunWords
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.results.comparing import LEAST_COMMON
+from pytest_helmbench.results.pairing import (
+    PlannedCase,
+    behaviour_weights,
+    common_share,
+    pair_cases,
+    planned_cases,
+    unit_of,
+)
+from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
+from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.results.stored_scores import scored_run
+from pytest_helmbench.scoring.changes import holm_adjusted
+from pytest_helmbench.scoring.comparison import unit_changes
+from pytest_helmbench.scoring.pairwise import PairDifference, better_one, pair_difference, rank_bounds
+from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.scoring.speed import Speed, speed_of
+from pytest_helmbench.store.cost_queries import answering_models, costs
+from pytest_helmbench.store.plans import RunFacts, load_facts
+from pytest_helmbench.store.run_queries import DECIDING, RunDetail, judges_of, run_detail
+from pytest_helmbench.store.speed_rows import timed_cases
+
+__all__ = ["MOST_COMPARED", "Board", "Pair", "Standing", "boards", "differing_settings", "standing"]
+
+MOST_COMPARED = 24
+"""With more runs of one benchmark none are compared two by two: 276 pairs are all that a reader takes in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A run as it stands beside others.
+
+    Args:
+        ref: Where it is.
+        detail: The run.
+        score: None where it has none.
+        counts: Of its calls and costs.
+        speed: Of its replies.
+        words: What its kind says of it; None for nothing.
+        passed_over: Numbers of other runs of this model and benchmark, which it was taken before.
+        ranks: Best and worst place that it may have; None without a score, or where no run was compared.
+    """
+
+    ref: RunRef
+    detail: RunDetail
+    score: RunScore | None
+    counts: RunCounts
+    speed: Speed
+    words: RunWords | None = None
+    passed_over: tuple[int, ...] = ()
+    ranks: tuple[int, int] | None = None
+
+    @property
+    def imported_from(self) -> str:
+        """The other tool that has run it, with its version; empty for runs of ours."""
+        found = self.detail.settings.get("imported_from")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The marking models that have judged some of it."""
+        return judges_of(self.detail.settings) if "judge" in self.counts.calls else ()
+
+    @classmethod
+    def of(cls, report: RunReport, path: Path) -> Standing:
+        """Return where a reported run stands.
+
+        Args:
+            report: Of the run.
+            path: Its results file.
+        """
+        ref = RunRef.of(path, report.detail.summary, path)
+        return cls(ref, report.detail, report.score, report.counts, report.speed, report.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two runs on the cases that both have judged.
+
+    Args:
+        first: The one that stands higher.
+        second: The other.
+        found: Its difference, first minus second; None where they were not compared.
+        p_adjusted: By Holm over all compared pairs of the benchmark.
+        better: The one that is shown to be better; None where they are not told apart.
+        cases: Compared.
+        unit: `perturbation`, `cluster` or `row`.
+        reason: Why they were not compared; empty where they were.
+    """
+
+    first: RunRef
+    second: RunRef
+    found: PairDifference | None = None
+    p_adjusted: float | None = None
+    better: RunRef | None = None
+    cases: int = 0
+    unit: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The runs of one benchmark.
+
+    Args:
+        benchmark: Its name, and its place where several have that.
+        standings: The best score first, those without a score last.
+        pairs: Every two of them, in that order; empty for one run, and for more than `MOST_COMPARED`.
+        reference: The run whose content and settings most others share: what differs is said of the others.
+    """
+
+    benchmark: str
+    standings: tuple[Standing, ...]
+    pairs: tuple[Pair, ...]
+    reference: Standing
+
+    @property
+    def winner(self) -> Standing | None:
+        """The run that is shown to be better than every other; None where none is."""
+        first = [one for one in self.standings if one.ranks == (1, 1)]
+        alone = len(self.standings) < 2 or not first
+        return None if alone or first[0].score is None or first[0].score.capped else first[0]
+
+
+def standing(path: Path, run_id: int, own: Path) -> Standing | None:
+    """Return a run as it stands beside others; None where the file has no such run.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        own: The file whose runs are called by number alone.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    detail, scored = run_detail(path, run_id), scored_run(path, run_id)
+    if detail is None or scored is None:
+        return None
+    counts = recorded_counts(None, costs(path, run_id), answering_models(path, run_id))
+    return Standing(
+        ref=RunRef.of(path, detail.summary, own),
+        detail=detail,
+        score=scored.score,
+        counts=counts,
+        speed=speed_of(timed_cases(path, run_id)),
+        words=record_of(detail.kind).run(path, run_id),
+    )
+
+
+def boards(standings: Iterable[Standing]) -> tuple[Board, ...]:
+    """Return some runs by benchmark, in natural order of its name, with all pairs compared.
+
+    Runs of several files are of one benchmark by its name, unless one of the files has several of that name.
+
+    Raises:
+        StoreError: A results file cannot be read.
+    """
+    given = tuple(standings)
+    by_name: defaultdict[str, list[Standing]] = defaultdict(list)
+    several = {
+        first.name
+        for path in {one.ref.path for one in given}
+        for first, second in combinations(
+            {one.detail.summary.key for one in given if one.ref.path == path}, 2
+        )
+        if first.name == second.name
+    }
+    for one in given:
+        key = one.ref.benchmark
+        by_name[key.text if key.name in several else key.name].append(one)
+    return tuple(_board(name, by_name[name]) for name in sorted(by_name, key=natural_key))
+
+
+def _board(name: str, members: Sequence[Standing]) -> Board:
+    ordered = sorted(members, key=_place)
+    pairs = _pairs(ordered) if len(ordered) <= MOST_COMPARED else ()
+    ranked = [one.ref for one in ordered if one.score is not None and one.score.score is not None]
+    won = [
+        (pair.better, pair.first if pair.better == pair.second else pair.second)
+        for pair in pairs
+        if pair.better is not None
+    ]
+    bounds = rank_bounds(ranked, won) if pairs else {}
+    placed = tuple(replace(one, ranks=bounds.get(one.ref)) for one in ordered)
+    return Board(name, placed, pairs, _reference(placed))
+
+
+def _place(one: Standing) -> tuple[object, ...]:
+    score = None if one.score is None else one.score.score
+    run = one.detail.summary
+    known = (1, Fraction(0)) if score is None else (0, -score)
+    return (*known, natural_key(run.model), str(one.ref.path), run.id)
+
+
+def _reference(members: Sequence[Standing]) -> Standing:
+    def unlike(one: Standing) -> int:
+        return sum(len(tuple(differing_settings(one, other))) for other in members)
+
+    return min(members, key=lambda one: (bool(one.imported_from), unlike(one), -one.ref.run_id))
+
+
+def differing_settings(one: Standing, other: Standing) -> Iterator[tuple[str, object, object]]:
+    """Yield what two runs do not have in common that can change an answer or a verdict: name and both values."""
+    first, second = one.detail, other.detail
+    if first.benchmark_hash != second.benchmark_hash:
+        yield "content", first.benchmark_hash[:12], second.benchmark_hash[:12]
+    if one.judges != other.judges:
+        yield "judge", " and ".join(one.judges) or None, " and ".join(other.judges) or None
+    if one.imported_from != other.imported_from:
+        yield "tool", one.imported_from or None, other.imported_from or None
+        return  # what it calls its settings is not what we call ours
+    names = [name for name in (*DECIDING, "repeat") if name != "judge"]
+    if not one.judges and not other.judges:
+        names = [name for name in names if not name.startswith("judge")]
+    for name in names:
+        values = (first.settings.get(name) or None, second.settings.get(name) or None)
+        if values[0] != values[1]:
+            yield name, *values
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A run with what pairs take of it."""
+
+    one: Standing
+    facts: RunFacts
+    planned: Sequence[PlannedCase]
+    compared: ComparedRun
+
+
+def _pairs(members: Sequence[Standing]) -> tuple[Pair, ...]:
+    sides = {one.ref: _side(one) for one in members} if len(members) > 1 else {}
+    found = [
+        _pair(sides[first.ref], sides[second.ref], first, second)
+        for first, second in combinations(members, 2)
+    ]
+    tested = [pair.found.p for pair in found if pair.found is not None]
+    adjusted = iter(holm_adjusted(tested))
+    return tuple(_decided(pair, next(adjusted)) if pair.found is not None else pair for pair in found)
+
+
+def _side(one: Standing) -> _Side | None:
+    facts = load_facts(one.ref.path, one.ref.run_id) if one.score is not None else None
+    compared = None if facts is None else ComparedRun.stored(one.ref)
+    return None if facts is None or compared is None else _Side(one, facts, planned_cases(facts), compared)
+
+
+def _pair(first: _Side | None, second: _Side | None, higher: Standing, lower: Standing) -> Pair:
+    empty = Pair(higher.ref, lower.ref)
+    if first is None or second is None:
+        named = higher if first is None else lower
+        return replace(empty, reason=f"{named.ref.name} has no score")
+    if higher.judges != lower.judges:
+        return replace(empty, reason="other judges")
+    paired = pair_cases(first.planned, first.compared, second.compared)
+    weights = behaviour_weights(first.facts, first.planned)
+    if not any(weights[case.behaviour] for case in paired.cases):
+        return replace(empty, reason="no case in common")
+    # A run of some cases would have all of its points in common with a run of all.
+    others = behaviour_weights(second.facts, second.planned)
+    shares = (
+        common_share(first.planned, paired, weights),
+        common_share(second.planned, paired, others),
+    )
+    least = min(share for share in shares if share is not None)
+    if least < LEAST_COMMON:
+        return replace(empty, reason=f"only {float(100 * least):.0f} % of the points are in both")
+    unit = unit_of(first.facts)
+    changes = unit_changes(paired.cases, weights, unit)
+    # The first one is the candidate, so gains are its own.
+    return replace(empty, found=pair_difference(changes), cases=len(paired.cases), unit=unit)
+
+
+def _decided(pair: Pair, p_adjusted: float) -> Pair:
+    assert pair.found is not None
+    sign = better_one(pair.found.difference, p_adjusted)
+    better = {1: pair.first, -1: pair.second}.get(sign)
+    return replace(pair, p_adjusted=p_adjusted, better=better)

@@ -1,0 +1,383 @@
+"""Limiter, record and reply cache of a session, in the one process that owns them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord, Verdict
+from pytest_helmbench.engine.case_engine import Resumed
+from pytest_helmbench.gateway.backend import LocalBackend
+from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
+from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
+from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.results.gates import Gates
+from pytest_helmbench.results.judge_check import held_sentence
+from pytest_helmbench.run.commits import Commits
+from pytest_helmbench.run.held_judges import PlannedAnchors, hold_planned, planned_anchors
+from pytest_helmbench.run.library import Library
+from pytest_helmbench.run.notes import Notes
+from pytest_helmbench.run.plan import Plan
+from pytest_helmbench.run.run_book import RunBook
+from pytest_helmbench.run.shares import budget_of
+from pytest_helmbench.run.targets import model_limits, session_concurrency
+from pytest_helmbench.run.unreached_models import UnreachedModels
+from pytest_helmbench.store.benchmark_sizes import Shrunk
+from pytest_helmbench.store.cost_queries import has_unjudged_replies, session_cost
+from pytest_helmbench.store.sent_calls import calls_left_out
+
+if TYPE_CHECKING:
+    from pytest_helmbench.results.baselines import BaselineAsked, Baselines
+    from pytest_helmbench.results.comparing import RunComparison
+    from pytest_helmbench.run.early_stop import EarlyStop
+    from pytest_helmbench.run.recorded_replies import RecordedReplies
+    from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
+
+__all__ = ["NOTHING_UNFINISHED", "Coordinator", "changed_text", "shrunk_text"]
+
+NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"
+
+_NAMED = 20
+_GONE_SHOWN = 10
+
+
+class Coordinator:
+    """Opens the runs of a session, lets its processes send, puts on record what comes, and closes everything.
+
+    Args:
+        settings: Of the session.
+        library: Its benchmarks.
+        gates: What its scores must reach.
+        notes: What the summary says.
+    """
+
+    def __init__(self, settings: Settings, library: Library, gates: Gates, notes: Notes) -> None:
+        self.settings = settings
+        self.library = library
+        self.gates = gates
+        self.book = RunBook(settings, library.hidden)
+        self.baselines = None if gates.baseline is None else self._baselines(gates.baseline)
+        self.anchors: tuple[PlannedAnchors, ...] = ()
+        self.early_stop: EarlyStop | None = None
+        self.comparisons: Mapping[int, RunComparison] = {}
+        self.changed: dict[str, None] = {}
+        self.stopped_models: dict[str, str] = {}
+        self.unreached = UnreachedModels()
+        self.overdrawn: str | None = None
+        self.goes_on = ""
+        self.limiter: Limiter | None = None
+        self.commits: Commits | None = None
+        self.started = time.perf_counter()
+        self.ended: float | None = None
+        self._notes = notes
+        self._recorded_replies: RecordedReplies | None = None
+
+    def prepare(self, plan: Plan) -> None:
+        """Find out what is left to ask, so that it can be announced. Only a resumed session opens its file for that.
+
+        Raises:
+            StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
+            HelmbenchError: A baseline cannot be read.
+        """
+        self.book.know(plan, self.library.loaded)
+        if self.settings.resume and not plan.dry:
+            self.book.prepare(plan, self.library.loaded)
+        left = self.book.left(plan)
+        self.anchors = tuple(planned_anchors(left, self.library, self.book.targets, self.settings))
+        if self.baselines is not None:
+            self.baselines.find(
+                [(run.key, self.book.benchmark_of(run), run.model, run.codes) for run in plan.runs]
+            )
+
+    def open(
+        self,
+        plan: Plan,
+        on_result: Callable[[ResultRecord], None],
+        on_model_stopped: Callable[[str, str], None],
+    ) -> LocalBackend:
+        """Open the runs; return what calls and outcomes go through from now on.
+
+        Args:
+            plan: What will be asked.
+            on_result: Told of every outcome that was put on record.
+            on_model_stopped: Told of a model that does not work, and why, in a sentence.
+
+        Raises:
+            StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
+        """
+        self.book.open(plan, self.library.loaded)
+        limiter = self.limiter = self._limiter(plan, on_model_stopped)
+        if self.book.store is not None and self.book.resumption is None:
+            self.library.note_starts(self.book.store, self.book.run_ids())
+
+        def not_stored(error: NotStoredError) -> None:
+            if limiter.closed is None:
+                limiter.close(error)
+
+        store = self.book.store
+        commits = self.commits = (
+            None
+            if store is None
+            else Commits(store, self.library.loop, limiter.limits.concurrency, not_stored)
+        )
+
+        def record_result(record: ResultRecord) -> None:
+            self.book.record_result(record)
+            on_result(record)
+
+        def record_attempt(record: AttemptRecord) -> None:
+            self.book.record_attempt(record)
+            self.unreached.add(record)
+            if commits is not None and record.reply_key is not None:
+                commits.add_reply()
+
+        backend = LocalBackend(limiter, record_attempt, record_result, self._reply_cache(), commits)
+        if commits is not None and self.baselines is not None and self.settings.early_stop:
+            self.early_stop = self._early_stop(plan, commits, self.baselines)
+            backend.hold_repetitions(self.early_stop)
+        self.started = time.perf_counter()
+        return backend
+
+    def hold_judges(self, backend: LocalBackend) -> None:
+        """Hold the judges to the anchors of the benchmarks, before anything else is asked.
+
+        Raises:
+            JudgeNotHeldError: One gets more wrong than is allowed, or does not answer.
+        """
+        for planned in self.anchors:
+            found = hold_planned(
+                planned, self.library, backend, self.settings, self.book.run_ids(), self.book.store
+            )
+            for held in found:
+                self.note(held_sentence(held))
+
+    def _baselines(self, asked: BaselineAsked) -> Baselines:
+        from pytest_helmbench.results.baselines import Baselines  # few sessions name one
+
+        return Baselines(asked, self.settings.db, Path.cwd())
+
+    def _early_stop(self, plan: Plan, commits: Commits, baselines: Baselines) -> EarlyStop:
+        from pytest_helmbench.run.early_stop import EarlyStop  # few sessions ask for one
+        from pytest_helmbench.run.session_comparisons import p_so_far
+
+        run_ids = self.book.run_ids()
+        expected = {
+            (run_ids[key], repetition): number
+            for (key, repetition), number in plan.ahead.items()
+            if key in run_ids
+        }
+        return EarlyStop(
+            self.settings.repeat,
+            expected,
+            commits.stored,
+            lambda run_id: p_so_far(baselines, self.book, run_id),
+            self.note,
+        )
+
+    @property
+    def judged(self) -> Mapping[CaseKey, RecordedCase]:
+        """The cases that a resumed session has judged."""
+        return self.book.resumption.judged if self.book.resumption is not None else {}
+
+    @property
+    def may_judge_for_nothing(self) -> bool:
+        """Whether replies on record may stand for calls: any reply, or those that a session that goes on has left."""
+        resumption = self.book.resumption
+        if self.settings.cache_mode.reads or resumption is None:
+            return self.settings.cache_mode.reads
+        return has_unjudged_replies(self.settings.db, resumption.session_id)
+
+    def budget_usd(self, plan: Plan) -> float | None:
+        """Return what this session may spend, a shard its share; None without a budget."""
+        most = self.settings.max_cost_usd
+        return None if most is None else budget_of(plan, self.book.targets, most)
+
+    @property
+    def spent_before_usd(self) -> float:
+        """What earlier parts of a session that goes on have spent of its budget, calls included that never returned."""
+        resumption = self.book.resumption
+        if resumption is None or self.settings.max_cost_usd is None:
+            return 0.0
+        calls, usd = calls_left_out(self.settings.db, resumption.session_id)
+        if calls:
+            self.note(
+                f"{calls} call{'s were' if calls > 1 else ' was'} on the wire when an earlier part of this session was"
+                f" killed, and may be billed: the budget counts {usd:.4f} USD for it"
+            )
+        return session_cost(self.settings.db, resumption.session_id) + usd
+
+    def resumed(self) -> Resumed:
+        """Return what cases must know of the runs that they belong to."""
+        return Resumed(self.book.run_ids(), self.judged, self.add_changed)
+
+    def use_own_replies(self, backend: LocalBackend) -> None:
+        """Let replies that a dead worker has brought in stand for calls: they are paid. Waits for the disk."""
+        if self.book.store is None:
+            return
+        self.book.store.flush()
+        if self._recorded_replies is None:
+            from pytest_helmbench.run.recorded_replies import RecordedReplies
+
+            self._recorded_replies = RecordedReplies(self.book.store, self.settings.cache_mode, ())
+            backend.use_replies(ReplyCache(self._recorded_replies, shares=False))
+        self._recorded_replies.trust(self.book.tallies)
+
+    def note_dry_resume(self) -> None:
+        """Say that a dry run goes on with nothing."""
+        if self.settings.resume:
+            self.note("--helmbench-resume had no effect: nothing is called in a dry run, so nothing went on")
+
+    def add_changed(self, name: str) -> None:
+        """Take note of a case whose verdict on record is not that of now."""
+        self.changed[name] = None
+
+    def note(self, sentence: str) -> None:
+        """Have a sentence in the summary, once."""
+        self._notes.say(sentence)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the summary says, sentence by sentence."""
+        return self._notes.sentences
+
+    def hurry(self) -> None:
+        """Wait no longer than a moment for the disk. From any thread."""
+        if self.book.store is not None:
+            self.book.store.hurry()
+
+    def close(self, *, interrupted: bool, tick: Callable[[], object] = lambda: None) -> None:
+        """Close runs, database and loop.
+
+        Args:
+            interrupted: The session did not come to its end.
+            tick: Called twice a second while the disk takes time.
+        """
+        if self.ended is None:
+            if self.commits is not None:
+                self.commits.session_ends()
+            self.ended = time.perf_counter()
+            if self.changed:
+                self.note(changed_text(tuple(self.changed)))
+            if self._recorded_replies is not None:
+                self._recorded_replies.close()
+            try:
+                if not interrupted:
+                    self._total_packs(tick)
+            finally:
+                self.book.close(interrupted=interrupted, tick=tick)
+            if none := sum(tally.no_cases for tally in self.book.tallies.values()):
+                self.note(f"tests that asked no model, and are no cases: {none}")
+            if interrupted or self.overdrawn is not None or self._has_unjudged:
+                self._note_what_is_left(interrupted=interrupted)
+            if not interrupted and self.book.store is not None and self.book.store.fault is None:
+                for name, shrunk in self.book.shrunk():
+                    self.note(shrunk_text(name, shrunk))
+            self.library.write_runs(self.book.run_ids(), self.book.db)
+            self.library.end()
+
+    @property
+    def _has_unjudged(self) -> bool:
+        """Whether cases have no verdict that the same command can bring: errors, a stopped model, a spent budget."""
+        spent = self.limiter is not None and self.limiter.refused_for_budget
+        errors = any(tally.verdicts[Verdict.ERROR] for tally in self.book.tallies.values())
+        return bool(self.stopped_models or spent or errors)
+
+    def _note_what_is_left(self, *, interrupted: bool) -> None:
+        """Say how a session goes on that has left cases without a verdict."""
+        book = self.book
+        planned = sum(run.tests for run in book.plan.runs if run.usable) if book.plan is not None else 0
+        planned -= sum(tally.no_cases for tally in book.tallies.values())
+        left = planned - sum(tally.settled for tally in book.tallies.values())
+        if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
+            same = "go on with the same command and --helmbench-resume"
+            if self.settings.cache_mode is CacheMode.ONLY and not interrupted:
+                same = "what is not on record is asked for without --helmbench-cache=only"
+            elif self.overdrawn is not None:  # for want of a price
+                same = f"once the model has a price, {same}"
+            stopped = f", {', '.join(self.stopped_models)} stopped" if self.stopped_models else ""
+            self.goes_on = (
+                f"{left} of {planned} cases {'is' if left == 1 else 'are'} not judged{stopped}: {same}"
+            )
+
+    def compare(self) -> Mapping[int, RunComparison]:
+        """Compare the runs, which are closed, with their baselines, and keep what comes of it.
+
+        Raises:
+            StoreError: A file cannot be read or written.
+        """
+        if self.baselines is not None:
+            from pytest_helmbench.run.session_comparisons import compared_with, keep_comparisons
+
+            self.comparisons = compared_with(self.baselines, self.book)
+            keep_comparisons(self.book, self.comparisons)
+        return self.comparisons
+
+    def _limiter(self, plan: Plan, on_model_stopped: Callable[[str, str], None]) -> Limiter:
+        settings = self.settings
+        limits = SessionLimits(
+            concurrency=session_concurrency(settings),
+            requests_per_minute=settings.rate(settings.requests_per_minute),
+            tokens_per_minute=settings.rate(settings.tokens_per_minute),
+            max_cost_usd=self.budget_usd(plan),
+            spent_usd=self.spent_before_usd,
+            longest_pause_s=Patience(settings.timeout_s, settings.case_timeout_s).longest_pause_s,
+        )
+
+        def model_stopped(model: str, sentence: str) -> None:
+            self.stopped_models[model] = sentence
+            on_model_stopped(model, sentence)
+
+        limiter = Limiter(limits, time.monotonic, model_stopped, self._set_overdrawn)
+        limiter.add_models(model_limits(self.book.targets.values(), settings).values())
+        for loaded in self.library.loaded:
+            limiter.add_models(loaded.item_limits)
+        return limiter
+
+    def _reply_cache(self) -> ReplyCache | None:
+        settings = self.settings
+        if settings.resume:
+            self.note(self._resumed_sentence())
+        if not settings.may_use_recorded or self.book.store is None:
+            return None
+        from pytest_helmbench.run.recorded_replies import RecordedReplies
+
+        resumption = self.book.resumption
+        runs = resumption.runs.values() if resumption is not None else ()
+        self._recorded_replies = RecordedReplies(self.book.store, settings.cache_mode, runs)
+        return ReplyCache(self._recorded_replies, shares=settings.cache_mode is CacheMode.REUSE)
+
+    def _resumed_sentence(self) -> str:
+        resumption = self.book.resumption
+        if resumption is None:
+            return NOTHING_UNFINISHED
+        runs = ", ".join(map(str, sorted(resumption.runs.values())))
+        return f"went on with run {runs}: {len(resumption.judged)} judged cases were on record"
+
+    def _total_packs(self, tick: Callable[[], object]) -> None:
+        store = self.book.store
+        if store is not None and store.fault is None:
+            store.flush(tick)
+            self.library.store_totals(store, self.book.run_ids())
+
+    def _set_overdrawn(self, sentence: str) -> None:
+        self.overdrawn = sentence
+
+
+def shrunk_text(name: str, shrunk: Shrunk) -> str:
+    """Return what the summary says of a benchmark that has lost cases."""
+    shown = ", ".join(shrunk.gone[:_GONE_SHOWN])
+    rest = len(shrunk.gone) - _GONE_SHOWN
+    more = f" and {rest} more (`helmbench show last --gone` lists all)" if rest > 0 else ""
+    return f"{name} has {shrunk.cases} cases; it had {shrunk.cases_before} in run {shrunk.before}. Gone: {shown}{more}"
+
+
+def changed_text(names: Sequence[str]) -> str:
+    """Return what the summary says of cases whose verdict on record is not that of now."""
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return f"request or rule has changed since they were judged, so they ran again: {shown}"

@@ -1,0 +1,157 @@
+"""Cost estimates: by the results file's own history where there is one, else by price lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.kind import Loaded
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.engine.job import Target
+from pytest_helmbench.engine.route import Route
+from pytest_helmbench.gateway.prices import list_price, token_price
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.run.plan import CHARACTERS_PER_TOKEN, JUDGE_WORDING_CHARACTERS, PlannedRun
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, place_of
+from pytest_helmbench.store.cost_queries import CallHistory, Spread, price_history
+
+__all__ = ["PriceSpan", "judge_price", "planned_cost", "price_span"]
+
+_DISPUTED = 0.2
+"""Share of verdicts that a third judge is expected to be asked about: a guess."""
+_COMPLETION_TOKENS = (20, 150, 1_024)  # low, expected, high where nothing is known
+
+History = Mapping[str, CallHistory]
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSpan:
+    """What something may cost, in USD."""
+
+    low: float
+    expected: float
+    high: float
+
+    def __add__(self, other: PriceSpan) -> PriceSpan:
+        return PriceSpan(self.low + other.low, self.expected + other.expected, self.high + other.high)
+
+
+def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db: Path) -> PriceSpan | None:
+    """Return what a run may cost with its judge, or None when a price is unknown.
+
+    Args:
+        run: Cases, judge calls and tokens that are planned.
+        target: The model that is asked, and its judge.
+        loaded: The benchmark of the run; the history is its own.
+        repeat: Repetitions per case.
+        db: Results file; it need not exist.
+    """
+    cases = Counter({scenario: count * repeat for scenario, count in _cases_by_scenario(run, loaded).items()})
+    benchmark = BenchmarkKey(loaded.outline.name, loaded.outline.kind, place_of(loaded.root, db))
+    history = _history(db, benchmark, run.model, "case")
+    own = _span(target.model, cases, run.prompt_tokens, run.max_tokens, history)
+    verdicts = +Counter({code: count * loaded.judge_calls(code) for code, count in cases.items()})
+    for place, judge in enumerate(target.judges if verdicts else ()):
+        judged = _span(
+            judge,
+            verdicts,
+            run.judge_prompt_tokens // max(1, min(len(target.judges), 2)),
+            judge.entry.sampling.max_tokens,
+            _history(db, benchmark, run.model, "judge", judge.entry.id),
+        )
+        if own is None or judged is None:
+            return None
+        own += judged if place < 2 else PriceSpan(0.0, judged.expected * _DISPUTED, judged.high)
+    return own
+
+
+def judge_price(judge: Route, calls: int, characters: int) -> PriceSpan | None:
+    """Return what judgements may cost by price lists; None where the price is unknown.
+
+    Args:
+        judge: The marking model.
+        calls: To it.
+        characters: Of all prompts, its wording apart.
+    """
+    tokens = (characters + calls * JUDGE_WORDING_CHARACTERS) // CHARACTERS_PER_TOKEN
+    return _listed(judge, calls, tokens, judge.entry.sampling.max_tokens)
+
+
+def planned_cost(run: PlannedRun, target: Target) -> Fraction | None:
+    """Return what a run is expected to cost by price lists alone, or None when a price is unknown.
+
+    It is exact, and that of a run is the sum of those of its parts, so that a budget can be shared out by it.
+    """
+    if not run.usable:
+        return Fraction()
+    asked = [(target.model, Fraction(run.tests), Fraction(run.prompt_tokens))]
+    judges = len(target.judges) if run.judge_calls else 0
+    for place in range(judges):
+        share = Fraction(1, min(judges, 2))
+        calls = run.judge_calls * share if place < 2 else Fraction(run.tie_calls) / 5
+        asked.append((target.judges[place], calls, run.judge_prompt_tokens * share))
+    cost = Fraction()
+    for route, calls, tokens in asked:
+        price = (
+            token_price(route.entry.price, route.endpoint) if isinstance(route.endpoint, Endpoint) else None
+        )
+        if price is None:
+            return None
+        reply = min(_COMPLETION_TOKENS[1], route.entry.sampling.max_tokens or _COMPLETION_TOKENS[1])
+        cost += Fraction(price.input) * tokens + Fraction(price.output) * calls * reply
+    return cost / 10**6
+
+
+def _cases_by_scenario(run: PlannedRun, loaded: Loaded) -> Counter[str]:
+    return Counter(map(loaded.scenario_of, run.codes))
+
+
+def _history(
+    db: Path, benchmark: BenchmarkKey, model: str, purpose: str, judge: str | None = None
+) -> History:
+    try:
+        return price_history(db, benchmark, model, purpose=purpose, judge=judge)
+    except HelmbenchError:
+        return {}  # whoever opens the file for writing says what is wrong with it
+
+
+def _span(
+    route: Route, calls: Counter[str], prompt_tokens: int, max_tokens: int | None, history: History
+) -> PriceSpan | None:
+    """Return the price of calls to one model: remembered scenario by scenario, the rest by its price."""
+    calls = +calls
+    known = {
+        code: seen.cost_usd for code in calls if (seen := history.get(code)) and seen.cost_usd is not None
+    }
+    remembered = _sum(calls, known, lambda spread: PriceSpan(spread.low, spread.mean, spread.high))
+    in_all = calls.total()
+    unknown = in_all - sum(calls[code] for code in known)
+    if not unknown:
+        return remembered
+    listed = _listed(route, unknown, prompt_tokens * unknown // in_all, max_tokens)
+    return None if listed is None else remembered + listed
+
+
+def _sum(calls: Counter[str], known: Mapping[str, Spread], price: Callable[[Spread], PriceSpan]) -> PriceSpan:
+    total = PriceSpan(0.0, 0.0, 0.0)
+    for code, spread in known.items():
+        one = price(spread)
+        total += PriceSpan(one.low * calls[code], one.expected * calls[code], one.high * calls[code])
+    return total
+
+
+def _listed(route: Route, calls: int, prompt_tokens: int, max_tokens: int | None) -> PriceSpan | None:
+    if isinstance(route.endpoint, Endpoint):
+        price = token_price(route.entry.price, route.endpoint)
+    else:
+        price = list_price(route.entry.price, route.entry.id)  # what it will cost once there is a key
+    if price is None:
+        return None
+    low, expected, high = (
+        (price.input * prompt_tokens + price.output * calls * min(tokens, max_tokens or tokens)) / 1e6
+        for tokens in (*_COMPLETION_TOKENS[:2], max_tokens or _COMPLETION_TOKENS[2])
+    )
+    return PriceSpan(low, expected, high)

@@ -1,0 +1,220 @@
+"""The benchmarks of a session: found once, loaded once, each by its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.kind import (
+    Adopter,
+    KindPlaces,
+    Loaded,
+    Loader,
+    RunFollower,
+    SelfChecker,
+    SessionValues,
+)
+from pytest_helmbench.benchmarks.places import benchmark_root
+from pytest_helmbench.benchmarks.registry import kind_of, places_named, places_of
+from pytest_helmbench.core.hidden_values import HiddenValues, secrets_of
+from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.row_outline import RowOutline
+from pytest_helmbench.core.sample import Sample
+from pytest_helmbench.engine.job import RunIds
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.run.sampling import sample_of
+from pytest_helmbench.run.targets import resolve_targets
+from pytest_helmbench.store.writer import Store
+
+__all__ = ["Library"]
+
+
+class Library:
+    """Loads benchmarks on first use; a kind is imported when a benchmark of it is met.
+
+    Args:
+        settings: Of the session.
+        environ: Where keys are looked up.
+        note: Says something in the summary.
+    """
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str], note: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._note = note
+        self._environ = environ
+        self._roots: dict[Path, tuple[Path, Path] | None] = {}
+        self._collected_from: dict[Path, Path] = {}
+        self._loaded: dict[Path, Loaded] = {}
+        self._unreadable: dict[Path, UnreadableBenchmarkError] = {}
+        self._loaders: dict[str, Loader] = {}
+        self._loader_of: dict[Path, Loader] = {}
+        self._loop: LoopThread | None = None
+        self._samples: dict[Path, Sample | None] = {}
+
+    @property
+    def hidden(self) -> HiddenValues:
+        """Values of the environment that are not stored."""
+        settings = self._settings
+        named = (settings.api_key_env, settings.marking_api_key_env)
+        return secrets_of(self._environ, [one.value for one in named if one is not None])
+
+    @property
+    def loop(self) -> LoopThread:
+        """The event loop of this process; started when it is needed first."""
+        if self._loop is None:
+            self._loop = LoopThread()
+        return self._loop
+
+    @property
+    def loaded(self) -> tuple[Loaded, ...]:
+        """Every benchmark that was loaded, in order."""
+        return tuple(self._loaded.values())
+
+    def of_file(self, path: Path) -> Loaded | None:
+        """Return the benchmark that a file belongs to, or None.
+
+        None as well where links lead to the benchmark, and the same file was met by another path: it runs once.
+        """
+        folder = path.parent
+        if folder not in self._roots:
+            found = benchmark_root(folder)
+            self._roots[folder] = None if found is None else (found, found.resolve())
+        place = self._roots[folder]
+        if place is None:
+            return None
+        root, resolved = place
+        if self._collected_from.setdefault(resolved / path.relative_to(root), root) != root:
+            return None
+        return self.load(root)
+
+    def count(self) -> int:
+        """Return how many cases with models the loaded benchmarks have, but for paths that led to nothing more."""
+        roots = set(self._collected_from.values())
+        places = {root.resolve() for root in roots}
+        counted = (item for item in self.loaded if item.root in roots or item.root.resolve() not in places)
+        return sum(loaded.count() * len(loaded.targets) for loaded in counted)
+
+    def load(self, root: Path) -> Loaded:
+        """Return the benchmark at a folder.
+
+        Raises:
+            HelmbenchError: Its models.yml or an id in it cannot be used, or the folder cannot be read.
+        """
+        if root in self._unreadable:
+            raise self._unreadable[root]  # some kinds take their time to fail
+        if root not in self._loaded:
+            try:
+                self._loaded[root] = self._read(root)
+            except UnreadableBenchmarkError as error:
+                self._unreadable[root] = error
+                raise
+        return self._loaded[root]
+
+    def sample(self, loaded: Loaded) -> Sample | None:
+        """Return the sample of a benchmark; see `sample_of`.
+
+        Raises:
+            SampleError: It cannot be drawn.
+        """
+        if loaded.root not in self._samples:
+            self._samples[loaded.root] = sample_of(loaded, self._settings)
+        return self._samples[loaded.root]
+
+    @property
+    def drawn(self) -> Iterator[tuple[str, Sample]]:
+        """The samples that were drawn, with the names of their benchmarks."""
+        for loaded in self.loaded:
+            sample = self._samples.get(loaded.root)
+            if sample is not None:
+                yield loaded.outline.name, sample
+
+    @property
+    def samples(self) -> Mapping[Path, Sample | None]:
+        """The samples of the benchmarks that were loaded, by folder.
+
+        Raises:
+            SampleError: One cannot be drawn.
+        """
+        return {loaded.root: self.sample(loaded) for loaded in self.loaded}
+
+    def adopt(self, outline: RowOutline) -> Loaded:
+        """Return cases that pytest itself has collected, as a benchmark among the others.
+
+        Args:
+            outline: What the record keeps of them; its root stands below the folder whose models.yml counts.
+
+        Raises:
+            HelmbenchError: The models.yml or an id in it cannot be used.
+        """
+        root = outline.root
+        known = self._loaded.get(root)
+        targets = (
+            resolve_targets(root.parent, self._settings, self._environ) if known is None else known.targets
+        )
+        loader = self._loader(places_named(outline.kind))
+        if not isinstance(loader, Adopter):
+            raise TypeError(f"{outline.kind}: pytest does not collect its cases")
+        self._loader_of[root] = loader
+        self._loaded[root] = loader.adopt(outline, targets)
+        return self._loaded[root]
+
+    def _read(self, root: Path) -> Loaded:
+        targets = resolve_targets(root, self._settings, self._environ)
+        places = places_of(root)
+        if places is None:
+            raise UnreadableBenchmarkError(
+                (Problem(root, None, "it is no benchmark of a kind that is known"),)
+            )
+        self._loader_of[root] = loader = self._loader(places)
+        return loader.load(root, targets)
+
+    def _loader(self, places: KindPlaces) -> Loader:
+        if places.name not in self._loaders:
+            session = SessionValues(self._settings, self._environ, lambda: self.loop, self._note)
+            self._loaders[places.name] = kind_of(places).open(session)
+        return self._loaders[places.name]
+
+    async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
+        """Return what is wrong with a case by its own answers, or why it could not be checked.
+
+        Raises:
+            HelmbenchError: The case cannot be read.
+        """
+        loader = self._loader_of[loaded.root]
+        if not isinstance(loader, SelfChecker):
+            return (), "it has no answers of its own"
+        return await loader.self_check(loaded, code)
+
+    def note_starts(self, store: Store, run_ids: RunIds) -> None:
+        """Tell the kinds that follow runs that these are open."""
+        for follower in self._followers():
+            follower.note_starts(store, run_ids)
+
+    def store_totals(self, store: Store, run_ids: RunIds) -> None:
+        """Tell the kinds that follow runs that nothing more comes; what was recorded is on disk by now."""
+        for follower in self._followers():
+            follower.store_totals(store, run_ids)
+
+    def write_runs(self, run_ids: RunIds, db: Path) -> None:
+        """Tell the kinds that follow runs that these are closed, in this database."""
+        for follower in self._followers():
+            follower.write_runs(run_ids, db)
+
+    def end(self) -> None:
+        """Close what a session has left open that never ran, or was broken off."""
+        if self._loop is not None and self._loop.alive:
+            self._loop.run_last(self.close())
+            self._loop.close()
+
+    async def close(self) -> None:
+        """Remove what was made for the cases of its benchmarks."""
+        async with AsyncExitStack() as stack:  # one that cannot be ended keeps no other from its end
+            for loader in self._loaders.values():
+                stack.push_async_callback(loader.close)
+
+    def _followers(self) -> Iterator[RunFollower]:
+        for loader in self._loaders.values():
+            if isinstance(loader, RunFollower):
+                yield loader

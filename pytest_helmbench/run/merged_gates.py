@@ -1,0 +1,125 @@
+"""The gates of merged shards: the thresholds and baselines that the shards were given, held to the whole run."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.results.baselines import Baselines, read_baseline_options
+from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.gates import GateReport, Gates, read_gates
+from pytest_helmbench.results.merging import Merged, MergedShards
+from pytest_helmbench.results.shard_sessions import MergeError
+from pytest_helmbench.run.session_comparisons import keep_stored
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.run_queries import run_detail
+
+__all__ = ["MergedGates", "gates_of", "names_of"]
+
+_ASKED = ("min_score", "min_coverage", "baselines", "max_drop", "inconclusive")
+_OF_OWN_FILE = re.compile(r"(?:\d+|last(?:~\d+)?)\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedGates:
+    """What the shards were given.
+
+    Args:
+        gates: Thresholds.
+        baselines: Found already; None for none.
+    """
+
+    gates: Gates
+    baselines: Baselines | None
+
+    def judge(self, merged: MergedShards) -> GateReport:
+        """Hold the merged runs to it, and keep the comparisons.
+
+        Raises:
+            StoreError: A file cannot be read or written.
+        """
+        names = names_of(merged)
+        found: dict[int, RunComparison] = {}
+        for run in merged.runs if self.baselines is not None else ():
+            detail = run_detail(merged.path, run.run_id)
+            if detail is None:
+                continue
+            candidate = ComparedRun.stored(RunRef.of(merged.path, detail.summary, merged.path))
+            if candidate is not None and self.baselines is not None:
+                found[run.run_id] = self.baselines.compared(_key_of(run), run.facts, candidate)
+        keep_stored(merged.path, found)
+        scores = {names[run.run_id]: run.score for run in merged.runs}
+        return self.gates.judge(scores, {names[run_id]: comparison for run_id, comparison in found.items()})
+
+
+def gates_of(merged: MergedShards, start: Path) -> MergedGates:
+    """Return what all shards were given alike, with its baselines.
+
+    Args:
+        merged: The merged runs.
+        start: Folder that paths of baselines are relative to.
+
+    Raises:
+        MergeError: They were given none, or not the same.
+        HelmbenchError: A baseline cannot be read.
+    """
+    asked: dict[str, object] = {}
+    for session in merged.winners:
+        now = {name: session.first.settings.get(name) for name in _ASKED}
+        other = next((name for name in _ASKED if asked and asked[name] != now[name]), None)
+        if other is not None:
+            option = f"--helmbench-{other.replace('_', '-').removesuffix('s')}"
+            raise MergeError(
+                f"--gate: {session.text} was given {option} {now[other]!r},"
+                f" {merged.winners[0].text} {asked[other]!r}\n"
+                "  hint: merge without --gate, and hold the run to what you want: `helmbench gate`"
+            )
+        asked = now
+    addresses = asked["baselines"] if isinstance(asked["baselines"], list) else []
+    if asked["min_score"] is None and asked["min_coverage"] is None and not addresses:
+        raise MergeError(
+            "--gate: the shards were given no threshold and no baseline\n"
+            "  hint: give them --helmbench-min-score or --helmbench-baseline, or hold the run to one: `helmbench gate`"
+        )
+    texts = [
+        None if asked[name] is None else str(asked[name])
+        for name in ("min_score", "min_coverage", "max_drop")
+    ]
+    models = [run.name[1] for run in merged.runs]
+    baseline = read_baseline_options(tuple(map(str, addresses)), texts[2], str(asked["inconclusive"]), models)
+    gates = read_gates(texts[0], texts[1], baseline)
+    if baseline is None:
+        return MergedGates(gates, None)
+    for address in baseline.addresses.values():
+        if _OF_OWN_FILE.match(address):
+            raise MergeError(
+                f"--gate: the baseline {address!r} is a run of each shard's own file\n"
+                "  hint: give shards a file as baseline: --helmbench-baseline=main.json or old.db#3"
+            )
+    baselines = Baselines(baseline, merged.path, start)
+    baselines.find([(_key_of(run), _benchmark_of(run), run.name[1], run.facts.codes) for run in merged.runs])
+    return MergedGates(gates, baselines)
+
+
+def _key_of(run: Merged) -> tuple[str, str]:
+    return f"{run.name[0]} {run.name[2]}", run.name[1]
+
+
+def _benchmark_of(run: Merged) -> BenchmarkKey:
+    return BenchmarkKey(run.name[0], run.like.benchmark[3], run.like.place)
+
+
+def names_of(merged: MergedShards) -> Mapping[int, str]:
+    """Return what merged runs are called: by model, and by benchmark where there are several."""
+    benchmarks = {(run.name[0], run.name[2]) for run in merged.runs}
+    names = {}
+    often: Counter[str] = Counter()
+    for run in merged.runs:
+        name = run.name[1] if len(benchmarks) == 1 else f"{run.name[1]} on {run.name[0]}"
+        often[name] += 1
+        names[run.run_id] = name if often[name] == 1 else f"{name} ({often[name]})"
+    return names

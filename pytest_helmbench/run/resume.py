@@ -1,0 +1,268 @@
+"""Going on with a session that did not finish: which of its runs, and whether they are still the same."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.benchmarks.kind_record import record_of
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
+from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.options.trust import is_of_a_benchmark
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of
+from pytest_helmbench.store.cells import as_json
+from pytest_helmbench.store.damaged_values import RESUMED
+from pytest_helmbench.store.reading import damage_of
+from pytest_helmbench.store.recorded_runs import (
+    CaseKey,
+    RecordedCase,
+    RecordedRuns,
+    UnfinishedRun,
+    unfinished_runs,
+)
+from pytest_helmbench.store.run_queries import judges_of
+
+__all__ = ["Continued", "ResumeError", "Resumption", "as_continued", "find_resumption"]
+
+_SAME = {
+    "sampling": "sampling of {model}",
+    "judge": "judge of {model}",
+    "judge_sampling": "sampling of the judge of {model}",
+    "judges_must_agree": "--helmbench-judges-must-agree",
+    "strict_json": "--helmbench-strict-json",
+    "repeat": "--helmbench-repeat",
+    "early_stop": "--helmbench-early-stop",
+    "shard": "--helmbench-shard",
+    "sample": "--helmbench-sample",
+    "sample_seed": "--helmbench-sample-seed",
+}
+"""Settings that must be the same, as messages name them: verdicts under others are no part of the same run."""
+
+RunKey = tuple[str, str]
+"""Folder of the benchmark, id of the model."""
+
+
+class ResumeError(HelmbenchError):
+    """The session cannot go on as it was started now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """A run as it is planned now.
+
+    Args:
+        folder: Of the benchmark.
+        benchmark: What names it.
+        model: Id of the model under test.
+        settings: As they would be recorded.
+    """
+
+    folder: str
+    benchmark: BenchmarkKey
+    model: str
+    settings: Mapping[str, Any]
+
+    @property
+    def key(self) -> RunKey:
+        """What names it in its session."""
+        return self.folder, self.model
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """A session that goes on.
+
+    Args:
+        session_id: Of the session.
+        runs: `evaluation_runs.id` by folder and model.
+        judged: The cases that need not be asked again.
+    """
+
+    session_id: str
+    runs: Mapping[RunKey, int]
+    judged: Mapping[CaseKey, RecordedCase]
+
+
+def as_continued(settings: Settings) -> Settings:
+    """Return the settings with the budget of the session that goes on; without a model, with its models too.
+
+    Raises:
+        ResumeError: There is none, and none is to be started.
+        StoreError: The file cannot be read, or holds what no session has written.
+    """
+    damage = damage_of(settings.db, RESUMED)
+    if damage is not None:
+        raise damage
+    runs = unfinished_runs(settings.db, settings.resume_run)
+    if not runs:
+        if settings.resume_run is None and not (settings.resume_or_start or settings.dry_run):
+            raise ResumeError(_nothing_to_resume(settings.db, None))
+        return settings
+    if all(run.status == "complete" and run.rescored_from is None for run in runs) and not settings.dry_run:
+        if settings.resume_or_start:
+            return replace(settings, resume_run=None)
+        raise ResumeError(_nothing_to_resume(settings.db, settings.resume_run))
+    before = runs[0].settings
+    if settings.max_cost_usd is None:
+        settings = replace(settings, max_cost_usd=before.get("max_cost_usd"))
+    if settings.models:
+        return settings
+    _refuse_words_of_a_benchmark(settings, before)
+    return replace(
+        settings,
+        models=UsersWord(tuple(before.get("models") or ())),
+        marking_models=settings.marking_models or _named_judges(before),
+        base_url=settings.base_url or _said_before(before, "base_url"),
+        api_key_env=settings.api_key_env or _said_before(before, "api_key_env"),
+        marking_base_url=settings.marking_base_url or _said_before(before, "marking_base_url"),
+        marking_api_key_env=settings.marking_api_key_env or _said_before(before, "marking_api_key_env"),
+    )
+
+
+def _named_judges(before: Mapping[str, Any]) -> UsersWord[tuple[str, ...]]:
+    """Return the judges that options named; a run of an older version has one at most."""
+    one = before.get("marking_model")
+    return UsersWord(tuple(before.get("marking_models") or ((one,) if one else ())))
+
+
+_WORDS = ("base_url", "api_key_env", "marking_base_url", "marking_api_key_env")
+
+
+def _refuse_words_of_a_benchmark(settings: Settings, before: Mapping[str, Any]) -> None:
+    """Refuse to take what gives rights from a results file that a benchmark may have brought.
+
+    Raises:
+        ResumeError: It says some that the user has not said now.
+    """
+    if "db" in settings.stated or not is_of_a_benchmark(settings.db, settings.trusted.value):
+        return
+    found = [f"{name} {before[name]}" for name in _WORDS if before.get(name) and not getattr(settings, name)]
+    models = (*(before.get("models") or ()), *_named_judges(before).value)
+    found += [f"code {model}" for model in models if str(model).startswith(FUNCTION_PREFIX)]
+    if found:
+        raise ResumeError(
+            f"{settings.db} stands in a benchmark, which does not decide where prompts and keys go:"
+            f" {'; '.join(found)}\n"
+            f"  hint: where it is yours, name it: --helmbench-db={shlex.quote(str(settings.db))};"
+            " or give the options of the session"
+        )
+
+
+def _said_before(before: Mapping[str, Any], name: str) -> UsersWord[str] | None:
+    """Return what the user has said when the session began: the results file is his, see `options/trust.py`."""
+    value = before.get(name)
+    return UsersWord(value) if isinstance(value, str) else None
+
+
+def _nothing_to_resume(path: Path, run_id: int | None) -> str:
+    option = "--helmbench-resume" if run_id is None else f"--helmbench-resume-run={run_id}"
+    if run_id is not None:
+        why = f"the session of run {run_id} in {path} is complete"
+    else:
+        why = f"{path} {'holds no unfinished session' if path.exists() else 'does not exist'}"
+    return (
+        f"nothing to resume: {why}; nothing was called\n"
+        f"  hint: leave {option} out for a fresh run, or give --helmbench-resume-or-start in its place"
+    )
+
+
+def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]) -> Resumption | None:
+    """Return what goes on; None when nothing is unfinished.
+
+    Args:
+        path: Results file.
+        run_id: A run of the wanted session, which this process owns; None for the last unfinished one.
+        planned: The runs of now.
+
+    Raises:
+        ResumeError: No such run, or models, sampling or judge differ.
+        StoreError: The file cannot be read.
+    """
+    recorded = unfinished_runs(path, run_id, [plan.benchmark for plan in planned])
+    if not recorded:
+        if run_id is not None:
+            raise ResumeError(f"there is no run {run_id} in {path}\n  hint: `helmbench runs` lists them")
+        return None
+    _refuse_what_cannot_go_on(recorded)
+    matches = _matches(recorded, planned)
+    differences = _differences(recorded, planned, matches)
+    if differences:
+        raise ResumeError(
+            "the unfinished session was another one: " + "; ".join(differences) + "\n"
+            "  hint: give the same options, name an older session by a run of it (--helmbench-resume-run=N, `helmbench"
+            " runs` lists them), or leave --helmbench-resume out for a fresh run"
+        )
+    runs = {key: run.run_id for key, run in matches.items()}
+    kinds = {plan.key: plan.benchmark.kind for plan in planned}
+    judged: dict[CaseKey, RecordedCase] = {}
+    with RecordedRuns(path) as recorded_runs:
+        for key, number in runs.items():
+            judged |= recorded_runs.judged_cases(number, record_of(kinds[key]).statements)
+    return Resumption(recorded[0].session_id, runs, judged)
+
+
+def _refuse_what_cannot_go_on(recorded: Iterable[UnfinishedRun]) -> None:
+    for run in recorded:
+        if run.rescored_from is not None:
+            raise ResumeError(
+                f"run {run.run_id} has only judged the replies of run {run.rescored_from} again: it asks nothing\n"
+                f"  hint: --helmbench-resume-run={run.rescored_from}"
+            )
+
+
+def _matches(recorded: Sequence[UnfinishedRun], planned: Iterable[Continued]) -> dict[RunKey, UnfinishedRun]:
+    """Return the recorded run of every planned one."""
+    by_name = {(run.benchmark, run.model): run for run in reversed(recorded)}
+    found = {plan.key: by_name.get((plan.benchmark, plan.model)) for plan in planned}
+    return {key: run for key, run in found.items() if run is not None}
+
+
+def _differences(
+    recorded: Sequence[UnfinishedRun], planned: Sequence[Continued], matches: Mapping[RunKey, UnfinishedRun]
+) -> list[str]:
+    differences = []
+    names = names_of([*(run.benchmark for run in recorded), *(plan.benchmark for plan in planned)])
+    for benchmark in dict.fromkeys(plan.benchmark for plan in planned):
+        before = {run.model for run in recorded if run.benchmark == benchmark}
+        now = {plan.model for plan in planned if plan.benchmark == benchmark}
+        if not before:
+            differences.append(f"it had no run of {names[benchmark]}")
+        elif before != now:
+            differences.append(f"models of {names[benchmark]} were {_listed(before)}, now {_listed(now)}")
+    for plan in planned:
+        run = matches.get(plan.key)
+        if run is not None:
+            differences += _other_settings(plan.model, run.settings, plan.settings)
+    return list(dict.fromkeys(differences))
+
+
+def _other_settings(model: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    before = {"shard": None, **before}  # only those of shards say so
+    before, now = ({**one, "judge": _judges_text(one)} if "judge" in one else one for one in (before, now))
+    now = json.loads(as_json({key: now.get(key) for key in _SAME}))  # as it would be read back
+    return [
+        f"{name.format(model=model)} was {_shown(before[key])}, now {_shown(now[key])}"
+        for key, name in _SAME.items()
+        if key in before and before[key] != now[key]
+    ]
+
+
+def _judges_text(settings: Mapping[str, Any]) -> str | None:
+    return " and ".join(judges_of(settings)) or None
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not given"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _listed(models: set[str]) -> str:
+    return ", ".join(sorted(models)) or "none"

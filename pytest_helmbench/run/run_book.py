@@ -1,0 +1,284 @@
+"""The runs of one session: opened, counted, scored, closed. Lives in the process that owns the database."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_helmbench.benchmarks.kind import Loaded
+from pytest_helmbench.core.hidden_values import HiddenValues
+from pytest_helmbench.core.model import Sampling
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.sample import Sample
+from pytest_helmbench.engine.job import Target
+from pytest_helmbench.gateway.attempt import utc_now
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.results.run_counts import RunCounts
+from pytest_helmbench.results.stored_scores import ScoredRun, run_totals, scored_run
+from pytest_helmbench.run.plan import Plan, PlannedRun
+from pytest_helmbench.run.sampling import sample_of
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of, place_of
+from pytest_helmbench.store.benchmark_sizes import Shrunk, shrunk_since
+from pytest_helmbench.store.run_rows import RunRecord
+from pytest_helmbench.store.shard_rows import ShardRecord
+from pytest_helmbench.store.writer import Store
+
+if TYPE_CHECKING:
+    from pytest_helmbench.run.resume import Resumption
+    from pytest_helmbench.store.recorded_runs import CaseKey
+
+__all__ = ["RunBook"]
+
+
+class RunBook:
+    """Opens the runs of a session, tallies what comes, closes them. `record_*` are called on one thread.
+
+    Args:
+        settings: Of the session.
+        hidden: What is not stored, though the user may have typed it.
+    """
+
+    def __init__(self, settings: Settings, hidden: HiddenValues) -> None:
+        self._settings = settings
+        self._hidden = hidden
+        self._store: Store | None = None
+        self.plan: Plan | None = None
+        self.targets: dict[tuple[str, str], Target] = {}
+        self._run_ids: dict[tuple[str, str], int] = {}
+        self.tallies: dict[int, RunCounts] = {}
+        self.scored: dict[int, ScoredRun] = {}
+        self._unjudged: dict[CaseKey, Outcome] = {}
+        self._loaded: dict[str, Loaded] = {}
+        self.resumption: Resumption | None = None
+
+    @property
+    def store(self) -> Store | None:
+        """The database; None in a dry run and before `open`."""
+        return self._store
+
+    @property
+    def db(self) -> Path:
+        """The results file; another one than the settings name when that was displaced."""
+        return self._settings.db if self._store is None else self._store.path
+
+    def prepare(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
+        """Open the database and find what goes on. A second time does nothing.
+
+        Raises:
+            StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
+            RunHeldError: Another process goes on with it.
+        """
+        if self._store is not None:
+            return
+        self.know(plan, loaded)
+        self._store = Store.open(self._settings.db)
+        # A session may follow its killed predecessor at once: the process is looked for, however short its silence.
+        self._store.mark_dead_runs_interrupted(silent_s=0.0)
+        if self._settings.resume:
+            # Taken before it is read: what another process adds meanwhile would be asked for again.
+            taken = self._store.take_session(self._settings.resume_run, take_over=self._settings.take_over)
+            from pytest_helmbench.run.resume import Continued, find_resumption
+
+            planned = [
+                Continued(run.benchmark, self.benchmark_of(run), run.model, self._settings_of(run))
+                for run in plan.runs
+            ]
+            self.resumption = find_resumption(
+                self._settings.db, taken[0] if taken else self._settings.resume_run, planned
+            )
+
+    def left(self, plan: Plan) -> Plan:
+        """Return what is left to ask of a plan, as far as the record says: what is judged needs no call."""
+        if self.resumption is None:
+            return plan
+        judged = Counter((run_id, code) for run_id, code, _ in self.resumption.judged)
+        runs = []
+        for run in plan.runs:
+            run_id = self.resumption.runs.get(run.key)
+            codes = [code for code in run.codes if judged[run_id or 0, code] < self._settings.repeat]
+            runs.append(run.narrowed(codes, self._loaded[run.benchmark]))
+        return replace(plan, runs=tuple(runs))
+
+    def open(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
+        """Open one run per planned run, one per benchmark and model.
+
+        Raises:
+            StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
+        """
+        self.prepare(plan, loaded)
+        store = self._store
+        if store is None:
+            return
+        runs = self.resumption.runs if self.resumption is not None else {}
+        session_id = self.resumption.session_id if self.resumption is not None else str(uuid.uuid4())
+        records = [
+            RunRecord(
+                benchmark=self._loaded[run.benchmark].outline,
+                model=run.model,
+                provider=_provider(self.targets[run.key]),
+                base_url=_base_url(self.targets[run.key]),
+                scope=plan.scope if plan.shard is None else "shard",
+                total_tests=run.tests,
+                total_evaluations=run.evaluations,
+                settings=self._settings_of(run),
+                plugin_version=version("pytest-helmbench"),
+                started_at=utc_now(),
+                codes=run.codes,
+                defined=self._defined(run, plan),
+                broken=run.broken,
+                continues=runs.get(run.key),
+                sample=self._sample(whole),
+                shard=_shard_record(plan, whole),
+                place=self.benchmark_of(run).place,
+            )
+            for run, whole in zip(plan.runs, plan.whole or plan.runs, strict=True)
+        ]
+        for run, run_id in zip(plan.runs, store.open_runs(session_id, records), strict=True):
+            self._run_ids[run.key] = run_id
+            self.tallies[run_id] = RunCounts()
+
+    def _sample(self, run: PlannedRun) -> Sample | None:
+        found = sample_of(self._loaded[run.benchmark], self._settings)
+        return None if found is None else found.narrowed(run.codes)
+
+    def _defined(self, run: PlannedRun, plan: Plan) -> tuple[str, ...]:
+        """Return the cases that the files define, broken ones too; none for tests that pytest alone knows."""
+        loaded = self._loaded[run.benchmark]
+        files = tuple(loaded.files)
+        if not files:
+            return ()
+        healthy: Iterable[str] = run.codes
+        if plan.scope != "whole" or plan.shard is not None:
+            healthy = (job.code for file in files for job in loaded.jobs(file, "", 1))
+        broken = (case.code for name, _ in loaded.broken for case in loaded.broken_cases(name))
+        return tuple(dict.fromkeys((*healthy, *broken)))
+
+    def shrunk(self) -> Iterator[tuple[str, Shrunk]]:
+        """Yield the benchmarks that have fewer cases than when they were last run, by name."""
+        seen = set()
+        runs = self.plan.runs if self.plan is not None and self.resumption is None else ()
+        names = names_of(map(self.benchmark_of, runs))
+        for run in runs:
+            run_id = self._run_ids.get(run.key)
+            if run_id is None or run.benchmark in seen:
+                continue
+            seen.add(run.benchmark)
+            found = shrunk_since(self.db, run_id)
+            if found is not None:
+                yield names[self.benchmark_of(run)], found
+
+    def know(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
+        """Take note of a plan without opening anything (a dry run)."""
+        self._loaded = {str(item.root): item for item in loaded}
+        self.plan = plan
+        self.targets = {target.key: target for item in self._loaded.values() for target in item.targets}
+
+    def name_of(self, run: PlannedRun) -> str:
+        """Return the name of a run's benchmark."""
+        loaded = self._loaded.get(run.benchmark)
+        return Path(run.benchmark).name if loaded is None else loaded.outline.name
+
+    def benchmark_of(self, run: PlannedRun) -> BenchmarkKey:
+        """Return what names a run's benchmark in the results file."""
+        outline = self._loaded[run.benchmark].outline
+        return BenchmarkKey(outline.name, outline.kind, place_of(Path(run.benchmark), self.db))
+
+    def run_ids(self) -> Mapping[tuple[str, str], int]:
+        """Return `evaluation_runs.id` by benchmark and model."""
+        return self._run_ids
+
+    def record_attempt(self, record: AttemptRecord) -> None:
+        """Tally and store an attempt."""
+        self.tallies[record.run_id].add_attempt(record)
+        if self._store is not None:
+            body = self._hidden.without_in_json(record.request_body)
+            self._store.record_attempt(replace(record, request_body=body))
+
+    def record_result(self, record: ResultRecord) -> None:
+        """Tally and store a result; the first judged verdict of a case stands."""
+        key = (record.run_id, record.code, record.repetition)
+        tally = self.tallies[record.run_id]
+        outcome = record.outcome
+        if key in self._unjudged:
+            tally.take_back(self._unjudged.pop(key))
+        if not outcome.judged:
+            said = outcome.message if outcome.verdict is Verdict.SKIPPED else ""
+            self._unjudged[key] = Outcome(outcome.verdict, outcome.reason, said)
+        tally.add_result(record)
+        if self._store is not None:
+            self._store.record_result(record)
+
+    def close(self, *, interrupted: bool, tick: Callable[[], object] = lambda: None) -> None:
+        """Close every run and the database.
+
+        Args:
+            interrupted: The session did not come to its end.
+            tick: Called twice a second while the disk takes time.
+        """
+        if self._store is None:
+            return
+        self._store.flush(tick)
+        for run_id in self.tallies:
+            scored = scored_run(self._store.path, run_id) if self._store.fault is None else None
+            complete = scored is not None and scored.facts.complete and self._has_seen_all(run_id)
+            status = "complete" if complete else "interrupted" if interrupted else "partial"
+            score = None
+            if scored is not None:
+                self.scored[run_id], score = scored, scored.score
+            self._store.close_run(run_id, run_totals(status, utc_now(), score))
+        self._store.close(tick)
+
+    def _has_seen_all(self, run_id: int) -> bool:
+        """Return whether no verdict on record is left that this session should have looked at, and has not."""
+        if self.resumption is None or self.plan is None:
+            return True
+        planned = sum(run.tests for run in self.plan.runs if self._run_ids.get(run.key) == run_id)
+        tally = self.tallies[run_id]
+        return tally.settled >= planned - tally.no_cases
+
+    def _settings_of(self, run: PlannedRun) -> dict[str, object]:
+        target, loaded = self.targets[run.key], self._loaded[run.benchmark]
+        record = self._settings.as_record()
+        record["sampling"] = _given(target.model.entry.sampling)
+        sampling = [_given(judge.entry.sampling) for judge in target.judges]
+        record["judge_sampling"] = sampling if len(sampling) > 1 else next(iter(sampling), None)
+        record["model"] = target.model.entry.id
+        record["benchmark_path"] = str(loaded.root)
+        scoring = loaded.scoring
+        record["scoring"] = None if scoring is None else asdict(scoring)
+        if self._settings.sample is None:
+            record["sample_seed"] = None  # nothing was drawn with it
+        record["judge"] = next(iter(target.judge_ids), None)
+        record["judges"] = list(target.judge_ids)
+        prompt = self._settings.system_prompt
+        record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
+        return {name: self._hidden.without(value) for name, value in record.items()}
+
+
+def _shard_record(plan: Plan, whole: PlannedRun) -> ShardRecord | None:
+    if plan.shard is None:
+        return None
+    return ShardRecord(plan.shard, plan.divided_by, plan.scope, whole.tests, whole.codes, whole.broken)
+
+
+def _given(sampling: Sampling) -> dict[str, object]:
+    return {name: value for name in sampling.__slots__ if (value := getattr(sampling, name)) is not None}
+
+
+def _provider(target: Target) -> str:
+    endpoint = target.model.endpoint
+    return endpoint.provider if isinstance(endpoint, Endpoint) else ""
+
+
+def _base_url(target: Target) -> str | None:
+    endpoint = target.model.endpoint
+    return (endpoint.base_url or None) if isinstance(endpoint, Endpoint) else None

@@ -1,1 +1,0 @@
-"""A session without pytest: settings, benchmarks, plan, runs, gates, resume."""

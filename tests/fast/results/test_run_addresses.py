@@ -1,0 +1,81 @@
+"""`last` is the newest complete session of the benchmarks that are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.results import run_addresses
+from pytest_helmbench.results.baselines import BaselineError, parse_limits, read_baseline_options
+from pytest_helmbench.results.run_addresses import RunAddressError
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.run_queries import RunSummary
+
+
+def _run(number: int, session: str, benchmark: str, status: str = "complete") -> RunSummary:
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("completed_at", "passed_tests", "failed_tests", "error_tests", "skipped_tests", "neutral_tests")
+    )
+    numbers: dict[str, Any] = dict.fromkeys(
+        ("total_evaluations", "score", "score_low", "score_high", "score_raw", "coverage", "cost_usd")
+    )
+    return RunSummary(
+        id=number,
+        session_id=session,
+        benchmark=benchmark,
+        version="1",
+        model="m",
+        status=status,
+        scope="whole",
+        started_at="",
+        total_tests=1,
+        known_cost_usd=None,
+        **nothing,
+        **numbers,
+    )
+
+
+_KNOWN = (
+    _run(1, "a", "tree"),
+    _run(2, "b", "tree"),
+    _run(3, "b", "pack", "partial"),
+    _run(4, "c", "tree", "interrupted"),
+)
+
+
+@pytest.mark.parametrize(
+    ("address", "benchmark", "wanted"),
+    [("last", "tree", [2, 3]), ("last~1", "tree", [1]), ("last", None, [1]), ("3", None, [2, 3])],
+)
+def test_a_session_counts_by_the_benchmarks_that_are_asked_for(
+    address: str, benchmark: str | None, wanted: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_addresses, "runs", lambda path, new=(): _KNOWN)
+    own = tmp_path / "x.db"
+    own.touch()
+    found = run_addresses.resolve(
+        address, own, tmp_path, benchmark=None if benchmark is None else BenchmarkKey(benchmark)
+    )
+    assert [ref.run_id for ref in found.session] == wanted
+    with pytest.raises(RunAddressError, match="no complete session of pack"):
+        run_addresses.resolve("last", own, tmp_path, benchmark=BenchmarkKey("pack"))
+
+
+def test_options_of_a_baseline_are_read_together() -> None:
+    asked = read_baseline_options(("12", "a/b=old.db#3"), "P1-B4=0.05,0.02", "fail", ("a/b", "c/d"))
+    assert asked is not None
+    assert (asked.addresses, asked.inconclusive_fails) == ({"": "12", "a/b": "old.db#3"}, True)
+    assert [(limit.code, float(limit.drop)) for limit in asked.limits] == [("", 0.02), ("P1-B4", 0.05)]
+    assert [(limit.code, float(limit.drop)) for limit in parse_limits("P1=0.1", "--max-drop")] == [
+        ("", 0),
+        ("P1", 0.1),
+    ]
+    assert read_baseline_options((), None, "pass") is None
+    for baselines, words in (
+        (("1", "2"), "two baselines for all models: 1 and 2"),
+        ((), "not below which run"),
+    ):
+        with pytest.raises(BaselineError, match=words):
+            read_baseline_options(baselines, "0.1", "pass")

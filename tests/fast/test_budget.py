@@ -1,0 +1,109 @@
+"""The size of the whole: lines, modules, settings, commands, dependencies.
+
+A change that needs more room takes something out, or raises the figure and says why in docs/design.md.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from house_figures import PACKAGE
+from paths import ROOT
+
+from pytest_helmbench.cli.main import helmbench
+from pytest_helmbench.options.declarations import OPTIONS
+
+_COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
+_PACKAGE_LINES = 104_900
+_ROOM_LINES = {
+    "benchmarks/packs": (28_100, 11_500),
+    "benchmarks/bench_packs": (8_510, 5_200),
+    "benchmarks/scenario_trees": (5_620, 3_900),
+    "benchmarks": (1_960, 1_700),
+    "gateway": (10_260, 6_500),
+    "run, results": (7_800, 5_000),
+    "store": (7_490, 3_700),
+    "reports, view, imports": (8_790, 5_200),
+    "pytest_side": (5_270, 3_800),
+    "sandbox": (4_010, 3_000),
+    "engine": (3_740, 1_800),
+    "core": (3_060, 1_800),
+    "scoring": (3_360, 2_600),
+    "cli": (3_190, 1_900),
+    "files, judging, options, plugin": (3_960, 2_400),
+}
+"""Most raw lines of each room, and the target that is still to be reached."""
+_MOST = {
+    "modules": (790, 400),
+    "settings": (88, 75),
+    "commands": (27, 20),
+    "dependencies": (14, 15),
+    "test lines": (83_700, 45_000),
+}
+
+
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n")
+
+
+def _shipped() -> Iterator[Path]:
+    return (
+        path for path in PACKAGE.rglob("*") if path.suffix in _COUNTED and "__pycache__" not in path.parts
+    )
+
+
+def _room(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).parts
+    if parts[0] == "benchmarks":
+        own = "/".join(parts[:2])
+        return own if own in _ROOM_LINES else "benchmarks"
+    return next(
+        (room for room in _ROOM_LINES if parts[0] in room.split(", ")), "files, judging, options, plugin"
+    )
+
+
+def _test_files() -> Iterator[Path]:
+    apart = {"__pycache__", ".pytest_cache"}
+    return (path for path in (ROOT / "tests").rglob("*") if path.is_file() and apart.isdisjoint(path.parts))
+
+
+def _measured() -> dict[str, int]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return {
+        "modules": sum(path.suffix == ".py" for path in _shipped()),
+        "settings": len(OPTIONS),
+        "commands": len(helmbench.list_commands(click.Context(helmbench))),
+        "dependencies": len(project["dependencies"]),
+        "test lines": sum(map(_lines, _test_files())),
+    }
+
+
+def test_the_package_keeps_to_its_lines() -> None:
+    assert sum(map(_lines, _shipped())) <= _PACKAGE_LINES, (
+        "take something out, or raise the figure and say why"
+    )
+
+
+@pytest.mark.parametrize("room", _ROOM_LINES)
+def test_a_room_keeps_to_its_lines(room: str) -> None:
+    held, target = _ROOM_LINES[room]
+    lines = sum(_lines(path) for path in _shipped() if _room(path) == room)
+    print(f"{room}: {lines} lines, target {target}")
+    assert lines <= held, "take something out, or trade with another room and say so in docs/design.md"
+
+
+@pytest.mark.parametrize("what", _MOST)
+def test_the_whole_keeps_to_its_figures(what: str) -> None:
+    held, target = _MOST[what]
+    print(f"{what}: {_measured()[what]}, target {target}")
+    assert _measured()[what] <= held
+
+
+def test_every_line_belongs_to_one_room() -> None:
+    rooms = Counter(_room(path) for path in _shipped())
+    assert set(rooms) == set(_ROOM_LINES)
