@@ -9,7 +9,7 @@ import ssl
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from types import TracebackType
 from typing import Self
@@ -18,13 +18,6 @@ from urllib.parse import quote, unquote, urlsplit
 import pycurl
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.gateway.content_codings import (
-    ACCEPTED,
-    Decoder,
-    TooMuchError,
-    UnreadableError,
-    decoder_of,
-)
 from pytest_helmbench.gateway.echoes import Echoes
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import PLAIN, RawAnswer, Sending, TransportError
@@ -35,8 +28,6 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.read_deadline import ReadDeadline
 from pytest_helmbench.gateway.transfer_faults import CONNECT_S, OK, fault_of, unreadable
 from pytest_helmbench.gateway.transfers import BrokenTransferError, Transfers
-
-__all__ = ["MAX_BODY_BYTES", "ChatClient"]
 
 MAX_BODY_BYTES = 32 * 2**20
 """Largest answer that is read."""
@@ -90,8 +81,8 @@ _ALWAYS: Mapping[int, object] = {
     pycurl.MAXAGE_CONN: _KEPT_S,
     pycurl.PROXY: "",  # those of the environment are looked up once, by our own rule
     pycurl.NOPROXY: "",
+    pycurl.ACCEPT_ENCODING: "gzip, deflate",
 }
-"""Bodies come as they are sent: libcurl itself would refuse several members of gzip."""
 
 
 class _Arriving:
@@ -103,7 +94,6 @@ class _Arriving:
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._size = 0
-        self._decoder: Decoder | None = None
         self._sending = sending
         self._echoes = echoes
         self._deadline = deadline
@@ -112,7 +102,6 @@ class _Arriving:
         self.headers: dict[str, str] = {}
         self.cutter: EventCutter | None = None
         self.too_large = False
-        self.unreadable = False
         self.bug: Exception | None = None
         """What was raised by who takes the events: libcurl passes nothing on."""
 
@@ -130,23 +119,8 @@ class _Arriving:
         return self._end_head() if line in (b"\r\n", b"\n") else None
 
     def take(self, chunk: bytes) -> int | None:
-        """Take a part of the body."""
+        """Take a part of the body, as libcurl has decoded it."""
         self._deadline.received()
-        if self._decoder is None:
-            return self._take_decoded(chunk)
-        try:
-            for piece in self._decoder.pieces(chunk):
-                if self._take_decoded(piece) is not None:
-                    return _STOP
-        except TooMuchError:
-            self.too_large = True
-        except UnreadableError:
-            self.unreadable = True
-        else:
-            return None
-        return _STOP
-
-    def _take_decoded(self, chunk: bytes) -> int | None:
         self._size += len(chunk)
         if self._size > MAX_BODY_BYTES:
             self.too_large = True
@@ -173,19 +147,7 @@ class _Arriving:
                 self.cutter = EventCutter(self._sending.on_event, self._echoes.without, self._now_ms)
         length = self.headers.get("content-length", "")
         self.too_large = length.isdecimal() and int(length[:20]) > MAX_BODY_BYTES
-        return _STOP if self.too_large or not self._knows_coding(lines) else None
-
-    def _knows_coding(self, lines: Sequence[str]) -> bool:
-        self._decoder = None
-        if "content-encoding" not in self.headers:
-            return True
-        pairs = (line.partition(":") for line in lines)
-        stated = [value for name, _, value in pairs if name.strip().lower() == "content-encoding"]
-        try:
-            self._decoder = decoder_of(",".join(stated), MAX_BODY_BYTES)
-        except UnreadableError:
-            self.unreadable = True
-        return not self.unreadable
+        return _STOP if self.too_large else None
 
 
 class ChatClient:
@@ -276,18 +238,19 @@ class ChatClient:
 def _whole(arriving: _Arriving, echoes: Echoes, latency_ms: float) -> RawAnswer:
     """Return an answer that has come to its end, without keys."""
     if arriving.cutter is None:
-        received = echoes.without_pieces(echoes.without(arriving.body))
-        return RawAnswer(arriving.status, arriving.headers, received, latency_ms)
+        return RawAnswer(arriving.status, arriving.headers, echoes.without(arriving.body), latency_ms)
     passed_on, times = arriving.cutter.close()
-    kept = echoes.without_pieces(passed_on)
-    return RawAnswer(arriving.status, arriving.headers, kept, latency_ms, times if kept is passed_on else ())
+    return RawAnswer(arriving.status, arriving.headers, passed_on, latency_ms, times)
 
 
 def _fault(error: BrokenTransferError, arriving: _Arriving, endpoint: Endpoint) -> Fault | None:
     """Return why an answer did not come to its end; None where it says enough as it is."""
     if arriving.too_large:
         return _too_large(arriving.status)
-    if arriving.unreadable:
+    if error.code in (
+        pycurl.E_BAD_CONTENT_ENCODING,
+        pycurl.E_WRITE_ERROR,
+    ):  # the latter: what follows gzip's end
         # An answer that refuses says so by its status, whatever is in it.
         return unreadable(arriving.headers, endpoint) if arriving.status in OK else None
     return fault_of(error, endpoint, arriving.headers if arriving.status else None)
@@ -314,7 +277,6 @@ def _target(endpoint: Endpoint) -> _Target:
     usual = {
         "User-Agent": f"pytest-helmbench/{_version()}",
         "Content-Type": "application/json",
-        "Accept-Encoding": ACCEPTED,
     }
     stated = {name.lower() for name in endpoint.headers}
     headers = {name: value for name, value in usual.items() if name.lower() not in stated}

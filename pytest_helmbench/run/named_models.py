@@ -21,7 +21,7 @@ from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.gateway.providers.base_urls import normalise_address, normalise_base_url
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint, resolve_endpoint
 from pytest_helmbench.gateway.providers.registry import is_embedded, provider_of
-from pytest_helmbench.gateway.relay.known_fields import refusals_of_stated
+from pytest_helmbench.gateway.relay.denied_fields import refusals_of_stated
 from pytest_helmbench.options.settings import Settings
 
 __all__ = ["NamedModels", "judge_options", "named_models", "odd_models"]

@@ -188,7 +188,6 @@ class BenchPackWork:
             context.endpoint,
             "pack",
             request_s,
-            declared=frozenset(self.manifest.sampling_defaults),
         )
         clock = ItemClock(replace(context.gateway.patience, case_timeout_s=limit_s), context.clock.seconds)
         running = self._running

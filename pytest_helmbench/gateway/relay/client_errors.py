@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,7 +15,7 @@ from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.permits import BudgetSpentError, ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.relay.known_fields import KnownFields, refusals, refusals_of_trusted
+from pytest_helmbench.gateway.relay.denied_fields import refusals, refusals_of_trusted
 from pytest_helmbench.gateway.retries import CallFailedError
 
 if TYPE_CHECKING:
@@ -98,13 +98,15 @@ def read_request(raw: bytes) -> dict[str, JsonValue]:
     return body
 
 
-def check_request(stated: JsonObject, path: str, known: KnownFields, *, trusted: bool = False) -> None:
+def check_request(
+    stated: JsonObject, path: str, allowed: Collection[str] = (), *, trusted: bool = False
+) -> None:
     """Refuse what cannot be passed on.
 
     Args:
         stated: Decoded body.
         path: `chat/completions`, `responses` or `embeddings`.
-        known: Fields that pass besides.
+        allowed: Fields that the user has set for this model: they pass.
         trusted: The code is the user's own: every field passes but those that change the address, key or model.
 
     Raises:
@@ -114,7 +116,7 @@ def check_request(stated: JsonObject, path: str, known: KnownFields, *, trusted:
         _check_messages(stated)
     elif not trusted and not isinstance(stated.get("input"), str | list):
         raise BadRequestError("input: a text or a list is wanted", "input")
-    found = refusals_of_trusted(stated, known) if trusted else refusals(path, stated, known)
+    found = refusals_of_trusted(stated, allowed) if trusted else refusals(stated, allowed)
     for name, why in found:
         shown = excerpt(name, 200)
         raise BadRequestError(f"{shown}: refused, since it {why}", re.split(r"[.\[]", shown, maxsplit=1)[0])

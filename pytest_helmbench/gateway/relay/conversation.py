@@ -28,7 +28,6 @@ from pytest_helmbench.gateway.relay.client_errors import (
     failure_of,
 )
 from pytest_helmbench.gateway.relay.exchanges import Exchange, Exchanges, RawReply
-from pytest_helmbench.gateway.relay.known_fields import KnownFields
 from pytest_helmbench.gateway.relay.sums import Sums, Tally
 from pytest_helmbench.gateway.retries import CallFailedError
 
@@ -59,7 +58,6 @@ class ItemLine:
         purpose: `agent` or `pack`; `case` for a hand-written test.
         timeout_s: Per attempt; None for that of everybody.
         trusted: The code that asks is the user's own.
-        declared: Fields that the benchmark has declared as its sampling options: they are known.
     """
 
     origin: Origin
@@ -68,7 +66,6 @@ class ItemLine:
     purpose: str
     timeout_s: float | None = None
     trusted: bool = False
-    declared: frozenset[str] = frozenset()
 
 
 class Conversation:
@@ -252,8 +249,7 @@ class Conversation:
     def _call(self, body: JsonObject, path: str) -> tuple[Call, str]:
         """Return the call and the hash that identical requests have in common."""
         line = self.line
-        known = KnownFields(frozenset(line.entry.sampling.extra_body or ()), line.declared)
-        check_request(body, path, known, trusted=line.trusted)
+        check_request(body, path, line.entry.sampling.extra_body or (), trusted=line.trusted)
         stated = body.get("response_format")
         call = Call(
             line.origin,

@@ -59,8 +59,6 @@ def _raw_deflate(data: bytes) -> bytes:
         ("x-gzip", gzip.compress(_REPLY)),
         ("gzip, deflate", zlib.compress(gzip.compress(_REPLY))),
         ("gzip, identity", gzip.compress(_REPLY)),
-        ("gzip", gzip.compress(_REPLY[:200]) + gzip.compress(b"") + gzip.compress(_REPLY[200:])),
-        ("gzip", gzip.compress(_REPLY) + bytes(7)),
     ],
     ids=_id,
 )
@@ -69,10 +67,16 @@ def test_compressed_replies_are_read(provider: Provider, name: str, body: bytes)
     assert reply.text == "Grüße " * 50
 
 
-@pytest.mark.parametrize("name", ["br", "zstd"])
-def test_a_coding_that_cannot_be_read_is_named_and_paid_once(provider: Provider, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [("br", b"\x0b" + _REPLY), ("zstd", b"\x0b" + _REPLY), ("gzip", gzip.compress(_REPLY) * 2)],
+    ids=_id,
+)
+def test_a_coding_that_cannot_be_read_is_named_and_paid_once(
+    provider: Provider, name: str, body: bytes
+) -> None:
     with pytest.raises(CallFailedError) as failed:
-        _ask(provider, retries=3, body=b"\x0b" + _REPLY, headers={"Content-Encoding": name})
+        _ask(provider, retries=3, body=body, headers={"Content-Encoding": name})
     assert (failed.value.fault.reason, provider.count) == ("content_encoding", 1)
     assert name in failed.value.fault.message
     assert is_unanswered(failed.value.fault)
@@ -82,7 +86,6 @@ def test_a_coding_that_cannot_be_read_is_named_and_paid_once(provider: Provider,
     ("name", "body"),
     [
         ("gzip", gzip.compress(_REPLY)[:60]),
-        ("gzip", gzip.compress(_REPLY[:200]) + gzip.compress(_REPLY[200:])[:30]),
         ("gzip", gzip.compress(_REPLY[:200])),
         ("deflate", zlib.compress(_REPLY)[:60]),
         ("deflate", _raw_deflate(_REPLY)[:60]),

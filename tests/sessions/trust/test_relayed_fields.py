@@ -36,7 +36,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("chat/completions", {"fallbacks": ["a/b"]}, {"temperature": 0.5}, "fallbacks"),
         ("chat/completions", {"api_base": "https://x"}, {"top_k": 4}, "api_base"),
-        ("chat/completions", {"x_forward": 1}, {"chat_template_kwargs": {"a": 1}}, "x_forward"),
+        ("chat/completions", {"Model": "c/d"}, {"x_forward": 1}, "Model"),
         (
             "chat/completions",
             _seen({"type": "image_url", "image_url": _REMOTE}),
@@ -125,7 +125,6 @@ def test_an_error_names_field_and_case(pytester: pytest.Pytester, provider: Prov
             "sly": "async () => { await chat('x', { fallbacks: ['a/b'] }); await ask('y'); return result(); }",
             "honest": "async () => { await ask('x', { own_knob: 1 }); return result(); }",
         },
-        manifest={"samplingDefaults": {"own_knob": 7}},
     )
     result = run_packs(pytester, url=provider.url)
     result.assert_outcomes(errors=1, passed=1)
