@@ -39,10 +39,10 @@ def command(
 ) -> None:
     """Write the results of runs for other programs: codes and hashes, texts only when asked for.
 
-    csv and parquet are one table, with a row per evaluation; json has a document per run. All three take several runs.
+    csv is one table, with a row per evaluation; json has a document per run. Both take several runs.
 
-    inspect is a log that Inspect View opens (FILE.eval or FILE.json), eee a folder in the form of Every Eval Ever.
-    parquet and inspect need the extras of these names.
+    inspect is a log that Inspect View opens (FILE.eval or FILE.json; needs the extra `inspect`), eee a folder in the
+    form of Every Eval Ever.
 
     baseline is a small file for --helmbench-baseline and `helmbench compare`: the verdicts of all runs of the session,
     to be committed beside the benchmark.

@@ -41,7 +41,6 @@ _COMMANDS = (
     "report",
     "leaderboard",
     "view",
-    "datasette",
     "export",
     "import",
     "merge",

@@ -23,8 +23,8 @@ from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
-from pytest_helmbench.reports.paired_tables import repetitions_sentence
 from pytest_helmbench.reports.panel_tables import disputed_cells, panel_record, panel_sentence
+from pytest_helmbench.reports.score_lines import repetitions_sentence
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.panels import panel_report
 from pytest_helmbench.results.recorded_results import recorded_results

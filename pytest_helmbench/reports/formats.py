@@ -17,9 +17,7 @@ from pytest_helmbench.reports.exports.every_eval_ever import eee_export
 from pytest_helmbench.reports.exports.exported import Export
 from pytest_helmbench.reports.exports.inspect_export import inspect_export
 from pytest_helmbench.reports.exports.json_export import export_schema, json_export
-from pytest_helmbench.reports.exports.parquet_export import parquet_export
 from pytest_helmbench.reports.json_report import json_report, report_schema
-from pytest_helmbench.reports.leaderboard.board_latex import board_latex
 from pytest_helmbench.reports.leaderboard.board_records import board_csv, board_json, board_schema
 from pytest_helmbench.reports.leaderboard.board_texts import board_lines, board_markdown
 from pytest_helmbench.reports.markdown import markdown_report
@@ -109,7 +107,6 @@ def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
 FORMATS = (
     ReportFormat("markdown", report=_markdown, setting="markdown_report"),
     ReportFormat("csv", export=csv_export),
-    ReportFormat("parquet", export=parquet_export),
     ReportFormat("inspect", export=inspect_export),
     ReportFormat("eee", export=eee_export),
     ReportFormat(
@@ -132,7 +129,6 @@ BOARDS: Mapping[str, Callable[[Sequence[Board]], str]] = {
     "text": lambda found: "\n".join(board_lines(found)).rstrip("\n") + "\n",
     "markdown": board_markdown,
     "csv": board_csv,
-    "latex": board_latex,
     "json": board_json,
 }
 """What `helmbench leaderboard` writes, by name; a page is `REPORTS["html"]` of its runs."""

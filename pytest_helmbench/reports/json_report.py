@@ -20,8 +20,6 @@ from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
 from pytest_helmbench.scoring.intervals import Interval
-from pytest_helmbench.scoring.monotonic import Curve
-from pytest_helmbench.scoring.paired_conditions import PairedCondition
 from pytest_helmbench.scoring.repetition_rates import RepetitionRates
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
@@ -99,7 +97,6 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
         "pack_score": None if words is None else words.own_score(with_text=with_text),
         "beside": {
             **_breakdown(report.breakdown),
-            "paired": [_paired(one) for one in report.paired],
             "flags_everything": _number(constants.flags_everything),
             "flags_nothing": _number(constants.flags_nothing),
         },
@@ -192,7 +189,6 @@ def _breakdown(found: Breakdown) -> dict[str, object]:
         "by_user_context": _detections(found.by_user_context),
         "by_band": _detections(found.by_band),
         "matrices": [_matrix(matrix) for matrix in found.matrices],
-        "curves": [_curve(curve) for curve in found.curves],
     }
 
 
@@ -227,19 +223,6 @@ def _matrix(matrix: Matrix) -> dict[str, object]:
         "user_contexts": list(matrix.user_contexts),
         "cells": [[None if cell is None else _detection(cell) for cell in cells] for cells in matrix.cells],
     }
-
-
-def _curve(curve: Curve) -> dict[str, object]:
-    return {
-        "scenario": curve.scenario,
-        "rates": [{**asdict(rate), "rate": float(rate.rate)} for rate in curve.rates],
-        "inversions": [{**asdict(found), "p_value": float(found.p_value)} for found in curve.inversions],
-        "unconfirmed": curve.unconfirmed,
-    }
-
-
-def _paired(found: PairedCondition) -> dict[str, object]:
-    return {**asdict(found), "change": float(found.change), "lost": found.lost}
 
 
 def _repetitions(found: RepetitionRates) -> dict[str, object]:

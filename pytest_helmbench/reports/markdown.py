@@ -12,16 +12,15 @@ from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.comparison_markdown import comparison_section
 from pytest_helmbench.reports.cost_rows import COST_HEAD, cost_cells
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
-from pytest_helmbench.reports.paired_tables import paired_table, repetitions_table
 from pytest_helmbench.reports.panel_tables import panel_table
 from pytest_helmbench.reports.run_facts import made_with
-from pytest_helmbench.reports.score_lines import interval_text
+from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, Matrix, Rate
 from pytest_helmbench.scoring.intervals import INTERVAL
-from pytest_helmbench.scoring.monotonic import Curve
+from pytest_helmbench.scoring.repetition_rates import RepetitionRates
 from pytest_helmbench.scoring.run_score import RunScore, Score
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
@@ -37,6 +36,7 @@ _FEWER_TEXTS = (_EVERYTHING, 60, 20, 8, 3)
 _FEWER_ROWS = (_EVERYTHING, 200, 60, 20, 5, 0)
 _VALUE_LIMIT = 80
 _TEXT_LIMIT = 2_000
+_MOST_FLAKY = 20
 _SCORE_HEAD = ("score", INTERVAL, "pass rate", "coverage", "judged rows")
 _RATES_HEAD = ("", "right", "recall", "weighted", "false escalation", "weighted")
 
@@ -87,7 +87,7 @@ def _lines(reports: Sequence[RunReport], extent: _Extent) -> Iterator[str]:
             yield from _own_section(report.words.section, extent)
         if not report.is_flat:
             yield from _beside(report, extent)
-        yield from repetitions_table(report.repetitions, extent.rows)
+        yield from _repetitions(report.repetitions, extent.rows)
         yield from panel_table(report.panel, report.held, extent.rows)
         yield from _failures(report, extent)
         yield from _unjudged(report)
@@ -187,8 +187,6 @@ def _beside(report: RunReport, extent: _Extent) -> Iterator[str]:
             cells = [(plain(part.code), *_rate_cells(part)) for part in groups]
             yield from folded(title, pipe_table(_RATES_HEAD, cells, left=("",), most=extent.rows))
     yield from _matrices(found.matrices, extent)
-    yield from _curves(found.curves, extent)
-    yield from paired_table(report.paired, extent.rows)
 
 
 def _rate_cells(found: Detection) -> tuple[str, ...]:
@@ -229,35 +227,23 @@ def _cell(found: Detection | None) -> str:
     return " · ".join(f"{rate.rows}/{rate.of_rows}" if rate.of_rows else "-" for rate in counts)
 
 
-def _curves(curves: Sequence[Curve], extent: _Extent) -> Iterator[str]:
-    if not curves:
+def _repetitions(found: RepetitionRates | None, most: int) -> Iterator[str]:
+    if found is None:
         return
-    head = ("scenario", "severity: caught/judged", "confirmed inversions", "unconfirmed")
+    yield f"Over repetitions: {repetitions_sentence(found)}."
+    yield ""
+    head = ("k", "pass@k: one of k passes", "pass^k: all k pass")
     rows = [
-        (
-            curve.scenario,
-            ", ".join(f"{rate.severity}: {rate.caught}/{rate.judged}" for rate in curve.rates),
-            _inversions(curve, extent),
-            str(curve.unconfirmed),
+        (str(k), share(at), share(hat))
+        for k, (at, hat) in enumerate(zip(found.pass_at, found.pass_hat, strict=True), start=1)
+    ]
+    lines = [*pipe_table(head, rows, left=(), most=len(rows)), ""]
+    cases = [(plain(one.code), f"{one.passed} of {one.repetitions}") for one in found.flaky]
+    if cases:
+        lines += pipe_table(
+            ("flaky case", "passed"), cases, left=("flaky case",), most=min(most, _MOST_FLAKY)
         )
-        for curve in curves
-    ]
-    lines = pipe_table(head, rows, left=head[:3], most=extent.rows)
-    note = (
-        "An inversion is a harsher perturbation that was caught less often than a milder one. Confirmed: an exact"
-        " paired test over condition × user context, corrected within the scenario, says it is no chance (p < 0.05)."
-    )
-    yield from folded("Detection by severity", [*lines, "", note])
-
-
-def _inversions(curve: Curve, extent: _Extent) -> str:
-    texts = [
-        f"{found.harsher} {found.harsher_caught}/{found.rows} below {found.milder}"
-        f" {found.milder_caught}/{found.rows} (p = {float(found.p_value):.2g})"
-        for found in curve.inversions[: max(1, extent.rows)]
-    ]
-    more = len(curve.inversions) - len(texts)
-    return "; ".join([*texts, *([f"and {more} more"] if more else [])]) or "none"
+    yield from folded("pass@k, pass^k and flaky cases", lines)
 
 
 def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:

@@ -37,9 +37,6 @@ def panel_sentence(found: PanelReport) -> str:
     text += f"; {count}: {both.first_only} passed by {first} alone, {both.second_only} by {second} alone"
     if found.unsettled:
         return f"{text}; they must agree, so these are errors (judges_disagree)"
-    if found.for_first or found.for_second:
-        third = found.judges[2]
-        return f"{text}; {third} decided for {first} {found.for_first} times, for {second} {found.for_second} times"
     return f"{text}; the verdict of {first} stands"
 
 
@@ -120,8 +117,6 @@ def panel_record(found: PanelReport | None) -> dict[str, object] | None:
         **asdict(found.agreement),
         "verdicts": found.agreement.verdicts,
         "unsettled": found.unsettled,
-        "for_first": found.for_first,
-        "for_second": found.for_second,
         "disputed": [
             {
                 "code": row.code,

@@ -16,20 +16,16 @@ class PanelReport:
     """The judges of a run over its replies, those of cases without a verdict among them.
 
     Args:
-        judges: Ids, in order: the first two judge all replies, the third those that they disagree on.
-        agreement: Of the first two.
+        judges: Ids, in order.
+        agreement: Of both.
         disputed: What they disagree on, by case in natural order.
         unsettled: How much of it got no verdict, since they must agree.
-        for_first: How much of it the third has decided for the first.
-        for_second: And for the second.
     """
 
     judges: tuple[str, ...]
     agreement: Agreement
     disputed: tuple[JudgedCriterion, ...]
     unsettled: int
-    for_first: int
-    for_second: int
 
 
 def panel_report(path: Path, run_id: int) -> PanelReport | None:
@@ -50,12 +46,9 @@ def panel_report(path: Path, run_id: int) -> PanelReport | None:
         return None
     names = {said.place: said.judge for row in rows for said in row.said}
     disputed = tuple(row for row in rows if row.disputed)
-    decided = [row.said[2].passed == row.said[0].passed for row in disputed if len(row.said) > 2]
     return PanelReport(
         judges=tuple(names[place] for place in sorted(names)),
         agreement=found,
         disputed=disputed,
         unsettled=sum(not any(said.of_record for said in row.said) for row in disputed),
-        for_first=decided.count(True),
-        for_second=decided.count(False),
     )

@@ -25,7 +25,6 @@ from pytest_helmbench.results.stored_scores import (
     tree_rows,
 )
 from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakdown, constant_scores
-from pytest_helmbench.scoring.paired_conditions import PairedCondition, paired_conditions
 from pytest_helmbench.scoring.repetition_rates import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.scoring.speed import Speed, speed_of
@@ -62,7 +61,6 @@ class RunReport:
         judgements: Evaluation rows that a judge has decided.
         costs: By behaviour and purpose.
         is_flat: The benchmark has no behaviours: what rests on severities says nothing.
-        paired: What conditions, user contexts and perturbations did to the same cases.
         repetitions: Flaky cases, pass@k and pass^k; None for a run without repetitions.
         words: What its kind says of the run; None for nothing.
         columns: What it says of each result.
@@ -85,7 +83,6 @@ class RunReport:
     judgements: int
     costs: tuple[CostRow, ...]
     is_flat: bool = False
-    paired: tuple[PairedCondition, ...] = ()
     repetitions: RepetitionRates | None = None
     words: RunWords | None = None
     columns: OwnColumns = NO_COLUMNS
@@ -142,7 +139,6 @@ def run_report(
         detail=detail,
         score=scored.score,
         breakdown=breakdown(rows),
-        paired=paired_conditions(row for row in rows if not row.neutral),
         repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
         constants=_constants(facts, detail),
         titles=facts.titles,

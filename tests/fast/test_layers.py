@@ -26,7 +26,6 @@ _SOLE_USERS = {
     "distributed": {"engine"},
     "genai_prices": {"gateway"},
     "jinja2": {"reports"},
-    "pyarrow": {"reports"},
     "pycurl": {"gateway"},
     "re2": {"core"},
     "sqlite_utils": {"store"},
@@ -130,12 +129,6 @@ _LATE = {
     ("readers", "pytest_helmbench.imports.inspect_logs"),
     ("inspect_export", "inspect_ai.log"),  # extras that need not be installed
     ("inspect_export", "pytest_helmbench.reports.exports.inspect_log"),
-    ("parquet_export", "pyarrow"),
-    ("datasette_server", "datasette"),
-    ("datasette_server", "datasette.app"),
-    ("datasette_server", "datasette.plugins"),
-    ("datasette_server", "datasette.utils"),
-    ("datasette_server", "uvicorn"),
     ("formats", "pytest_helmbench.reports.page.document"),  # jinja2 comes with the first page
     ("formats", "pytest_helmbench.reports.page.parts"),
     # A seventh of the CPU of a short session; a sixth; a thirtieth.

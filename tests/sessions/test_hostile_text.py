@@ -277,7 +277,7 @@ def test_no_form_on_stdout_holds_a_command_of_a_ci(pytester: pytest.Pytester, pr
     texts = ("--with-text",)
     forms: list[tuple[str, ...]] = [("export", "1", *texts, f"--format={form}") for form in ("csv", "json")]
     forms += [("report", "1", *texts, f"--format={form}") for form in ("markdown", "json")]
-    forms += [("leaderboard", f"--format={form}") for form in ("text", "markdown", "latex", "csv", "json")]
+    forms += [("leaderboard", f"--format={form}") for form in ("text", "markdown", "csv", "json")]
     forms += [
         ("export", "1", "--format=baseline"),
         ("judge-sample", "1"),

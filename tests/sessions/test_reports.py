@@ -179,7 +179,6 @@ def _markdown_holds(text: str) -> None:
     assert not any("sqe CR1" in line for line in failures)
     assert "| error | rejected | 2 |" in text or re.search(r"\| error \| \w+ \| 2 \|", text)
     assert "Condition × user context" in text
-    assert "| unconfirmed |" in text
     assert "| benchmark hash | `" in text
     assert "helmbench.db" not in text
 
@@ -453,35 +452,6 @@ def test_a_file_from_before_plans_were_kept_is_read_and_rescored(
         code, shown, said = captured(capsys, *line.split(), "--db", database)
         assert (code, said) == (0, ""), line
         assert "100.0 %" in shown or "1.0000" in shown
-
-
-def test_an_inversion_beyond_chance_is_named_and_others_are_counted(
-    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
-) -> None:
-    conditions = {f"C{n}": Part(f"## Tone\n\nTone {n}.") for n in range(1, 9)}
-    answers = {"PT1": ("RISK", 3), "PT2": ("CALM", 9), "PT3": ("RISK", 4), "PT4": ("SOMETIMES", 6)}
-    parts = {code: Part(f"ANSWER: {answer}", severity) for code, (answer, severity) in answers.items()}
-    tree = Tree(("category: RISK",), CATEGORY_SCHEMA, parts, conditions=conditions)
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
-    wrong = json.dumps({"response": "x", "category": "CALM"})
-    provider.reply = lambda ask: wrong if "SOMETIMES" in ask.prompt and "Tone 1." in ask.prompt else None
-    run_tree(pytester, "--tb=no", "-q", url=provider.url)
-    database = pytester.path / "helmbench.db"
-
-    text = captured(capsys, "report", "--format", "markdown", "--db", database)[1]
-    (row,) = [line for line in _section(text, "Detection by severity") if line.startswith("| P1-B1-S1 |")]
-    assert row == (
-        "| P1-B1-S1 | 3: 8/8, 4: 8/8, 6: 7/8, 9: 0/8 | PT2 0/8 below PT1 8/8 (p = 0.047);"
-        " PT2 0/8 below PT3 8/8 (p = 0.047) | 3 |"
-    )
-    (run,) = _valid(captured(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"]
-    curve = run["beside"]["curves"][0]
-    assert [(found["harsher"], found["milder"]) for found in curve["inversions"]] == [
-        ("PT2", "PT1"),
-        ("PT2", "PT3"),
-    ]
-    assert curve["inversions"][0]["p_value"] == 2 / 2**8 * 6
-    assert curve["unconfirmed"] == 3
 
 
 def test_a_long_report_still_fits_into_a_comment(

@@ -54,20 +54,19 @@ class Reply:
 
 
 class Viewer:
-    """A running `helmbench view`, or `helmbench datasette`.
+    """A running `helmbench view`.
 
     Args:
         folder: Where it runs.
         words: More of the command line.
-        command: Which.
     """
 
-    def __init__(self, folder: Path, *words: object, command: str = "view") -> None:
-        self._output = folder / f"{command}.txt"
-        arguments = ("-m", "pytest_helmbench", command, *map(str, words))
+    def __init__(self, folder: Path, *words: object) -> None:
+        self._output = folder / "view.txt"
+        arguments = ("-m", "pytest_helmbench", "view", *map(str, words))
         with self._output.open("wb") as output:
             self._process = Forked(*arguments, cwd=folder, env=environment(), output=output)
-        found = self._until_it_says(rf"helmbench {command}: (\S+)\n")
+        found = self._until_it_says(r"helmbench view: (\S+)\n")
         self.url = found
         parts = urlsplit(found)
         self.port, self.token = int(parts.port or 0), parts.query.rpartition("token=")[2]

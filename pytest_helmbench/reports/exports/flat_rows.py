@@ -1,4 +1,4 @@
-"""Results as one row per evaluation: what tables (CSV, Parquet) are written from."""
+"""Results as one row per evaluation: what tables (CSV) are written from."""
 
 from __future__ import annotations
 

@@ -21,14 +21,7 @@ from pytest_helmbench.reports.page import plots, sections
 from pytest_helmbench.reports.page.columns import Block, Cells, columns_block, run_blocks
 from pytest_helmbench.reports.page.parts import Flip, PagePart
 from pytest_helmbench.reports.page.templates import code_hash, code_of, plain_environment
-from pytest_helmbench.reports.paired_tables import (
-    PAIRED_HEAD,
-    PAIRED_NOTE,
-    lost_sentences,
-    paired_rows,
-    repetitions_sentence,
-)
-from pytest_helmbench.reports.score_lines import interval_text
+from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import seconds, share
 from pytest_helmbench.results.comparing import RunComparison
@@ -251,19 +244,14 @@ def _environment() -> Environment:
         "comparison_lines": comparison_lines,
         "cost_rows": sections.cost_rows,
         "cost_text": cost_text,
-        "curve_plots": plots.curve_plots,
         "detection_rows": sections.detection_rows,
         "forest_of": plots.forest,
         "gates": sections.gates,
         "heat_map": plots.heat_map,
         "histogram": plots.histogram,
         "interval_text": interval_text,
-        "lost_sentences": lost_sentences,
-        "paired_head": PAIRED_HEAD,
-        "paired_note": PAIRED_NOTE,
         "pairs_note": PAIRS_NOTE,
         "pair_sentence": pair_sentence,
-        "paired_rows": paired_rows,
         "part_cautions": sections.part_cautions,
         "part_differences": sections.part_differences,
         "repetitions_sentence": repetitions_sentence,

@@ -13,18 +13,15 @@ from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, Rate
-from pytest_helmbench.scoring.monotonic import Curve
 from pytest_helmbench.scoring.run_score import Score
 from pytest_helmbench.scoring.speed import percentile
 
 __all__ = [
-    "CurvePlot",
     "ForestRow",
     "HeatCell",
     "HeatMap",
     "Histogram",
     "Mark",
-    "curve_plots",
     "forest",
     "heat_map",
     "histogram",
@@ -34,7 +31,6 @@ _BINS = 25
 _FEW_ROWS = 5
 _MOST_FOREST_ROWS = 150
 _MOST_HEAT_ROWS = 80
-_MOST_CURVES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,21 +151,6 @@ class Histogram:
     p99: float
     count: int
     table: tuple[tuple[float, float, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CurvePlot:
-    """Detection by severity in one scenario.
-
-    Args:
-        curve: As computed.
-        points: Of the line, in a field of 200 × 80, as SVG takes them.
-        dots: The same one by one, with a text each.
-    """
-
-    curve: Curve
-    points: str
-    dots: tuple[tuple[float, float, str], ...]
 
 
 def forest(reports: Sequence[RunReport]) -> tuple[tuple[ForestRow, ...], int]:
@@ -306,23 +287,3 @@ def histogram(values: Iterable[float | None]) -> Histogram | None:
         count=len(ordered),
         table=tuple((ends[index], ends[index + 1], count) for index, count in enumerate(counts) if count),
     )
-
-
-def curve_plots(curves: Sequence[Curve]) -> tuple[CurvePlot, ...]:
-    """Return the curves with two severities or more, those with confirmed inversions first; not too many."""
-    drawn = [curve for curve in curves if len(curve.rates) > 1]
-    drawn.sort(key=lambda curve: -len(curve.inversions))
-    return tuple(_curve_plot(curve) for curve in drawn[:_MOST_CURVES])
-
-
-def _curve_plot(curve: Curve) -> CurvePlot:
-    first, last = curve.rates[0].severity, curve.rates[-1].severity
-    dots = tuple(
-        (
-            round(10 + 180 * (rate.severity - first) / (last - first), 1),
-            round(74 - 68 * float(rate.rate), 1),
-            f"severity {rate.severity}: {rate.caught} of {rate.judged} caught",
-        )
-        for rate in curve.rates
-    )
-    return CurvePlot(curve, " ".join(f"{x},{y}" for x, y, _ in dots), dots)

@@ -21,7 +21,6 @@ from board_runs import add_run
 from commands import captured
 from pages import shown_text
 
-from pytest_helmbench.reports.leaderboard.board_latex import escaped
 from pytest_helmbench.results.standings import MOST_COMPARED
 from pytest_helmbench.scoring.changes import holm_adjusted
 from pytest_helmbench.scoring.pairwise import better_one, pair_difference, rank_bounds
@@ -74,7 +73,6 @@ def test_only_pairs_beyond_the_noise_are_told_apart(
     assert "not told apart: only 2 rows differ" in text
     markdown = captured(capsys, "leaderboard", "--markdown")[1]
     assert "**" not in markdown
-    assert "\\textbf" not in captured(capsys, "leaderboard", "--latex")[1]
     assert "| **`test/good`** |" in captured(capsys, "leaderboard", "2", "1", "--markdown")[1]
     add_run(database, "test/same", _GOOD)
     assert "not told apart: no row differs" in captured(capsys, "leaderboard", "2", "4")[1]
@@ -264,27 +262,12 @@ def test_hostile_names_act_in_no_form(database: Path, capsys: pytest.CaptureFixt
     column = cells[0].index("model")
     assert {row[column][:1] for row in cells[1:]}.isdisjoint({"=", "+", "-", "@", "\t", "\r"})
     assert all("\x1b" not in "".join(row) for row in cells)
-    latex = captured(capsys, "leaderboard", "--latex")[1]
-    assert "\\input" not in latex
-    assert (
-        "\\textbackslash{}input\\{/etc/passwd\\}\\%\\$\\&\\#\\_\\textasciicircum{}\\textasciitilde{}" in latex
-    )
-    rows = [line for line in latex.splitlines() if line.endswith("\\\\")]
-    assert {line.replace("\\&", "").count("&") for line in rows} == {9, 5}
     page = captured(capsys, "leaderboard", "--html")[1]
     assert page.count("<script>") == 1
     assert "&lt;script&gt;window.PWN=1&lt;/script&gt;" in page
-    for form in ("--text=none", "--markdown", "--csv", "--latex"):
+    for form in ("--text=none", "--markdown", "--csv"):
         again = [captured(capsys, "leaderboard", form)[1] for _ in range(2)]
         assert again[0] == again[1]
-
-
-def test_latex_shows_every_character_as_it_is() -> None:
-    assert escaped("a--b ``c'' -") == "a-{}-b `{}`c'{}' -"
-    assert escaped("é 漢 −1") == "é (U+6F22) $-$1"
-    assert escaped("*[5pt]") == "{*}{[}5pt{]}"  # behind the end of a row these would be read as its options
-    # In the encoding that LaTeX has without a package, these end it with an error.
-    assert escaped("ąŁþ") == "(U+0105)Ł(U+00FE)"
 
 
 def test_two_sided_p_counts_every_way_to_sign_the_differences() -> None:
@@ -335,7 +318,7 @@ def test_a_baseline_file_and_two_forms_are_refused(
 
     for words, said in (
         (("b.json",), "is a baseline file, which holds verdicts alone"),
-        (("--csv", "--latex"), "csv and latex: one form at a time"),
+        (("--csv", "--json"), "csv and json: one form at a time"),
         (("--csv", "--open"), "--open shows no csv"),
     ):
         code, _, err = captured(capsys, "leaderboard", *words)

@@ -21,7 +21,6 @@ from pytest_helmbench.reports.page.document import PageTooLargeError, run_page
 from pytest_helmbench.reports.page.plots import heat_map, histogram
 from pytest_helmbench.reports.page.steps import MOST_STEPS
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.scoring.paired_conditions import PairedCondition
 from pytest_helmbench.store.result_queries import CallRow
 
 
@@ -122,17 +121,6 @@ def test_a_page_shows_thresholds_and_how_the_score_stands_to_them(report: RunRep
     assert "threshold 10.0 %" in seen
     assert "✗ fails" in seen
     assert "(the score of P1 is below it)" in seen
-
-
-def test_a_page_shows_what_components_did_to_the_same_cases(report: RunReport) -> None:
-    found = PairedCondition(
-        "condition", "P1-B1-S1-C2", "P1-B1-S1-C1", 40, 20, 12, Fraction(-1, 8), 0.001, 0.004
-    )
-
-    seen = shown_text(run_page([replace(report, paired=(found,))], ShownTexts.NONE))
-
-    assert "adding P1-B1-S1-C2 lost 12.5 points on these cases (40 pairs with P1-B1-S1-C1, p = 0.004)" in seen
-    assert "P1-B1-S1-C2 P1-B1-S1-C1 40 −12.5 12 of 20 p = 0.004" in seen
 
 
 def test_cases_of_a_pack_keep_their_own_codes_and_can_be_filtered_by_group(report: RunReport) -> None:
