@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
-import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import forked
 import pytest
-from dealing import dealt, slow_files
-from first_collection import collect_once
-from forked import forked_python, share_server
 from provider import Provider
 
-if TYPE_CHECKING:
-    import execnet
-
 pytest_plugins = ["pytester", "engines"]
+pytest_xdist_setupnodes = forked.pytest_xdist_setupnodes
 
 _TESTS = Path(__file__).parent / "tests"
 _MARKS = {"fast": "fast", "sessions": "session", "system": "system"}
-_SLOW_FILES = slow_files()
 _TIMEOUTS_S = {"fast": 60}
 _TIMEOUT_S = 120
 
@@ -54,8 +47,8 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark every test by the folder that it stands in, and end it when it hangs; in workers the slow stand first.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test by the folder that it stands in, and end it when it hangs.
 
     No setting of pytest-timeout says so: the demo in the README runs in this folder without that plugin.
     """
@@ -67,34 +60,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             mark = _MARKS.get(folder)
             if mark is not None:
                 item.add_marker(mark)
-    if hasattr(config, "workerinput"):
-        workers = config.workerinput["workercount"]
-        items[:] = dealt(items, workers, file=lambda item: item.path, rank=lambda item: _rank(item.path))
 
 
 @cache
 def _folder(path: Path) -> str | None:
     """Return the folder of `tests` that a file stands in."""
     return path.relative_to(_TESTS).parts[0] if path.is_relative_to(_TESTS) else None
-
-
-@cache
-def _rank(path: Path) -> int | None:
-    """Return which files go first: those that are listed, then all that start processes; None for the others."""
-    folder = _folder(path)
-    among_all = len(_SLOW_FILES) if folder in ("sessions", "system") else None
-    return among_all if folder is None else _SLOW_FILES.get(path.relative_to(_TESTS).as_posix(), among_all)
-
-
-@pytest.hookimpl(optionalhook=True)  # it may be switched off
-def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[execnet.XSpec]) -> None:
-    """Fork all workers, and what they fork, from one server."""
-    if hasattr(os, "fork"):
-        share_server()
-        fast, sessions, system = (_TESTS / folder for folder in _MARKS)
-        collect_once([[fast], [sessions, system]], config.args)
-        for spec in specs:
-            spec.python = shlex.join(forked_python())
 
 
 @pytest.fixture

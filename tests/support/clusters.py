@@ -1,7 +1,4 @@
-"""Real Dask clusters for tests: a scheduler and workers in processes of their own, to be killed.
-
-They are forked from a server that has imported Dask, which costs more than all else that they do.
-"""
+"""Real Dask clusters for tests: a scheduler and workers in processes of their own, to be killed."""
 
 from __future__ import annotations
 
@@ -9,17 +6,18 @@ import importlib
 import json
 import os
 import secrets
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from forked import Forked as Process
 from sessions import until
 
 __all__ = ["Cluster", "Process", "import_dask", "opened_cluster"]
 
+Process = subprocess.Popen[bytes]
 _DASK = "distributed"
 _OURS = (
     "pytest_helmbench.engine.dask_cluster",
@@ -95,7 +93,8 @@ def opened_cluster(folder: Path) -> Iterator[Cluster]:
 def _started(*arguments: str, log: Path) -> Iterator[Process]:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with log.open("wb") as output:
-        process = Process("-m", *arguments, cwd=Path.cwd(), env=environ, output=output, imported=(_DASK,))
+        command = [sys.executable, "-m", *arguments]
+        process = subprocess.Popen(command, env=environ, stdout=output, stderr=output, process_group=0)
     try:
         yield process
     finally:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from forked import forked_executable, forked_python
+from forked import forked_python
 from inner_pytest import forked_pytest
 
 from pytest_helmbench.cli.main import main
@@ -23,13 +23,7 @@ __all__ = ["captured", "environment", "helmbench", "programs", "run_command"]
 
 _SET_BY_MACHINES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY", "CI", "PYTEST_ADDOPTS")
 
-# The sessions that it starts are forked, too.
-_PROGRAM = """
-import sys
-from pytest_helmbench.cli.main import main
-sys.executable = {executable!r}
-sys.exit(main())
-"""
+_PROGRAM = "import sys; from pytest_helmbench.cli.main import main; sys.exit(main())"
 
 
 @cache
@@ -37,7 +31,7 @@ def programs() -> Path:
     """Return a folder with `helmbench` and `pytest`, for shells that start them by name; both are forked."""
     folder = Path(tempfile.mkdtemp(prefix="programs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    command = [*forked_python(), "-c", _PROGRAM.format(executable=str(forked_executable()))]
+    command = [*forked_python(), "-c", _PROGRAM]
     for name, words in (("helmbench", command), ("pytest", forked_pytest())):
         (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
         (folder / name).chmod(0o755)
@@ -79,7 +73,7 @@ def run_command(pytester: pytest.Pytester, *arguments: object) -> pytest.RunResu
 
 
 def _apart(cwd: Path, words: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [*forked_python(), "-c", _PROGRAM.format(executable=str(forked_executable())), *words]
+    command = [*forked_python(), "-c", _PROGRAM, *words]
     return subprocess.run(
         command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=60, check=False
     )

@@ -5,10 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-import forked_workers
+import forked
 import pytest
-from forked import forked_python
-from known_distributions import remember_distributions
 
 import pytest_helmbench
 
@@ -40,7 +38,7 @@ def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run pytest in this process; workers of pytest-xdist are processes as ever, but forked."""
     words = " ".join(arguments)
     unasked = [part for name, flag in _UNASKED.items() if flag not in words for part in ("-p", f"no:{name}")]
-    return pytester.runpytest_inprocess(*QUICK, *unasked, *arguments, plugins=[forked_workers])
+    return pytester.runpytest_inprocess(*QUICK, *unasked, *arguments, plugins=[forked])
 
 
 def run_pytest_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
@@ -50,8 +48,8 @@ def run_pytest_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunRe
 
 def forked_pytest() -> list[str]:
     """Return the beginning of a command that stands for `python -m pytest`, whose workers are forked too."""
-    program = "import forked_workers, pytest, sys; sys.exit(pytest.main(plugins=[forked_workers]))"
-    return [*forked_python(), "-c", program, *QUICK]
+    program = "import forked, pytest, sys; sys.exit(pytest.main(plugins=[forked]))"
+    return [*forked.forked_python(), "-c", program, *QUICK]
 
 
 def run_pytest_forked(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
@@ -62,9 +60,8 @@ def run_pytest_forked(pytester: pytest.Pytester, *arguments: str) -> pytest.RunR
 def import_everything() -> None:
     """Import what sessions import late, but for what an extra brings: seconds, for the few tests that need it.
 
-    `pytester` forgets what is first imported after its fixture was set up: what stands half in it is then two things.
+    `pytester` forgets modules that are first imported after its fixture was set up: a module half in it is then two.
     """
-    remember_distributions()
     for name in ("genai_prices", "openai"):
         importlib.import_module(name)
     for module in pkgutil.walk_packages(pytest_helmbench.__path__, "pytest_helmbench."):

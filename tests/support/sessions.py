@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from forked import Forked
 from inner_pytest import QUICK, run_pytest
 from trees import MODEL
 
@@ -24,6 +23,12 @@ _PROGRAM = """
 import signal, sys, pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(pytest.main(plugins=[{plugins}]))
+"""
+_FORKED = f"""
+import sys
+sys.path.append({str(Path(__file__).parent)!r})
+import forked
+sys.path.pop()
 """
 _CONFTEST = """
 import os, pathlib
@@ -67,13 +72,11 @@ def _write_configuration(folder: Path) -> None:
 
 def _start(
     arguments: Sequence[str], folder: Path, env: dict[str, str], output: IO[bytes], *, anew: bool
-) -> Forked | subprocess.Popen[bytes]:
-    """Start pytest in a group of its own."""
-    if not anew:
-        program = "import forked_workers" + _PROGRAM.format(plugins="forked_workers")
-        return Forked("-c", program, *arguments, cwd=folder, env=env, output=output)
+) -> subprocess.Popen[bytes]:
+    """Start pytest in a group of its own; its workers are forked unless `anew`."""
+    program = _PROGRAM.format(plugins="") if anew else _FORKED + _PROGRAM.format(plugins="forked")
     return subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM.format(plugins=""), *arguments],
+        [sys.executable, "-c", program, *arguments],
         cwd=folder,
         env=env,
         stdin=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,7 +20,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from commands import environment
-from forked import Forked
 
 from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.outcome import (
@@ -65,7 +65,9 @@ class Viewer:
         self._output = folder / "view.txt"
         arguments = ("-m", "pytest_helmbench", "view", *map(str, words))
         with self._output.open("wb") as output:
-            self._process = Forked(*arguments, cwd=folder, env=environment(), output=output)
+            self._process = subprocess.Popen(
+                [sys.executable, *arguments], cwd=folder, env=environment(), stdout=output, stderr=output
+            )
         found = self._until_it_says(r"helmbench view: (\S+)\n")
         self.url = found
         parts = urlsplit(found)
