@@ -66,7 +66,6 @@ class KindPlaces:
         is_outermost: Whatever lies inside is part of it, even what looks like a benchmark.
         is_meant: Returns whether a folder that is none was meant as one, so that `check` says what is wrong with it.
         record: The module with its `RECORD`, a `KindRecord`; empty where it keeps nothing on record that is its own.
-        exports: Formats that `export` writes its runs in, beside those of all kinds.
         schemas: Names of the schemas of its files; its `Authoring` is a `SchemaOwner` then.
         starter: Folder beside `module` with a small working benchmark, for `helmbench init`; empty for none.
         judge_host: The module with its `host_evaluator`, which makes of the settings an `Evaluator[str]` that says what
@@ -87,7 +86,6 @@ class KindPlaces:
     is_outermost: bool = False
     is_meant: Callable[[Path], bool] = lambda _root: False
     record: str = ""
-    exports: tuple[str, ...] = ()
     schemas: tuple[str, ...] = ()
     starter: str = ""
     judge_host: str = ""
@@ -199,9 +197,6 @@ class RunFollower(Protocol):
 
     def store_totals(self, store: Store, run_ids: RunIds) -> None:
         """Take note that no more results come; what was recorded is on disk by now."""
-
-    def write_runs(self, run_ids: RunIds, db: Path) -> None:
-        """Take note that the runs are closed, and where they are: a database that was taken away is another one."""
 
 
 @runtime_checkable

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_helmbench.benchmarks.registry import all_places
-from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.kind_words import NO_COLUMNS, CaseWords, OwnColumns, ResultWords, RunWords
-from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.statement import CaseStatement
 
-__all__ = ["NO_RECORD", "KindRecord", "own_exports", "record_of"]
+__all__ = ["NO_RECORD", "KindRecord", "record_of"]
 
 
 class KindRecord(Protocol):
@@ -63,14 +61,6 @@ class KindRecord(Protocol):
             StoreError: The file is missing or no results file.
         """
 
-    def export(self, path: Path, run_id: int, /, *, with_text: bool) -> JsonObject:
-        """Return a run as a document of the kind's own.
-
-        Raises:
-            HelmbenchError: The run is of another kind.
-            StoreError: The file is missing or no results file.
-        """
-
 
 class _NoRecord:
     """Of a kind that keeps nothing beside what the store keeps of all."""
@@ -90,9 +80,6 @@ class _NoRecord:
     def run(self, _path: Path, _run_id: int) -> RunWords | None:
         return None
 
-    def export(self, _path: Path, run_id: int, **_flags: object) -> JsonObject:
-        raise HelmbenchError(f"run {run_id} has no document of its kind's own")
-
 
 NO_RECORD = _NoRecord()
 
@@ -107,8 +94,3 @@ def record_of(kind: str) -> KindRecord:
         return NO_RECORD
     found: KindRecord = import_module(places.record).RECORD
     return found
-
-
-def own_exports() -> Mapping[str, KindRecord]:
-    """Return what writes the formats of `export` that only the runs of one kind have, by format."""
-    return {form: record_of(places.name) for places in all_places() for form in places.exports}

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.benchmarks.kind_record import own_exports
 from pytest_helmbench.cli.output import CommandError, complain, db_option, say_whole, write_file
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.formats import EXPORTS
-from pytest_helmbench.reports.readable_json import readable_json
 from pytest_helmbench.results.baseline_file import baseline_text
 from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.results.recorded_results import recorded_run
@@ -26,7 +24,7 @@ _BASELINE = "baseline"
 
 @click.command("export")
 @click.argument("named", nargs=-1, metavar="[RUN]...")
-@click.option("--format", "form", type=click.Choice([*EXPORTS, _BASELINE, *own_exports()]), required=True)
+@click.option("--format", "form", type=click.Choice([*EXPORTS, _BASELINE]), required=True)
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
 @click.option(
     "--with-text",
@@ -46,9 +44,6 @@ def command(
 
     baseline is a small file for --helmbench-baseline and `helmbench compare`: the verdicts of all runs of the session,
     to be committed beside the benchmark.
-
-    benchlocal is the summary.json that the BenchLocal app keeps of a run: the runs of the same Bench Pack in the same
-    session are one. Without --with-text its summaries, notes, raw logs, outputs and progress are empty.
     """
     path = database_of(db)
     details = _named(path, named, form)
@@ -80,16 +75,10 @@ def _exported(path: Path, details: Sequence[RunDetail], form: str, wish: ExportW
         runs = [recorded_run(path, detail, with_text=wish.with_text) for detail in details]
         return EXPORTS[form](runs, wish)
     sessions = {detail.summary.session_id for detail in details}
-    if form == _BASELINE and len(sessions) == 1:
-        found = [ComparedRun.stored(RunRef.of(path, detail.summary, path)) for detail in details]
-        return {MAIN: baseline_text([run for run in found if run is not None])}
-    if form == _BASELINE:
+    if len(sessions) != 1:
         raise ExportError("a baseline is of one session\n  hint: export them one by one")
-    if len(details) != 1:
-        raise ExportError(f"{form} takes one run\n  hint: export them one by one")
-    (detail,) = details
-    document = own_exports()[form].export(path, detail.summary.id, with_text=wish.with_text)
-    return {MAIN: readable_json(document, indent=2) + "\n"}
+    found = [ComparedRun.stored(RunRef.of(path, detail.summary, path)) for detail in details]
+    return {MAIN: baseline_text([run for run in found if run is not None])}
 
 
 def _print(found: Exported) -> None:

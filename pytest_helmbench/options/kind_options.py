@@ -12,7 +12,7 @@ from typing import Literal
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
 from pytest_helmbench.options.option import Group, Type, users
-from pytest_helmbench.options.option_types import FILE, FLAG, FOLDER, JSON_OBJECT, LEAST_SCORE
+from pytest_helmbench.options.option_types import FILE, FLAG, JSON_OBJECT, LEAST_SCORE
 from pytest_helmbench.options.option_types import choice as _choice
 from pytest_helmbench.options.option_types import decimal as _decimal
 from pytest_helmbench.options.option_types import names as _names
@@ -113,7 +113,6 @@ class BenchPackOptions:
 
     Args:
         partial: The score from which a partial result passes; minus infinity: always; None: never.
-        pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers and verifiers.
     """
 
     node: UsersWord[Path] | None = BENCH_PACKS(
@@ -122,33 +121,22 @@ class BenchPackOptions:
     verifiers: UsersWord[tuple[str, ...]] = BENCH_PACKS(
         users(_texts("[ID=]MODE")),
         NOTHING_NAMED,
-        "how verifiers run: docker, podman, process or a URL",
+        "how verifiers run: docker, podman, process:COMMAND or a URL",
         absent="as the Bench Pack says",
         name="verifier",
     )
-    verifier_env: UsersWord[tuple[str, ...]] = BENCH_PACKS(
-        users(_names("NAME")), NOTHING_NAMED, "a variable of yours that verifier processes get"
-    )
-    build: UsersWord[bool] = BENCH_PACKS(
-        _LEAVE, NOT_ALLOWED, "build the images that Bench Packs bring a Dockerfile for"
-    )
-    build_network: UsersWord[bool] = BENCH_PACKS(
-        _LEAVE, NOT_ALLOWED, "let what those Dockerfiles run reach the network (apt-get, pip, npm)"
+    build: UsersWord[str] | None = BENCH_PACKS(
+        users(_choice("HOW", "offline", "online")),
+        None,
+        "build the images that Bench Packs bring a Dockerfile for; what it runs (apt-get, pip, npm) has a network"
+        " when online",
+        absent="nothing is built",
     )
     prepare: Literal["item", "session"] = BENCH_PACKS(
         _choice("WHEN", "item", "session"),
         "item",
         "have the Bench Pack prepare for every item, or once per session",
     )
-    pack_concurrency: int | None = BENCH_PACKS(
-        _whole("N", 1),
-        None,
-        "scenarios of a Bench Pack at a time",
-        absent="1 for local servers and with verifiers, else as many as calls",
-    )
     partial: float | None = BENCH_PACKS(
         LEAST_SCORE, None, "partial results: fail, pass, or pass from this score on", absent="fail"
-    )
-    benchlocal_dir: Path | None = BENCH_PACKS(
-        FOLDER, None, "folder to write runs to as the BenchLocal app stores them"
     )

@@ -278,7 +278,6 @@ class Coordinator:
             if not interrupted and self.book.store is not None and self.book.store.fault is None:
                 for name, shrunk in self.book.shrunk():
                     self.note(shrunk_text(name, shrunk))
-            self.library.write_runs(self.book.run_ids(), self.book.db)
             self.library.end()
 
     @property

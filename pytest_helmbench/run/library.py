@@ -197,11 +197,6 @@ class Library:
         for follower in self._followers():
             follower.store_totals(store, run_ids)
 
-    def write_runs(self, run_ids: RunIds, db: Path) -> None:
-        """Tell the kinds that follow runs that these are closed, in this database."""
-        for follower in self._followers():
-            follower.write_runs(run_ids, db)
-
     def end(self) -> None:
         """Close what a session has left open that never ran, or was broken off."""
         if self._loop is not None and self._loop.alive:

@@ -144,6 +144,7 @@ _LATE = {
     # Only where somebody else's code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),
     ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),
+    ("images", "fcntl"),  # not on Windows
     ("places", "pytest_helmbench.benchmarks.packs.format.manifest_start"),
 }
 

@@ -11,7 +11,7 @@ import pytest
 from house_figures import paths, source
 from paths import ROOT
 
-from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.gateway.providers.application import function_application
 from pytest_helmbench.options.declarations import OPTIONS, Options
@@ -30,8 +30,8 @@ _MADE_IN = {
 _RIGHTS_OF = {
     "AgentCommand": "benchmarks/packs/agent/external.py",
     "AgentNeeds": "benchmarks/packs/agent/external.py",
-    "Choice": "benchmarks/bench_packs/verifiers/choices.py",
-    "Choices": "benchmarks/bench_packs/verifiers/choices.py",
+    "Choice": "benchmarks/bench_packs/verifiers/running.py",
+    "Choices": "benchmarks/bench_packs/verifiers/running.py",
     "Endpoint": "gateway/providers/endpoints.py",
     "HttpApplication": "gateway/providers/application.py",
     "Node": "benchmarks/bench_packs/node/node.py",
@@ -50,7 +50,7 @@ _GIVE_RIGHTS = {
         "marking-api-key-env",
     ),
     *("sandbox", "unprotected", "pull", "allow-command", "agent", "agent-env", "agent-mount", "agent-host"),
-    *("node", "verifier", "verifier-env", "build", "build-network", "trusted", "judges"),
+    *("node", "verifier", "build", "trusted", "judges"),
 }
 """The options whose values are words."""
 
@@ -94,7 +94,7 @@ def test_mypy_refuses_the_words_of_a_manifest() -> None:
     text = (ROOT / "tests" / "support" / "manifest_words.py").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if "TEXT" in line or "LEAVE" in line]
     doors = [line for line in lines if not line.startswith("TEXT")]
-    assert len(doors) == 28
+    assert len(doors) == 26
     assert all(line.endswith("  # type: ignore[arg-type]") for line in doors)
 
 

@@ -282,8 +282,7 @@ def _hosted_runs(folder: Path, url: str, repeat: int) -> Mapping[str, list[Measu
 
 def _on(url: str, target: str) -> Command:
     """Return the command that runs a benchmark; scenarios that ask nobody end as errors."""
-    places = ("--helmbench-concurrency=64", "--helmbench-pack-concurrency=64")
-    options = ("--helmbench-model=mock-1", f"--helmbench-base-url={url}", *places)
+    options = ("--helmbench-model=mock-1", f"--helmbench-base-url={url}", "--helmbench-concurrency=64")
     arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", target, *options]
     return Command(arguments, ends=frozenset({0, 1}))
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.node.node import find_node
-from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
-from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import OwnServers
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import capabilities_of
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings
@@ -23,7 +23,6 @@ from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
 from pytest_helmbench.sandbox.box import SandboxSearch
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.fence import find_fence
-from pytest_helmbench.sandbox.image_builds import ImageRights
 
 MANIFEST = {"text": "a manifest's own words", "leave": True}
 TEXT, LEAVE, TEXTS = str(MANIFEST["text"]), bool(MANIFEST["leave"]), (str(MANIFEST["text"]),)
@@ -54,10 +53,8 @@ async def widen(entry: ModelEntry, task: PackTask) -> None:
     Sandboxes(UsersWord("auto"), pull=NOT_ALLOWED, note=print, unprotected=LEAVE)  # type: ignore[arg-type]
     find_node(Path(TEXT), {})  # type: ignore[arg-type]
     parse_choices(TEXTS)  # type: ignore[arg-type]
-    OwnServers(variables=TEXTS)  # type: ignore[arg-type]
-    ImageRights(build=LEAVE)  # type: ignore[arg-type]
+    ImageRights(build=TEXT)  # type: ignore[arg-type]
     ImageRights(pull=LEAVE)  # type: ignore[arg-type]
-    ImageRights(network=LEAVE)  # type: ignore[arg-type]
     PackSettings(allow_commands=TEXTS)  # type: ignore[arg-type]
     capabilities_of(task, TEXTS)  # type: ignore[arg-type]
     # fmt: on

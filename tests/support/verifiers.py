@@ -18,15 +18,15 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     VerifierDefault,
     VerifierSpec,
 )
-from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
-from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits
-from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import OwnServers
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits, parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.fence import Fence
-from pytest_helmbench.sandbox.image_builds import ImageRights
 
-__all__ = ["SERVER", "Pack", "Seen", "Upstream", "asked", "free_port", "lives", "plain", "used"]
+__all__ = ["PROCESS", "SERVER", "Pack", "Seen", "Upstream", "asked", "free_port", "lives", "plain", "used"]
+
+PROCESS = "process:python3 server.py"
 
 SERVER = """\
 import os, socket
@@ -106,9 +106,9 @@ class Pack:
             manifest,
             parse_choices(UsersWord(choices)),
             self.events.append,
-            own=OwnServers(fence=self.fence),
+            fence=self.fence,
             waits=Waits(**waits),
-            rights=ImageRights(UsersWord(self.build), UsersWord(self.build)),
+            rights=ImageRights(UsersWord("offline") if self.build else None, UsersWord(self.build)),
         )
 
     @property

@@ -16,7 +16,6 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     PartialPolicy,
     ScenarioMeta,
 )
-from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import write_benchlocal
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, scenarios_of, score_of
@@ -24,8 +23,8 @@ from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePl
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
 from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_starts, store_pack_totals
-from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
-from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import OwnServers
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackSettings, BenchPackTools, BenchPackWork
 from pytest_helmbench.core.json_types import JsonObject
@@ -38,7 +37,6 @@ from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.options.declarations import Options
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import Fence, find_fence
-from pytest_helmbench.sandbox.image_builds import ImageRights
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.store.fault import StoreError
@@ -108,7 +106,6 @@ class BenchPackLoader:
             stated_timeout_s=settings.timeout_s if "timeout" in settings.stated else None,
             case_timeout_s=settings.case_timeout_s,
             once=settings.bench_packs.prepare == "session",
-            most_at_once=settings.bench_packs.pack_concurrency,
         )
         tools = partial(self._tools, manifest) if obstacle is None else obstacle
         work = BenchPackWork(manifest, hosted, tools)
@@ -135,12 +132,6 @@ class BenchPackLoader:
             wrong = (f"the totals of Bench Packs were not stored: {error}",)
         for sentence in wrong:
             self._note(sentence)
-
-    def write_runs(self, run_ids: RunIds, db: Path) -> None:
-        """Write the runs as the BenchLocal app stores them, where that is asked for; they are closed by now."""
-        folder = self._settings.bench_packs.benchlocal_dir
-        if folder is not None:
-            write_benchlocal(folder, db, [run_id for *_, run_id in self._runs(run_ids)], self._note)
 
     def scores(
         self, manifest: BenchPackManifest, groups: Sequence[Sequence[JsonObject]]
@@ -205,11 +196,8 @@ class BenchPackLoader:
         """Make what a pack is run with; its process may have listed the scenarios already."""
         bridge, place = self._bridge(manifest)
         rights = f"{manifest.id} ran with your rights (--helmbench-unprotected)"
-        node = self._node.path if isinstance(self._node, Node) else None
-        given = self._settings.bench_packs
-        images = ImageRights(given.build, self._settings.packs.pull, given.build_network)
-        own = OwnServers(node, self._fence, given.verifier_env)
-        verifiers = Verifiers(manifest, self._choices, tell, own=own, rights=images)
+        images = ImageRights(self._settings.bench_packs.build, self._settings.packs.pull)
+        verifiers = Verifiers(manifest, self._choices, tell, fence=self._fence, rights=images)
         hint = partial(package_hint, root=manifest.root, environ=self._environ)
         begins = partial(self._note, rights) if self._fence is None else _silent
         return BenchPackTools(self._relay, place, bridge, verifiers, hint, begins)

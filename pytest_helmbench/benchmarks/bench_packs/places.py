@@ -35,7 +35,6 @@ PLACES = KindPlaces(
     manifests=_manifest,
     is_outermost=True,
     record="pytest_helmbench.benchmarks.bench_packs.record",
-    exports=("benchlocal",),
     schemas=("bench_pack",),
     not_rescored="a Bench Pack alone can judge its replies\n"
     "  hint: --helmbench-cache=only replays them through the pack of now, without a call",

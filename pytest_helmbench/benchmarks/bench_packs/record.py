@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, ScenarioResult
-from pytest_helmbench.benchmarks.bench_packs.benchlocal.app_run import desktop_run
 from pytest_helmbench.benchmarks.bench_packs.report_lines import (
     BENCH_PACK_COLUMNS,
     BENCH_PACK_TEXTS,
@@ -36,9 +35,7 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
     repetitions_of,
     said_of_judged,
 )
-from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.kind_words import CaseWords, OwnColumns, OwnSection, ResultWords, RunWords
-from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.run_queries import run_detail
 
@@ -111,16 +108,6 @@ class BenchPackRecord:
             section=_section(score),
             properties=tuple(suite_properties(detail.summary.benchmark, detail.summary.model, score)),
         )
-
-    def export(self, path: Path, run_id: int, *, with_text: bool) -> JsonObject:
-        """Return the run of the BenchLocal app that one of our runs belongs to; see `KindRecord.export`."""
-        found = desktop_run(path, run_id, with_text=with_text)
-        if found is None:
-            raise HelmbenchError(
-                f"run {run_id} is of no Bench Pack, and the BenchLocal app knows no other\n"
-                "  hint: --format json or csv"
-            )
-        return found.summary
 
 
 RECORD = BenchPackRecord()

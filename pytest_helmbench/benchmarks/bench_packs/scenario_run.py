@@ -15,7 +15,6 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.benchmarks.bench_packs.node.host_context import ItemEndpoints, host_context, run_input
 from pytest_helmbench.benchmarks.bench_packs.pack_addresses import PackAddresses
-from pytest_helmbench.benchmarks.bench_packs.speeds import has_speed, is_speed_unit
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Verdict
@@ -131,18 +130,12 @@ class ScenarioRun:
         )
         return self._complete(outcome, ())
 
-    def is_recalled_stream(self) -> bool:
-        """Return whether it asked for a stream and was given replies of the record: they say nothing of time."""
-        sums = self._conversation.sums
-        return bool(sums.recalled and sums.streams)
-
-    def judged(self, result: ScenarioResult, unanswered: HelmbenchError | None, unit: str = "") -> Outcome:
+    def judged(self, result: ScenarioResult, unanswered: HelmbenchError | None) -> Outcome:
         """Return the verdict, or the error that leaves it without worth.
 
         Args:
             result: As the pack says.
             unanswered: A request that the pack has not waited for: what it calls a failure may be an outage.
-            unit: Of what the pack makes of its score, where it is a recalled stream; empty for none.
         """
         sums = self._conversation.sums
         result = replace(result, timings_valid=not sums.recalled)
@@ -152,7 +145,7 @@ class ScenarioRun:
             scenarioId=result.scenario,
             result=dict(result.stated),
         )
-        outcome = self._fault() or self._unasked(sums) or self._unmeasured(result, unit)
+        outcome = self._fault() or self._unasked(sums) or self._unmeasured(sums)
         if outcome is None and unanswered is not None and result.status is not PackStatus.PASS:
             outcome = fault_outcome(unanswered)
         if outcome is None:
@@ -175,11 +168,9 @@ class ScenarioRun:
         )
         return Outcome(Verdict.ERROR, "no_model_call", message)
 
-    def _unmeasured(self, result: ScenarioResult, unit: str) -> Outcome | None:
+    def _unmeasured(self, sums: Sums) -> Outcome | None:
         """Return a skip for a speed that was read off a record."""
-        if not (self._conversation.sums.recalled and self._told.manifest.measures_speed) and not (
-            self.is_recalled_stream() and (is_speed_unit(unit) or has_speed(result.stated))
-        ):
+        if not (sums.recalled and self._told.manifest.measures_speed):
             return None
         message = (
             "a speed is no measurement when replies come from the record: this one is not judged"

@@ -15,24 +15,6 @@ from pytest_helmbench.core.statement import Cell
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import has_table, reading
 
-__all__ = [
-    "BenchPackEvent",
-    "BenchPackFault",
-    "BenchPackResult",
-    "BenchPackRow",
-    "BenchPackScenario",
-    "bench_pack_events",
-    "bench_pack_faults",
-    "bench_pack_results",
-    "bench_pack_rows",
-    "bench_pack_scenarios",
-    "pack_score",
-    "plain_rows",
-    "repetitions_of",
-    "said_of_judged",
-]
-
-_FIRST_FAULT = 400
 _WITHOUT_TEXTS = "result_id, status, pack_results.score, points, timings"
 
 
@@ -105,14 +87,6 @@ class BenchPackEvent:
     at: str
 
 
-@dataclass(frozen=True, slots=True)
-class BenchPackFault:
-    """What the last call of a scenario got in place of a reply: an HTTP status of 400 or more."""
-
-    status_code: int
-    error: str
-
-
 _ROWS = """
     SELECT {columns}
     FROM pack_results JOIN results ON results.id = result_id
@@ -138,11 +112,6 @@ _EVENTS = """
     FROM events LEFT JOIN results ON results.id = events.result_id
     WHERE events.run_id = :run_id AND (:code IS NULL OR results.code = :code)
     ORDER BY events.at, events.id
-"""
-# With max(), SQLite takes the other columns from the row that has it.
-_LAST_CALLS = """
-    SELECT code, repetition, status_code, error, max(id) FROM calls
-    WHERE run_id = ? AND purpose = 'pack' GROUP BY code, repetition
 """
 _SCENARIOS = """
     SELECT scenarios.code, title, evaluation FROM scenarios
@@ -258,21 +227,6 @@ def bench_pack_events(path: Path, run_id: int, code: str | None = None) -> tuple
         BenchPackEvent(case, repetition, kind, json.loads(payload), at)
         for case, repetition, kind, payload, at in found
     )
-
-
-def bench_pack_faults(path: Path, run_id: int) -> Mapping[tuple[str, int], BenchPackFault]:
-    """Return the HTTP faults that ended the calls of a run's cases, by code and repetition.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
-    with reading(path) as conn:
-        found = conn.execute(_LAST_CALLS, (run_id,)).fetchall()
-    return {
-        (code, repetition): BenchPackFault(status_code, error or "")
-        for code, repetition, status_code, error, _ in found
-        if status_code is not None and status_code >= _FIRST_FAULT
-    }
 
 
 def pack_score(path: Path, run_id: int) -> PackScore | None:

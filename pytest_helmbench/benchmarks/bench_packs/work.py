@@ -7,12 +7,8 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from math import inf
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
-    BenchPackManifest,
-    BenchPackRule,
-    ScenarioResult,
-)
-from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, result_of, score_of
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, BenchPackRule
+from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, result_of
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePlace, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
     merged_generation,
@@ -49,14 +45,12 @@ class BenchPackSettings:
         stated_timeout_s: Of a request, as the user says; None when he does not.
         case_timeout_s: Of a scenario; None for three times that of a request.
         once: Packs are prepared once per model, not for every scenario.
-        most_at_once: Scenarios of a pack at a time; None for 1 with local servers, else no bound.
     """
 
     timeout_s: float
     stated_timeout_s: float | None
     case_timeout_s: float | None
     once: bool
-    most_at_once: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +132,7 @@ class BenchPackWork:
         local = isinstance(endpoint, Endpoint) and endpoint.local
         # A verifier that is asked about many scenarios at once answers late, and packs make a bad mark of that.
         alone = local or bool(self.manifest.verifiers)
-        return self._settings.most_at_once or self.manifest.most_at_once or (1 if alone else None)
+        return self.manifest.most_at_once or (1 if alone else None)
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
         """See `Work.perform`."""
@@ -207,18 +201,7 @@ class BenchPackWork:
                 return run.failed(error.reason, message, error.words)
             except MalformedAnswerError as error:
                 return run.failed("malformed", f"the result of runScenario() cannot be used: {error}")
-            unanswered = await conversation.settle()
-            unit = await self._unit_of(result) if run.is_recalled_stream() else ""
-            return run.judged(result, unanswered, unit)
-
-    async def _unit_of(self, result: ScenarioResult) -> str:
-        """Return the unit of the total that the pack makes of one score; empty for none."""
-        if result.score is None:
-            return ""
-        try:
-            return score_of(await self._running.tools.bridge.score([result.stated])).unit
-        except (PackFailedError, MalformedAnswerError):
-            return ""  # over one result alone; that of the run is asked for at its end
+            return run.judged(result, await conversation.settle())
 
     def _place_of(self, run_id: int) -> BridgePlace:
         if run_id not in self._places:

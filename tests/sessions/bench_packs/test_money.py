@@ -80,13 +80,12 @@ def test_a_spent_budget_skips_what_it_cannot_pay_and_resume_pays_for_the_rest(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
     provider.cost_usd = 0.1
-    root = write_asking_pack(
-        pytester.path / "pack", {f"s{number}": ASKS for number in range(5)} | {"s5": _TWICE}
-    )
+    runs = {f"s{number}": ASKS for number in range(5)} | {"s5": _TWICE}
+    root = write_asking_pack(pytester.path / "pack", runs, manifest={"concurrency": 1})
     (root / "models.yml").write_text(
         "- id: test/good\n  price: {input: 0, output: 10000}\n  max_tokens: 10\n"
     )
-    budget = ("--helmbench-max-cost=0.35", "--helmbench-pack-concurrency=1", "-rs")
+    budget = ("--helmbench-max-cost=0.35", "-rs")
 
     short_of = run_packs(pytester, *budget, url=provider.url)
 

@@ -90,13 +90,12 @@ def test_what_a_pack_says_beyond_the_protocol_is_shown_words_only_with_texts(
 
 
 @pytest.mark.parametrize(
-    ("options", "declared", "most"),
-    [((), {}, 1), ((), {"concurrency": 2}, 2), (("--helmbench-pack-concurrency=3",), {}, 3)],
+    ("declared", "most"),
+    [({}, 1), ({"concurrency": 2}, 2)],
 )
-def test_a_pack_with_a_verifier_runs_one_scenario_at_a_time_unless_somebody_says_otherwise(
+def test_a_pack_with_a_verifier_runs_one_scenario_at_a_time_unless_it_says_otherwise(
     pytester: pytest.Pytester,
     provider: Provider,
-    options: tuple[str, ...],
     declared: dict[str, int],
     most: int,
 ) -> None:
@@ -104,7 +103,7 @@ def test_a_pack_with_a_verifier_runs_one_scenario_at_a_time_unless_somebody_says
     verifier = {"id": "v", "transport": "http", "required": False, "defaultMode": "custom_url"}
     manifest = {"capabilities": {"verification": True}, "verifiers": [verifier], **declared}
     write_asking_pack(pytester.path / "pack", {f"s{n}": ASKS for n in range(6)}, manifest=manifest)
-    run_packs(pytester, *options, url=provider.url).assert_outcomes(passed=6)
+    run_packs(pytester, url=provider.url).assert_outcomes(passed=6)
     assert provider.max_in_flight == most
 
 

@@ -27,7 +27,7 @@ _SLOW = {
     }"""
     for number in range(2)
 }
-_OPTIONS = ("-q", "--helmbench-pack-concurrency=6")
+_OPTIONS = ("-q",)
 _PATHS = ("pack",)
 
 

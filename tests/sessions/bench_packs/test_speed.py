@@ -56,17 +56,6 @@ def test_ten_tokens_a_second_are_ten_tokens_a_second(
     ((rate,),) = rows(pytester.path / "helmbench.db", "SELECT score FROM pack_results WHERE score <> 100")
     assert 7 < rate < 12
 
-    # Judged again from the record: the talk has its verdict, the speed has none.
-    again = run_packs(pytester, workers, "--helmbench-cache=only", "-rs", url=provider.url)
-    again.assert_outcomes(passed=1, skipped=1)
-    again.stdout.fnmatch_lines(["*a speed is no measurement when replies come from the record*"])
-    assert provider.count == 2
-    outcomes = "SELECT code, outcome, reason FROM results WHERE run_id = 2 ORDER BY code"
-    assert rows(pytester.path / "helmbench.db", outcomes) == [
-        ("speed", "skipped", "not_measured"),
-        ("talk", "passed", None),
-    ]
-
 
 def test_a_manifest_may_say_that_its_pack_measures_speed(
     pytester: pytest.Pytester, provider: Provider
@@ -75,67 +64,3 @@ def test_a_manifest_may_say_that_its_pack_measures_speed(
     write_asking_pack(pytester.path / "pack", {"talk": _TALKS}, manifest={"measures": "speed"})
     run_packs(pytester, url=provider.url).assert_outcomes(passed=1)
     run_packs(pytester, "--helmbench-cache=reuse", url=provider.url).assert_outcomes(skipped=1)
-
-
-_SAYS: dict[str, tuple[str, bool]] = {
-    "a-long-log": (r"rawLog: 'x'.repeat(21000), timings: { ttftMs: 300, tokensPerSecond: 10 }", True),
-    "throughput": ("summary: 'throughput 10.1'", True),
-    "latency": ("timings: { latencyMs: 300, durationMs: 1900 }", True),
-    "german": ("summary: '10,1 Token/Sekunde'", True),
-    "characters": ("summary: 'done', timings: { charsPerSecond: 40 }", True),
-    "capitals": ("summary: 'TPS 10.1'", True),
-    "unit": ("score: 10, unit: 'tok/s'", True),
-    "unit-of-a-score": ("score: 10, scoreUnit: 'ms'", True),
-    "unit-of-no-speed": ("score: 10, unit: 'points', totalUnit: '%'", False),
-    "key": ("own: { parts: [{ medianTtft: 3 }] }", True),
-    "a-time": ("note: 'first token after 302 ms'", True),
-    "the-models-words": ("rawLog: 'TTFT 5 ms, 10 tok/s', output: { text: '10 tok/s', speed: 3 }", False),
-    "a-text": ("summary: 'The reply names the first token of the line'", False),
-    "a-span": ("timings: { startedAt: 1, completedAt: 2, durationMs: 5, end: 3 }", False),
-    "another-speed": ("summary: 'the speed is 60 km/h', points: 3", False),
-}
-
-
-def test_a_replayed_speed_is_known_by_what_the_pack_says_and_where(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    provider.answers(events=_stream())
-    act = """async () => {{
-      await (await chat(input.scenario.id, {{ stream: true }})).text();
-      return result({{ {says} }});
-    }}"""
-    runs = {name: act.format(says=says) for name, (says, _) in _SAYS.items()}
-    write_asking_pack(pytester.path / "pack", runs)
-    run_packs(pytester, url=provider.url).assert_outcomes(passed=len(_SAYS))
-    run_packs(pytester, "--helmbench-cache=only", url=provider.url)
-    outcomes = "SELECT code, outcome FROM results WHERE run_id = 2"
-    assert dict(rows(pytester.path / "helmbench.db", outcomes)) == {
-        name: "skipped" if is_speed else "passed" for name, (_, is_speed) in _SAYS.items()
-    }
-
-
-@pytest.mark.parametrize(
-    ("total", "replayed"),
-    [
-        ("totalUnit: 'tok/s'", {"skipped": 1, "passed": 2}),
-        ("totalUnit: 'tokens per second'", {"skipped": 1, "passed": 2}),
-        ("unit: 'ms'", {"skipped": 1, "passed": 2}),
-        ("totalUnit: 'points'", {"passed": 3}),
-        ("totalUnit: '%'", {"passed": 3}),
-        ("totalUnit: results.length < 3 ? results.at(7).unit : 'tok/s'", {"passed": 3}),
-    ],
-)
-def test_a_replayed_score_whose_total_has_a_unit_of_speed_is_no_measurement(
-    pytester: pytest.Pytester, provider: Provider, total: str, replayed: dict[str, int]
-) -> None:
-    provider.answers(events=_stream(), when=lambda request: bool(request.body.get("stream")))
-    runs = {
-        "speed": "async () => { await (await chat('a', { stream: true })).text(); return result({ score: 9 }); }",
-        "talk": "async () => { await (await chat('b', { stream: true })).text();"
-        " return result({ score: undefined }); }",
-        "whole": "async () => { await ask('c'); return result({ score: 7 }); }",
-    }
-    score = f"return {{ totalScore: 8, categories: [], {total} }};"
-    write_asking_pack(pytester.path / "pack", runs, score=score)
-    run_packs(pytester, url=provider.url).assert_outcomes(passed=3)
-    run_packs(pytester, "--helmbench-cache=only", url=provider.url).assert_outcomes(**replayed)

@@ -154,7 +154,7 @@ def test_a_verifier_that_fell_over_is_an_error_of_the_items_that_met_it(
     write_asking_pack(pytester.path / "pack", dict.fromkeys(names, _ASKS_VERIFIER), manifest=manifest)
     with _Verifier() as verifier:
         option = f"--helmbench-verifier=exact={verifier.url}"
-        result = run_packs(pytester, option, "--helmbench-pack-concurrency=1", url=provider.url)
+        result = run_packs(pytester, option, url=provider.url)
 
     assert model_reasons(bench_pack_outcomes(pytester.path / "helmbench.db")) == {
         "good": "passed",

@@ -8,7 +8,7 @@ import pytest
 from bench_pack_sessions import bench_pack_outcomes, model_reasons, run_packs, write_asking_pack
 from provider import Provider
 from trees import rows
-from verifiers import SERVER
+from verifiers import PROCESS, SERVER
 
 _ASKS_VERIFIER = (
     "await ask('hello'); const answer = await fetch(context.verifiers[0].url + '%s').catch(() => undefined);"
@@ -38,11 +38,7 @@ def test_a_dead_verifier_is_an_error_and_who_waits_gets_a_new_one(
     pack = write_asking_pack(pytester.path / "pack", runs, manifest={"verifiers": [_VERIFIER]})
     (pack / "verification").mkdir()
     (pack / "verification" / "server.py").write_text(SERVER)
-    options = (
-        "--helmbench-verifier=process",
-        "--helmbench-pack-concurrency=1",
-        f"--helmbench-prepare={prepare}",
-    )
+    options = (f"--helmbench-verifier={PROCESS}", f"--helmbench-prepare={prepare}")
 
     result = run_packs(pytester, *options, "-rA", url=provider.url)
 

@@ -86,11 +86,10 @@ def test_a_pack_with_a_costly_start_is_prepared_once_per_model_and_process(
 @pytest.mark.parametrize(
     ("options", "most"),
     [
-        (("-n2", "--helmbench-pack-concurrency=1"), 1),
         (("-n0", "--helmbench-model=llamacpp/tiny"), 1),
-        (("-n0", "--helmbench-model=llamacpp/tiny", "--helmbench-pack-concurrency=3"), 3),
+        (("-n2", "--helmbench-model=llamacpp/tiny"), 1),
     ],
-    ids=["one-over-workers", "local", "local-and-asked-for"],
+    ids=["local", "local-over-workers"],
 )
 @pytest.mark.usefixtures("counted")
 def test_scenarios_run_so_many_at_a_time(

@@ -35,7 +35,7 @@ def _write(folder: Path, verifier: dict[str, Any], head: str = "", run: str = _S
 
 @pytest.mark.parametrize(
     ("required", "options"),
-    [(False, ()), (True, ()), (False, ("--helmbench-verifier=process",))],
+    [(False, ()), (True, ()), (False, ("--helmbench-verifier=process:true",))],
     ids=["optional", "required", "optional-and-chosen"],
 )
 def test_a_verifier_of_a_manifest_takes_no_fence_off(
@@ -108,10 +108,10 @@ def test_a_dockerfile_is_not_built_unasked(
     outcomes = model_reasons(bench_pack_outcomes(pytester.path / "helmbench.db"))
     assert outcomes == {"A": "skipped no_verifier"}
     result.stdout.fnmatch_lines(
-        ["*needs an image that nobody asked to build*", "*--helmbench-build builds it*"]
+        ["*needs an image that was not built*", "*--helmbench-build=offline builds it*"]
     )
 
-    run_packs(pytester, "--helmbench-verifier=podman", "--helmbench-build", url=provider.url)
+    run_packs(pytester, "--helmbench-verifier=podman", "--helmbench-build=offline", url=provider.url)
 
     [build] = [line for line in told.read_text().splitlines() if line.startswith("build")]
     assert "--http-proxy=false" in build

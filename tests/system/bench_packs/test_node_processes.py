@@ -19,7 +19,7 @@ from bench_pack_folders import write_bench_pack_folder
 from bench_pack_sessions import node_processes
 from bridged import CALM, HASTY, Item, bridge_to, outcomes, stopped
 from paths import SUPPORT
-from verifiers import SERVER, Pack
+from verifiers import PROCESS, SERVER, Pack
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import PackFailedError
 
@@ -145,7 +145,7 @@ os.kill(os.getppid(), signal.SIGSTOP)
 def test_nothing_is_left_of_a_verifier_that_stops_its_launcher(tmp_path: Path) -> None:
     path = tmp_path / "pid"
     verifiers = (
-        Pack(tmp_path).with_files(server__py=_STOPPING.format(path=str(path)) + SERVER).verifiers("process")
+        Pack(tmp_path).with_files(server__py=_STOPPING.format(path=str(path)) + SERVER).verifiers(PROCESS)
     )
 
     async def go() -> None:

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import build_image, pull_image
-from pytest_helmbench.benchmarks.bench_packs.verifiers.inspected import (
-    address_in,
-    host_address,
-    inspected,
-    published_port,
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights, built_image, pulled_image
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
+    AbsentVerifierError,
+    Health,
+    Running,
+    health_of,
 )
-from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import NOT_ALLOWED
+from pytest_helmbench.files.json_fields import a_mapping
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, SandboxSearch, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words, left_behind
 from pytest_helmbench.sandbox.detection import image_engines
-from pytest_helmbench.sandbox.image_builds import ImageRights
 from pytest_helmbench.sandbox.owners import this_process
-
-__all__ = ["ContainerVerifier", "Containers"]
 
 _OWNER = "helmbench.owner"
 _HOST_NAME = "host.docker.internal"
@@ -40,10 +39,9 @@ _WRITABLE = (("/tmp", "1g"), ("/var/tmp", "256m"), ("/run", "64m"))
 _LOG_BYTES = "1m"
 _LOG_LINES = "20"
 _END_S = 24 * 3600.0
-_HINT = "--helmbench-verifier=process runs the pack's own server on this machine, or give its URL"
+_HINT = "--helmbench-verifier=process:COMMAND starts it on this machine, or give its URL"
 _OPEN_NOTE = "its container can reach other machines: {} publishes no port of a closed network here"
 
-Health = Callable[[str], Awaitable[str | None]]
 Tell = Callable[[str, str], None]
 
 
@@ -204,9 +202,9 @@ async def _image(spec: VerifierSpec, engine: ContainerEngine, tell: Tell, rights
     """
     if spec.build_context is None:
         say = partial(tell, "pulling_image", f"The image {spec.image} is fetched.")
-        return await pull_image(engine, spec.image, say, allowed=rights.pull)
+        return await pulled_image(engine, spec.image, say, rights)
     say = partial(tell, "building_image", "The image of the verifier is built.")
-    return await build_image(engine, spec.build_context, say, rights=rights)
+    return await built_image(engine, spec.build_context, say, rights)
 
 
 async def _new_network(engine: ContainerEngine) -> _Network:
@@ -226,7 +224,7 @@ async def _new_network(engine: ContainerEngine) -> _Network:
             )
         host = ""
         if closed:
-            host = host_address(inspected((await engine.tool("network", "inspect", name)).stdout))
+            host = _host_address(_inspected((await engine.tool("network", "inspect", name)).stdout))
         if host or not closed:
             break
         await engine.tool("network", "rm", name)  # this machine is not on it
@@ -271,9 +269,11 @@ async def _address(engine: ContainerEngine, name: str, network: _Network, port: 
     Raises:
         AbsentVerifierError: It has none, as when it has ended.
     """
-    container = inspected((await engine.tool("inspect", "--type", "container", name)).stdout)
+    container = _inspected((await engine.tool("inspect", "--type", "container", name)).stdout)
+    settings = a_mapping(container.get("NetworkSettings"))
     if network.closed:
-        address = address_in(container, network.name)
+        own = a_mapping(a_mapping(settings.get("Networks")).get(network.name))
+        address = own.get("IPAddress")
         if address and not _can_listen(network.host):
             # What is sent to an address of no network of ours would go who knows where.
             raise AbsentVerifierError(
@@ -281,10 +281,33 @@ async def _address(engine: ContainerEngine, name: str, network: _Network, port: 
             )
         if address:
             return f"http://{address}:{port}"
-    elif own_port := published_port(container, port):
+    elif own_port := a_mapping(_first(a_mapping(settings.get("Ports")).get(f"{port}/tcp"))).get("HostPort"):
         return f"http://127.0.0.1:{own_port}"
     ended = await _ended(engine, name)
     raise AbsentVerifierError("failed", f"did not come up: {ended}")
+
+
+def _inspected(output: bytes) -> JsonObject:
+    """Return the one thing that an engine was asked about; empty when it said nothing that can be read."""
+    try:
+        things: JsonValue = json.loads(output)
+    except ValueError:
+        return {}
+    return a_mapping(_first(things))
+
+
+def _host_address(network: JsonObject) -> str:
+    """Return the host's IPv4 address on a network, as podman or as docker describes it; empty for none."""
+    places = network.get("subnets") or a_mapping(network.get("IPAM")).get("Config")
+    for place in map(a_mapping, places if isinstance(places, list) else ()):
+        address = str(place.get("gateway") or place.get("Gateway") or "")
+        if address and ":" not in address:
+            return address
+    return ""
+
+
+def _first(things: JsonValue) -> JsonValue:
+    return things[0] if isinstance(things, list) and things else None
 
 
 async def _until_well(verifier: ContainerVerifier, name: str, spec: VerifierSpec, health: Health) -> None:

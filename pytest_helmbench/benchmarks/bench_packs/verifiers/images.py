@@ -1,37 +1,76 @@
-"""Images of verifiers: built from a folder under a tag that is its content, by one process at a time."""
+"""Images of verifiers: built from a pack's folder under a tag that is its content, in bounds, or fetched."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from hashlib import sha256
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError
-from pytest_helmbench.core.users_word import UsersWord
-from pytest_helmbench.sandbox.box import Ended
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words
-from pytest_helmbench.sandbox.image_builds import BuildBounds, ImageRights, build
-from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
-from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
-
-__all__ = ["NO_IMAGES", "build_image", "content_tag", "pull_image"]
+from pytest_helmbench.sandbox.local import LocalPrograms
+from pytest_helmbench.sandbox.processes import kill_one
+from pytest_helmbench.sandbox.workspace import SandboxError
 
 _REPOSITORY = "localhost/helmbench-verifier"
 _HINT = (
-    "--helmbench-build builds it from the pack's Dockerfile; --helmbench-verifier=URL names another verifier"
+    "--helmbench-build=offline builds it from its Dockerfile; --helmbench-verifier=URL names another verifier"
 )
-_BUILD_S = 1800.0
+_MIB = 1024 * 1024
+_PULL_S = 1800.0
 _TURN_S = 0.1
-_BLOCK = 2**20
+_LOOK_S = 0.5
+_GRACE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRights:
+    """What the user allows; a manifest says nothing about it.
+
+    Args:
+        build: Images may be built from what packs bring, and what their Dockerfiles run has a network when `online`
+            (`--helmbench-build`).
+        pull: Images may be fetched (`--helmbench-pull`), those that a Dockerfile starts from too.
+    """
+
+    build: UsersWord[str] | None = None
+    pull: UsersWord[bool] = NOT_ALLOWED
+
+    @property
+    def network(self) -> bool:
+        """Whether what a Dockerfile runs has a network."""
+        return self.build is not None and self.build.value == "online"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildBounds:
+    """What a build may use.
+
+    Args:
+        wall_s: Seconds.
+        memory_bytes: Of all that it runs together.
+        disk_bytes: What it takes of the disk where images are, and the size of the image.
+    """
+
+    wall_s: float = 1800.0
+    memory_bytes: int = 2048 * _MIB
+    disk_bytes: int = 8192 * _MIB
+
+
+_BOUNDS = BuildBounds()
 
 
 def content_tag(folder: Path) -> str:
     """Return the name of the image that a folder makes: the same for the same names, modes and contents."""
-    digest = sha256()
+    digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         for part in (name.encode("utf-8", "surrogateescape"), *_content(path)):
@@ -40,11 +79,21 @@ def content_tag(folder: Path) -> str:
     return f"{_REPOSITORY}:{digest.hexdigest()[:32]}"
 
 
-NO_IMAGES = ImageRights()
+def _content(path: Path) -> Iterator[bytes]:
+    """Yield what an image may take from a file: what it is, whether it can be run, and what is in it."""
+    if path.is_symlink():
+        yield b"link"
+        yield os.fsencode(path.readlink())
+    elif path.is_file():
+        yield b"program" if path.stat().st_mode & 0o111 else b"file"
+        with path.open("rb") as file:
+            yield hashlib.file_digest(file, "sha256").digest()
+    else:
+        yield b"folder"
 
 
-async def build_image(
-    engine: ContainerEngine, folder: Path, tell: Callable[[], None], *, rights: ImageRights
+async def built_image(
+    engine: ContainerEngine, folder: Path, tell: Callable[[], None], rights: ImageRights
 ) -> str:
     """Return the name of the image of a folder; it is built, where that is allowed, unless it is there.
 
@@ -61,29 +110,27 @@ async def build_image(
         raise AbsentVerifierError("failed", f"has no Dockerfile in {folder}")
     try:
         tag = await asyncio.to_thread(content_tag, folder)
-    except OSError as error:
-        raise AbsentVerifierError("failed", f"cannot be built ({error})") from error
-    if await _is_here(engine, tag):
-        return tag
-    if not rights.build:
-        raise AbsentVerifierError("missing_dependency", "needs an image that nobody asked to build", _HINT)
-    turn = _Turn(tag.rpartition(":")[2])
-    try:
-        await turn.come()
-        if not await _is_here(engine, tag):  # another process may have built it meanwhile
-            tell()
-            await build(engine, folder, tag, rights, BuildBounds(wall_s=_BUILD_S))
+        if await _is_here(engine, tag):
+            return tag
+        if rights.build is None:
+            raise AbsentVerifierError(
+                "missing_dependency",
+                "needs an image that was not built, since you have not asked for it",
+                _HINT,
+            )
+        async with _turn(tag.rpartition(":")[2]):
+            if not await _is_here(engine, tag):  # another process may have built it meanwhile
+                tell()
+                await build(engine, folder, tag, rights)
     except SandboxError as error:
         raise AbsentVerifierError("failed", f"cannot run: {error}") from error
     except OSError as error:
         raise AbsentVerifierError("failed", f"cannot be built ({error})") from error
-    finally:
-        turn.end()
     return tag
 
 
-async def pull_image(
-    engine: ContainerEngine, image: str, tell: Callable[[], None], *, allowed: UsersWord[bool]
+async def pulled_image(
+    engine: ContainerEngine, image: str, tell: Callable[[], None], rights: ImageRights
 ) -> str:
     """Return an image that a manifest names; it is fetched, where that is allowed, unless it is there.
 
@@ -91,81 +138,120 @@ async def pull_image(
         AbsentVerifierError: It cannot be fetched, or may not be.
     """
     if not await _is_here(engine, image):
-        if not allowed:
+        if not rights.pull:
             what = f"needs the image {image}, which is not here"
             raise AbsentVerifierError(
                 "missing_dependency", what, f"--helmbench-pull, or {engine.name} pull {image}"
             )
         tell()
-        pulled = await engine.tool("pull", image, wall_s=_BUILD_S)
-        _want(pulled, f"{engine.name} could not pull its image {image}")
+        pulled = await engine.tool("pull", image, wall_s=_PULL_S)
+        if pulled.exit_code != 0:
+            said = f"{engine.name} could not pull its image {image} ({last_words(pulled)})"
+            raise AbsentVerifierError("failed", f"cannot run: {said}")
     return image
-
-
-def _want(ended: Ended, otherwise: str) -> None:
-    if ended.exit_code != 0:
-        raise AbsentVerifierError("failed", f"cannot run: {otherwise} ({last_words(ended)})")
 
 
 async def _is_here(engine: ContainerEngine, image: str) -> bool:
     return (await engine.tool("image", "inspect", "--format", "{{.Id}}", image)).exit_code == 0
 
 
-def _content(path: Path) -> Iterator[bytes]:
-    """Yield what an image may take from a file: what it is, whether it can be run, and what is in it."""
-    if path.is_symlink():
-        yield b"link"
-        yield os.fsencode(path.readlink())
-    elif path.is_file():
-        yield b"program" if path.stat().st_mode & 0o111 else b"file"
-        content = sha256()
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                content.update(block)
-        yield content.digest()
-    else:
-        yield b"folder"
+@asynccontextmanager
+async def _turn(name: str) -> AsyncIterator[None]:
+    """Hold the turn to build an image; other processes of the user wait, and a killed one lets go of it."""
+    import fcntl  # not on Windows, where nothing is built
 
-
-class _Turn:
-    """The turn of one process to build an image; the others of its user wait, unless it was killed.
-
-    Args:
-        name: Of the image.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._lock = Path(tempfile.gettempdir(), f"helmbench-build-{os.getuid()}-{name}")
-        self._folder = new_folder()
-        self._own = self._folder / "owner"
-        self._held = False
-
-    async def come(self) -> None:
-        """Wait for it, for so long as a build may take.
-
-        Raises:
-            OSError: The disk refuses.
-        """
-        # A link is made in one step: what holds the turn is in the file as soon as its name is there.
-        self._own.write_text(this_process().mark, encoding="ascii")
-        for _ in range(round(_BUILD_S / _TURN_S)):
-            if self._take():
+    path = Path(tempfile.gettempdir(), f"helmbench-build-{os.getuid()}-{name}")
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             await asyncio.sleep(_TURN_S)
+        yield
+        await asyncio.to_thread(path.unlink, missing_ok=True)
+    finally:
+        os.close(lock)
 
-    def end(self) -> None:
-        """Give it to the next."""
-        remove_tree(self._folder)
-        if self._held:
-            self._lock.unlink(missing_ok=True)
 
-    def _take(self) -> bool:
-        with suppress(FileExistsError):
-            self._lock.hardlink_to(self._own)
-            self._held = True
-            return True
-        with suppress(OSError):
-            holder = Owner.read(self._lock.read_text(encoding="ascii", errors="replace"))
-            if holder is None or holder.is_gone():
-                self._lock.unlink()
-        return False
+async def build(
+    engine: ContainerEngine, folder: Path, tag: str, rights: ImageRights, bounds: BuildBounds = _BOUNDS
+) -> None:
+    """Build the image of a folder.
+
+    Args:
+        engine: That builds and keeps it.
+        folder: With a Dockerfile; no link in it leads out of the pack.
+        tag: Its name.
+        rights: What the user allows.
+        bounds: What it may use.
+
+    Raises:
+        SandboxError: It cannot be built, or not within the bounds; in words that go behind a name.
+    """
+    local = await asyncio.to_thread(LocalPrograms)
+    store = await engine.store()
+    try:
+        ended = await engine.reaped(
+            *("build", *_flags(engine, rights, bounds), "--tag", tag),
+            # podman would take a Containerfile beside the Dockerfile first
+            *("--file", str(folder / "Dockerfile"), str(folder)),
+            wall_s=bounds.wall_s,
+            launcher=local.launcher,
+            kill=_end,
+            # The images of an engine on another machine are on a disk that cannot be looked at.
+            watch=_DiskWatch(store, bounds.disk_bytes) if store.is_absolute() and store.is_dir() else None,
+        )
+    finally:
+        await asyncio.to_thread(local.close)
+    if ended.exit_code != 0:
+        hint = (
+            "" if rights.network else "; what it runs has no network unless --helmbench-build=online is given"
+        )
+        raise SandboxError(f"{engine.name} could not build its image ({last_words(ended)}){hint}")
+    size = (await engine.tool("image", "inspect", "--format", "{{.Size}}", tag)).stdout.strip()
+    if size.isdigit() and int(size) > bounds.disk_bytes:
+        await engine.tool("rmi", "-f", tag)
+        raise SandboxError(f"its image has more than {bounds.disk_bytes} bytes")
+
+
+def _flags(engine: ContainerEngine, rights: ImageRights, bounds: BuildBounds) -> Iterator[str]:
+    yield from engine.program.private_build
+    yield from engine.program.build_here if not rights.pull else ()
+    if not rights.network:
+        yield from ("--network", "none")
+    yield from ("--memory", str(bounds.memory_bytes), "--memory-swap", str(bounds.memory_bytes))
+    yield from ("--ulimit", "core=0:0", "--ulimit", f"fsize={bounds.disk_bytes}:{bounds.disk_bytes}")
+
+
+class _DiskWatch:
+    """Looks at what is free on a disk while a build writes to it.
+
+    Args:
+        store: A folder on it.
+        most: Bytes that may be taken.
+    """
+
+    def __init__(self, store: Path, most: int) -> None:
+        self._store = store
+        self._most = most
+        self._free = shutil.disk_usage(store).free
+
+    async def __call__(self, _pid: int, /) -> str:
+        """Return, once it happens, that too much was taken."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if self._free - shutil.disk_usage(self._store).free > self._most:
+                return f"more than {self._most} bytes of the disk"
+
+
+async def _end(process: Process) -> None:
+    """Let the launcher kill the command line and all that it has started: its containers would run on."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _GRACE_S)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, 9)
+    await kill_one(process)

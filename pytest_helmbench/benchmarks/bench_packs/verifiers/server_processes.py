@@ -1,4 +1,4 @@
-"""A pack's own server as a process of this machine: on a free loopback port, and gone when we are."""
+"""Verifiers as processes of this machine, by a command of the user's: on a free loopback port, and gone when we are."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
-from pytest_helmbench.benchmarks.bench_packs.verifiers.commands import find_command
-from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
-from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
+    AbsentVerifierError,
+    Health,
+    Running,
+    health_of,
+)
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
 from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, View, program_files
 from pytest_helmbench.sandbox.forward import Forward
 from pytest_helmbench.sandbox.local import LocalPrograms, launched, local_environment
 from pytest_helmbench.sandbox.workspace import SandboxError
-
-__all__ = ["OwnServers", "ProcessVerifier", "start_process", "tail"]
 
 _LOOPBACK = "127.0.0.1"
 _GRACE_S = 1.0
@@ -33,14 +32,11 @@ _AFTER_KILL_S = 5.0
 _KEPT = 16 * 2**10
 _SHOWN_LINES = 6
 _SHOWN = 600
-_TRIES = 3
-_PORT_TAKEN = ("EADDRINUSE", "ddress already in use")
-_NOTE = "the pack's own server, unprotected on this machine"
-_FENCED = "the pack's own server, in a sandbox on this machine"
+_NOTE = "a process, unprotected on this machine"
+_FENCED = "a process in a sandbox on this machine"
 _GIVE_URL = "run it yourself and give its URL: --helmbench-verifier=URL"
+_PYTHON = ("python", "python3")
 _FROM_OURS = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
-
-Health = Callable[[str], Awaitable[str | None]]
 
 
 class ProcessVerifier(Running):
@@ -120,66 +116,50 @@ def tail(said: bytes) -> str:
     return f": {excerpt(' | '.join(lines[-_SHOWN_LINES:]), _SHOWN)}" if lines else ""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnServers:
-    """How packs' own servers are run.
-
-    Args:
-        node: Path of Node; None looks for it.
-        fence: What keeps it in; None to run it with our rights.
-        variables: Names of variables that it gets. In the fence it reads what paths in them name.
-    """
-
-    node: str | None = None
-    fence: Fence | None = None
-    variables: UsersWord[tuple[str, ...]] = NOTHING_NAMED
-
-
-async def start_process(spec: VerifierSpec, folder: Path, own: OwnServers, health: Health) -> ProcessVerifier:
+async def start_process(
+    spec: VerifierSpec, folder: Path, command: tuple[str, ...], fence: Fence | None, health: Health
+) -> ProcessVerifier:
     """Start the server of a verifier and wait until it is well.
 
     Args:
         spec: Of the verifier.
-        folder: With the server in it.
-        own: How it is run.
-        health: Waits for a health check; returns what it saw when it does not pass.
+        folder: Where it starts, which it sees.
+        command: As the user names it.
+        fence: What keeps it in; None to run it with our rights.
+        health: Waits for a health check.
 
     Raises:
         AbsentVerifierError: It did not come up.
     """
     if sys.platform == "win32":
         raise AbsentVerifierError("missing_dependency", "cannot run as a process on Windows", _GIVE_URL)
-    command = find_command(folder)
-    if command is None:
-        raise AbsentVerifierError(
-            "failed", f"has no server in {folder} that Node or Python could start", _GIVE_URL
-        )
-    program = own.node or shutil.which("node") or ""
-    if command.language == "node" and not program:
-        raise AbsentVerifierError("missing_dependency", "cannot run as a process: Node is not installed")
-    for _ in range(_TRIES - 1):
-        try:
-            return await _start_once(spec, folder, own, command.argv(program), health)
-        except AbsentVerifierError as error:
-            # Between our look for a free port and the server's own, somebody else may take it.
-            if not any(words in error.reason for words in _PORT_TAKEN):
-                raise
-    return await _start_once(spec, folder, own, command.argv(program), health)
+    name, *arguments = command
+    # Python is the one that runs us: packages beside us are found, and no shim stands before it.
+    python = sys.executable if name in _PYTHON else None
+    program = python or shutil.which(str(folder / name) if "/" in name else name)
+    if program is None:
+        raise AbsentVerifierError("missing_dependency", f"cannot be started: there is no program {name!r}")
+    verifier = await _started((program, *arguments), folder, fence)
+    try:
+        await _until_well(verifier, spec, health)
+    except BaseException:
+        await asyncio.shield(verifier.stop())
+        raise
+    return verifier
 
 
-async def _start_once(
-    spec: VerifierSpec, folder: Path, own: OwnServers, argv: tuple[str, ...], health: Health
-) -> ProcessVerifier:
-    port = _free_port()
-    programs = LocalPrograms()
+async def _started(argv: tuple[str, ...], folder: Path, fence: Fence | None) -> ProcessVerifier:
+    port, programs = _free_port(), LocalPrograms()
     started = launched(argv, str(folder), f"CORE=0,reap={os.getpid()}", str(programs.launcher))
-    env = _environment(port, programs.new_folder(), own.variables.value)
+    env = _environment(port, programs.new_folder())
     descriptors: tuple[int, ...] = ()
     enclosed: Enclosed | None = None
     try:
-        if own.fence is not None:
-            view = _view(folder, own, argv, env)
-            enclosed = await asyncio.to_thread(own.fence.enclose, view, argv)
+        if fence is not None:
+            temporary = env["TMPDIR"]
+            reads = (folder, *program_files(argv[0]))
+            view = View(str(folder), {**env, "HOME": temporary}, reads, (Path(temporary),))
+            enclosed = await asyncio.to_thread(fence.enclose, view, argv)
             started, env, descriptors = enclosed.argv, {}, enclosed.descriptors
             enclosed.go()
         process = await asyncio.create_subprocess_exec(
@@ -196,30 +176,10 @@ async def _start_once(
         if enclosed is not None:
             await enclosed.close()
         raise AbsentVerifierError("failed", f"could not be started ({error})") from error
-    verifier = await _reached(process, port, programs, enclosed)
-    try:
-        await _until_well(verifier, spec, health)
-    except BaseException:
-        await asyncio.shield(verifier.stop())
-        raise
-    return verifier
-
-
-async def _reached(
-    process: Process, port: int, programs: LocalPrograms, enclosed: Enclosed | None
-) -> ProcessVerifier:
     if enclosed is None:
         return ProcessVerifier(process, port, programs)
     forward = Forward(partial(enclosed.socket, "connect", port))
     return ProcessVerifier(process, await forward.listen(), programs, (enclosed, forward))
-
-
-def _view(folder: Path, own: OwnServers, argv: tuple[str, ...], env: Mapping[str, str]) -> View:
-    """Return what a server sees in the fence."""
-    named = [Path(env[name]) for name in own.variables.value if name in env]
-    reads = (folder, *program_files(argv[0]), *(path for path in named if path.is_absolute()))
-    temporary = env["TMPDIR"]
-    return View(str(folder), {**env, "HOME": temporary}, reads, (Path(temporary),))
 
 
 async def _until_well(verifier: ProcessVerifier, spec: VerifierSpec, health: Health) -> None:
@@ -243,10 +203,10 @@ def _free_port() -> int:
         return port
 
 
-def _environment(port: int, temporary: Path, variables: tuple[str, ...]) -> dict[str, str]:
-    """Return the whole environment of a server: made from nothing, so that no key is in it that nobody named."""
+def _environment(port: int, temporary: Path) -> dict[str, str]:
+    """Return the whole environment of a server: made from nothing, so that no key is in it."""
     env = dict(local_environment())
-    env.update({name: os.environ[name] for name in (*_FROM_OURS, *variables) if name in os.environ})
+    env.update({name: os.environ[name] for name in _FROM_OURS if name in os.environ})
     env.update(PORT=str(port), LISTEN_PORT=str(port), HOST=_LOOPBACK, TMPDIR=str(temporary))
     # The pack's folder stays as it is, and what is said is seen at once.
     env.update(PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1")

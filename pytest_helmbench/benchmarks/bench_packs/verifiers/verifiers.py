@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -14,32 +14,30 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     VerifierEndpoint,
     VerifierSpec,
 )
-from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import Choices, Mode
 from pytest_helmbench.benchmarks.bench_packs.verifiers.container_servers import Containers
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import NO_IMAGES
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     AbsentVerifierError,
+    Choices,
+    Health,
+    Mode,
     Running,
     UserServer,
     Waits,
     health_of,
 )
-from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import OwnServers, start_process
+from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import start_process
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.fence import Door
-from pytest_helmbench.sandbox.image_builds import ImageRights
+from pytest_helmbench.sandbox.fence import Door, Fence
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 if TYPE_CHECKING:
     from pytest_helmbench.gateway.relay.counting_proxy import CountingProxies, CountingProxy
 
-__all__ = ["OpenVerifiers", "Verifiers"]
-
 _LONGEST = 1200
-_USUAL_FOLDER = "verification"
 _CHOOSE = "--helmbench-verifier=URL names another one"
 
 
@@ -117,7 +115,7 @@ class Verifiers:
         manifest: Of the pack.
         choices: What the user wants.
         tell: Takes the protocol's `verifier_preparing` events.
-        own: How its own servers are run.
+        fence: What keeps processes in; None to run them with our rights.
         waits: How long health checks may take.
         rights: What the user allows of images that are not here.
     """
@@ -128,17 +126,17 @@ class Verifiers:
         choices: Choices,
         tell: Callable[[JsonObject], None],
         *,
-        own: OwnServers | None = None,
+        fence: Fence | None = None,
         waits: Waits | None = None,
-        rights: ImageRights = NO_IMAGES,
+        rights: ImageRights | None = None,
     ) -> None:
         self._manifest = manifest
         self._choices = choices
         self._tell = tell
-        self._own = own or OwnServers()
+        self._fence = fence
         self._waits = waits or Waits()
         self._places = tuple(_Place(spec) for spec in manifest.verifiers)
-        self._containers = Containers(rights)
+        self._containers = Containers(rights or ImageRights())
         self._proxies: CountingProxies | None = None
         self._one_at_a_time = asyncio.Lock()
 
@@ -248,11 +246,11 @@ class Verifiers:
                 return await self._reached(spec, choice.url, "custom_url")
             case Mode.PROCESS:
                 await asyncio.to_thread(remove_leftover_folders)
-                where = "unprotected, on this machine" if self._own.fence is None else "in a sandbox"
-                self._say(spec, "starting_container", f"The pack's own server is started, {where}.")
-                folder = spec.build_context or self._manifest.root / _USUAL_FOLDER
+                where = "unprotected, on this machine" if self._fence is None else "in a sandbox"
+                self._say(spec, "starting_container", f"The command that you named is started, {where}.")
+                folder = (spec.build_context or self._manifest.root).absolute()
                 health = self._health(spec, self._waits.process_s)
-                return await start_process(spec, folder.absolute(), self._own, health)
+                return await start_process(spec, folder, choice.command, self._fence, health)
         return await self._contained(spec, choice.mode.value)
 
     async def _contained(self, spec: VerifierSpec, wanted: str | None) -> Running:
@@ -276,7 +274,7 @@ class Verifiers:
             raise AbsentVerifierError("stopped", f"is not well at {excerpt(well, 200)}: {saw}", _CHOOSE)
         return UserServer(url.rstrip("/"), mode)
 
-    def _health(self, spec: VerifierSpec, within_s: float) -> Callable[[str], Awaitable[str | None]]:
+    def _health(self, spec: VerifierSpec, within_s: float) -> Health:
         return partial(self._gate().unhealthy, within_s=within_s, any_answer=not spec.health_path)
 
     def _gate(self) -> CountingProxies:

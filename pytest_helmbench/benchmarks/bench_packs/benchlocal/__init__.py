@@ -1,1 +1,0 @@
-"""Runs of Bench Packs in the form of the BenchLocal app."""
