@@ -13,7 +13,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.route import Route
-from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS
+from pytest_helmbench.gateway.baselines.schema_answer import BASELINE_IDS
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.prices import context_tokens, is_confirmed, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint

@@ -1,335 +1,372 @@
-"""A value that fits a JSON Schema: what the embedded models answer with. Choices are left to a `Taste`."""
+"""What the embedded models answer: the options that each takes, and a value for a response schema."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
-
-from jsonschema.protocols import Validator
+import itertools
+import json
+import math
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Protocol, TypeVar
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.schema_validator import limited_time, schema_validator
-from pytest_helmbench.gateway.baselines.joined_schemas import NoAnswerError, joined, pointed_at
-from pytest_helmbench.gateway.baselines.keywords import (
-    a_schema,
-    bound,
-    count,
-    flag,
-    names,
-    parts,
-    parts_by_name,
-    text,
-)
-from pytest_helmbench.gateway.baselines.pattern_text import matching_texts, searches
-from pytest_helmbench.gateway.baselines.plain_values import NUMBER_KEYWORDS, numbers, strings, values_like
-from pytest_helmbench.gateway.baselines.tastes import Taste
+from pytest_helmbench.core.problem import HelmbenchError
 
-__all__ = ["NoAnswerError", "schema_answer"]
+BASELINE_IDS = ("baseline/lexical", "baseline/random", "baseline/first")
 
-_DEEPEST = 24
-_MOST_REFERENCES = 50
-_SPARE_KEYS = 50
-_BRANCHES = ("anyOf", "oneOf")
-_TYPE_KEYWORDS = {
-    "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties"),
-    "array": ("items", "prefixItems", "minItems", "maxItems", "contains", "uniqueItems"),
-    "string": ("pattern", "minLength", "maxLength", "format"),
-    "number": NUMBER_KEYWORDS,
+_WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
+_SUFFIXES = ("ingly", "edly", "ation", "ness", "ment", "ing", "ies", "ed", "ly", "es", "s", "e", "y")
+_SHORTEST_STEM = 3
+_LONGEST_SENTENCE = 300
+
+_LARGEST = 10_000  # parts of an answer
+_DEEPEST = 24  # references, one inside of the other
+_MOST_STEPS = 100  # of numbers to choose from
+_TYPES_BY_KEYWORD = {
+    "properties": "object",
+    "required": "object",
+    "items": "array",
+    "minItems": "array",
+    "minimum": "number",
+    "maximum": "number",
 }
-_CHECKED = (
-    "not",
-    "anyOf",
-    "oneOf",
-    "if",
-    "contains",
-    "propertyNames",
-    "dependentSchemas",
-    "dependentRequired",
-)
+
+_Option = TypeVar("_Option")
 
 
-def schema_answer(schema: dict[str, JsonValue], taste: Taste) -> JsonValue:
-    """Return a value that fits the schema.
+class Taste(Protocol):
+    """Chooses where a request leaves a choice. Options are texts, or values that JSON can hold."""
+
+    def ranked(self, options: Sequence[_Option]) -> list[_Option]:
+        """Return all the options, the preferred one first."""
+        ...
+
+    def tags(self, options: Sequence[_Option]) -> list[_Option]:
+        """Return the options to put into a list, at least one."""
+        ...
+
+    def words(self) -> str:
+        """Return free text."""
+        ...
+
+
+def taste_of(model_id: str, seed: str, text: str) -> Taste:
+    """Return the taste of a baseline.
 
     Args:
-        schema: JSON Schema (Draft 2020-12) with local references only.
+        model_id: One of `BASELINE_IDS`.
+        seed: Decides what `random` draws.
+        text: Decides what `lexical` takes.
+
+    Raises:
+        HelmbenchError: No such baseline.
+    """
+    match model_id:
+        case "baseline/first":
+            return _First()
+        case "baseline/lexical":
+            return _Lexical(text, frozenset(_stems(text)))
+        case "baseline/random":
+            return _Random(random.Random(seed))
+    nearest = get_close_matches(model_id, BASELINE_IDS, n=1)
+    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    raise HelmbenchError(
+        f"{model_id}: there is no such baseline\n  hint: {hint}known baselines: {', '.join(BASELINE_IDS)}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first of everything."""
+
+    def ranked(self, options: Sequence[_Option]) -> list[_Option]:
+        return list(options)
+
+    def tags(self, options: Sequence[_Option]) -> list[_Option]:
+        return [options[0]]
+
+    def words(self) -> str:
+        return "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class _Random:
+    """Any, from a seeded source."""
+
+    source: random.Random
+
+    def ranked(self, options: Sequence[_Option]) -> list[_Option]:
+        return self.source.sample(list(options), len(options))
+
+    def tags(self, options: Sequence[_Option]) -> list[_Option]:
+        chosen = set(self.source.sample(range(len(options)), self.source.randint(1, len(options))))
+        return [option for index, option in enumerate(options) if index in chosen]
+
+    def words(self) -> str:
+        return "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lexical:
+    """What shares most word stems with a text."""
+
+    text: str
+    stems: frozenset[str]
+
+    def ranked(self, options: Sequence[_Option]) -> list[_Option]:
+        return sorted(options, key=self._shared, reverse=True)  # stable: ties stay in order
+
+    def tags(self, options: Sequence[_Option]) -> list[_Option]:
+        return [option for option in options if self._shared(option)] or [options[0]]
+
+    def words(self) -> str:
+        return _first_sentence(self.text) or "ok"
+
+    def _shared(self, option: object) -> int:
+        text = option if isinstance(option, str) else json.dumps(option)
+        return len(self.stems.intersection(_stems(text)))
+
+
+def _first_sentence(text: str) -> str:
+    start = text.strip()[:_LONGEST_SENTENCE]
+    end = _SENTENCE_END.search(start)
+    return start if end is None else start[: end.end()].strip()
+
+
+def _stems(text: str) -> Iterator[str]:
+    return (_stem(word) for word in _WORD.findall(text.lower()))
+
+
+def _stem(word: str) -> str:
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
+            return word.removesuffix(suffix)
+    return word
+
+
+class NoAnswerError(Exception):
+    """A schema that allows no value, or uses what embedded models do not read."""
+
+
+_UNREAD = (
+    "pattern oneOf allOf not if then else contains prefixItems patternProperties propertyNames minProperties"
+    " maxProperties dependentRequired dependentSchemas unevaluatedProperties unevaluatedItems $dynamicRef $anchor"
+)
+
+
+def schema_answer(schema: JsonObject, taste: Taste) -> JsonValue:
+    """Return a value that fits a schema.
+
+    Args:
+        schema: JSON Schema of the subset that strict structured outputs allow: objects, arrays, `enum`, `const`,
+            `anyOf`, texts, numbers, booleans, null, their simple bounds, and `$ref` into the schema itself.
         taste: Chooses where the schema leaves a choice.
 
     Raises:
-        NoAnswerError: None was found: the schema contradicts itself, recurses without an end, or constrains
-            strings and combinations beyond what is tried here.
-        RuleTimeoutError: Looking for one took too long.
+        NoAnswerError: The schema contradicts itself, recurses without an end, or uses another keyword.
+        TypeError: A keyword holds a value of another type than it should.
     """
-    composer = _Composer(schema, schema_validator(schema), taste)
-    with limited_time():
-        answer = composer.value(schema, ("#",))
-        if not composer.fits(schema, answer):
-            raise NoAnswerError("no value was found that fits the response schema")
-    return answer
+    return _Composer(schema, taste).value(dict(schema), ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Composer:
     """Makes values for the parts of one schema. A `path` holds the references that lead to a part."""
 
-    root: dict[str, JsonValue]
-    validator: Validator
+    root: JsonObject
     taste: Taste
-    depth: int = 0
-
-    def fits(self, schema: JsonObject | JsonValue, value: JsonValue) -> bool:
-        return bool(self.validator.evolve(schema=schema).is_valid(value))
+    made: Iterator[int] = field(default_factory=itertools.count)
 
     def value(self, schema: JsonValue, path: tuple[str, ...]) -> JsonValue:
-        if schema is False or self.depth > _DEEPEST:
-            raise NoAnswerError("the response schema allows no value, or none that ends")
-        flat, path = self._flat(a_schema(schema), path)
+        flat, path = self._resolved(schema, path)
+        if len(path) > _DEEPEST or next(self.made) > _LARGEST:
+            raise NoAnswerError("the response schema allows no value that ends")
         options = self._options(flat, path)
         if options is not None:
-            return self._first_fit(flat, self.taste.ranked(options))
-        for branches in _BRANCHES:
-            if branches in flat:
-                return self._from_branches(flat, branches, path)
-        if "if" in flat:
-            return self._from_condition(flat, path)
-        candidates = self._plain_values(flat, path)
-        if any(key in flat for key in _CHECKED):
-            return self._first_fit(flat, candidates)
-        for candidate in candidates:
-            return candidate
-        raise NoAnswerError("the response schema allows no value")
+            return self.taste.ranked(options)[0]
+        if "anyOf" in flat:
+            return self._from_branches(flat, path)
+        match _type_of(flat):
+            case "object":
+                return self._object(flat, path)
+            case "array":
+                return self._array(flat, path)
+            case "string":
+                return self._text(flat)
+            case "integer" | "number" as name:
+                return self._number(flat, whole=name == "integer")
+            case "boolean":
+                return self.taste.ranked([True, False])[0]
+            case "null":
+                return None
+            case other:
+                raise TypeError(f"{other!r} is no type")
 
-    def _inside(self, schema: JsonValue, path: tuple[str, ...]) -> JsonValue:
-        return _Composer(self.root, self.validator, self.taste, self.depth + 1).value(schema, path)
+    def _resolved(self, schema: JsonValue, path: tuple[str, ...]) -> tuple[JsonObject, tuple[str, ...]]:
+        """Return a schema with its references followed."""
+        if schema is False:
+            raise NoAnswerError("the response schema allows no value")
+        flat = {} if schema is True else _mapping(schema)
+        while "$ref" in flat:
+            target = _text(flat["$ref"])
+            if len(path) > _DEEPEST:
+                raise NoAnswerError("the response schema refers to itself without an end")
+            path = (*path, target)
+            beside = {key: value for key, value in flat.items() if key != "$ref"}
+            flat = {**_mapping(self._pointed_at(target)), **beside}
+        unread = next((key for key in _UNREAD.split() if key in flat), None)
+        if unread is not None:
+            raise NoAnswerError(f"the response schema uses {unread!r}, which embedded models do not read")
+        return flat, path
 
-    def _first_fit(
-        self, schema: JsonObject, candidates: Iterator[JsonValue] | Sequence[JsonValue]
-    ) -> JsonValue:
-        for candidate in candidates:
-            if self.fits(schema, candidate):
-                return candidate
-        raise NoAnswerError("no candidate fits the response schema")
-
-    def _flat(self, schema: JsonObject, path: tuple[str, ...]) -> tuple[JsonObject, tuple[str, ...]]:
-        """Return the schema with its references and `allOf` merged into it."""
-        for _ in range(_MOST_REFERENCES):
-            whole: JsonValue
-            if "$ref" in schema:
-                target = text(schema, "$ref")
-                path = (*path, target)
-                whole = joined(_without(schema, "$ref"), pointed_at(self.root, target))
-            elif "allOf" in schema:
-                whole = _without(schema, "allOf")
-                for part in parts(schema, "allOf"):
-                    whole = joined(whole, part)
-            else:
-                return schema, path
-            if whole is False:
-                raise NoAnswerError("the response schema allows no value, or none that ends")
-            schema = a_schema(whole)
-        raise NoAnswerError("the response schema refers to itself without an end")
+    def _pointed_at(self, pointer: str) -> JsonValue:
+        if pointer != "#" and not pointer.startswith("#/"):
+            raise NoAnswerError(f"the response schema refers to {pointer!r}, which is not part of it")
+        found: JsonValue = dict(self.root)
+        for part in pointer.split("/")[1:]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            if not isinstance(found, dict) or key not in found:
+                raise NoAnswerError(f"the response schema refers to {pointer!r}, which is not there")
+            found = found[key]
+        return found
 
     def _recurs(self, schema: JsonValue, path: tuple[str, ...]) -> bool:
-        """Return whether the schema leads back to where we come from."""
+        """Return whether a schema leads back to where we come from."""
         if not isinstance(schema, dict):
             return False
-        if schema.get("$ref") in path:
-            return True
-        return any(self._recurs(part, path) for key in ("allOf", *_BRANCHES) for part in parts(schema, key))
+        return schema.get("$ref") in path or any(
+            self._recurs(part, path) for part in _list(schema.get("anyOf", []))
+        )
 
     def _options(self, schema: JsonObject, path: tuple[str, ...]) -> list[JsonValue] | None:
         """Return the values to choose from where the schema names them all, else None."""
         if "const" in schema:
             return [schema["const"]]
         if "enum" in schema:
-            return list(parts(schema, "enum"))
-        for key in _BRANCHES:
-            if key in schema and not any(self._recurs(part, path) for part in parts(schema, key)):
-                return self._options_of_branches(parts(schema, key), path)
-        return None
-
-    def _options_of_branches(
-        self, branches: Sequence[JsonValue], path: tuple[str, ...]
-    ) -> list[JsonValue] | None:
+            return _list(schema["enum"])
+        if "anyOf" not in schema or self._recurs(dict(schema), path):
+            return None
         found: list[JsonValue] = []
-        for branch in branches:
-            options = self._options(*self._flat(branch, path)) if isinstance(branch, dict) else None
+        for branch in _list(schema["anyOf"]):
+            options = self._options(*self._resolved(branch, path))
             if options is None:
                 return None
             found += options
         return found
 
-    def _from_branches(self, schema: JsonObject, key: str, path: tuple[str, ...]) -> JsonValue:
-        rest = _without(schema, key)
-        branches = self.taste.ranked(parts(schema, key))
-        wanted = []
+    def _from_branches(self, schema: JsonObject, path: tuple[str, ...]) -> JsonValue:
+        beside = {key: value for key, value in schema.items() if key != "anyOf"}
+        failure = NoAnswerError("no branch of anyOf in the response schema can be met")
+        branches = self.taste.ranked(_list(schema["anyOf"]))
         for branch in sorted(branches, key=lambda part: self._recurs(part, path)):
-            both = joined(rest, branch)
-            if key == "oneOf" and isinstance(both, dict) and "not" not in both:
-                both = {**both, "not": {"anyOf": [part for part in branches if part is not branch]}}
-            wanted.append(both)
-        return self._first_possible(
-            schema, wanted, path, f"no branch of {key} in the response schema can be met"
-        )
-
-    def _from_condition(self, schema: JsonObject, path: tuple[str, ...]) -> JsonValue:
-        rest = _without(schema, "if", "then", "else")
-        both = joined(schema["if"], schema.get("then", True))
-        wanted = [joined(rest, both), joined(rest, schema.get("else", True))]
-        return self._first_possible(
-            schema, wanted, path, "neither branch of a condition in the response schema can be met"
-        )
-
-    def _first_possible(
-        self, schema: JsonObject, wanted: Sequence[JsonValue], path: tuple[str, ...], problem: str
-    ) -> JsonValue:
-        for part in wanted:
             try:
-                candidate = self._inside(part, path)
-            except NoAnswerError:
-                continue
-            if self.fits(schema, candidate):
-                return candidate
-        raise NoAnswerError(problem)
-
-    def _plain_values(self, schema: JsonObject, path: tuple[str, ...]) -> Iterator[JsonValue]:
-        """Yield candidates by type, null last."""
-        makers: Mapping[str, Callable[[], Iterator[JsonValue]]] = {
-            "object": lambda: self._objects(schema, path),
-            "array": lambda: self._arrays(schema, path),
-            "string": lambda: strings(schema, self.taste),
-            "integer": lambda: numbers(schema, self.taste, self.fits, whole=True),
-            "number": lambda: numbers(schema, self.taste, self.fits, whole=False),
-            "boolean": lambda: iter(self.taste.ranked([True, False])),
-            "null": lambda: iter([None]),
-        }
-        failure: NoAnswerError | None = None
-        for name in sorted(_types(schema), key=lambda name: name == "null"):
-            try:
-                yield from makers[name]()
+                return self.value({**beside, **branch} if isinstance(branch, dict) else branch, path)
             except NoAnswerError as error:
                 failure = error
-        if failure is not None:
-            raise failure
+        raise failure
 
-    def _objects(self, schema: JsonObject, path: tuple[str, ...]) -> Iterator[dict[str, JsonValue]]:
-        required = names(schema, "required")
+    def _object(self, schema: JsonObject, path: tuple[str, ...]) -> JsonValue:
+        named = _mapping(schema.get("properties", {}))
+        required = [_text(name) for name in _list(schema.get("required", []))]
         answer: dict[str, JsonValue] = {}
-        for name in dict.fromkeys([*parts_by_name(schema, "properties"), *required]):
-            part = _property(schema, name)
-            if name in required:
-                answer[name] = self._inside(part, path)
-            elif not self._recurs(part, path) and part is not False:
-                try:
-                    answer[name] = self._inside(part, path)
-                except NoAnswerError:
-                    continue
-        self._fill(schema, answer, path)
-        spare = [name for name in answer if name not in required]
-        most = bound(schema, "maxProperties")
-        while spare and most is not None and len(answer) > most:
-            del answer[spare.pop()]
-        yield answer
-        yield {name: item for name, item in answer.items() if name in required}
+        for name in dict.fromkeys([*named, *required]):
+            part = named.get(name, schema.get("additionalProperties", True))
+            if name in required or not (part is False or self._recurs(part, path)):
+                answer[name] = self.value(part, path)
+        return answer
 
-    def _fill(self, schema: JsonObject, answer: dict[str, JsonValue], path: tuple[str, ...]) -> None:
-        """Add keys of our own until there are `minProperties`."""
-        least = count(schema, "minProperties")
-        keys = [f"key_{number}" for number in range(1, least + 1)]
-        for pattern in islice(parts_by_name(schema, "patternProperties"), 1):
-            made = (one for extra in range(_SPARE_KEYS) for one in matching_texts(pattern, extra))
-            keys = [*islice(made, least * 2), *keys]
-        for key in keys:
-            if len(answer) >= least:
-                return
-            if key not in answer and self._allowed_name(schema, key):
-                answer[key] = self._inside(_property(schema, key), path)
-
-    def _allowed_name(self, schema: JsonObject, name: str) -> bool:
-        if _property(schema, name) is False:
-            return False
-        return "propertyNames" not in schema or self.fits(schema["propertyNames"], name)
-
-    def _arrays(self, schema: JsonObject, path: tuple[str, ...]) -> Iterator[list[JsonValue]]:
-        least, most = count(schema, "minItems"), bound(schema, "maxItems")
-        prefix = parts(schema, "prefixItems")
-        if least == 0 and any(self._recurs(part, path) for part in prefix):
-            prefix = []
-        answer = [self._inside(part, path) for part in prefix[:most]]
+    def _array(self, schema: JsonObject, path: tuple[str, ...]) -> JsonValue:
+        least, most = _bound(schema, "minItems") or 0, _bound(schema, "maxItems")
         items = schema.get("items", True)
-        nothing_else = bool(prefix) or items is False or most == 0 or self._recurs(items, path)
-        wanted = max(least, 0 if nothing_else else 1)
-        if "contains" in schema:
-            part = joined(items, schema["contains"])
-            answer += self._listed(part, count(schema, "minContains", 1), None, path, [])
-        unique = flag(schema, "uniqueItems")
-        answer = self._listed(items, wanted, most, path, answer, unique=unique)
-        yield answer
-        if len(answer) > least:
-            yield answer[:least]
+        wanted = max(least, 0 if most == 0 or items is False or self._recurs(items, path) else 1)
+        if not wanted:
+            return []
+        options = self._options(*self._resolved(items, path))
+        if options is None:
+            found = [self.value(items, path)]
+        else:
+            tags = self.taste.tags(options)[:most]
+            others = [option for option in self.taste.ranked(options) if option not in tags]
+            found = tags + others[: max(0, least - len(tags))]
+        if len(found) < least and schema.get("uniqueItems"):
+            raise NoAnswerError(
+                "the response schema uses 'uniqueItems' with more items than embedded models find"
+            )
+        return found + [found[-1]] * (least - len(found))
 
-    def _listed(
-        self,
-        items: JsonValue,
-        least: int,
-        most: int | None,
-        path: tuple[str, ...],
-        start: list[JsonValue],
-        *,
-        unique: bool = False,
-    ) -> list[JsonValue]:
-        """Return `start` with further items, at least `least` in all."""
-        if len(start) >= least and start:
-            return start
-        options = self._options(*self._flat(items, path)) if isinstance(items, dict) else None
-        if options:
-            fitting = [option for option in options if self.fits(items, option)]
-            found = self._tags(fitting, least, most, start)
-            if len(found) >= least or unique or not found:
-                return found
-            return found + [found[-1]] * (least - len(found))
-        if len(start) >= least:
-            return list(start)
-        first = self._inside(items, path)
-        if not unique:
-            return start + [first] * (least - len(start))
-        found = list(start)
-        others = (item for item in values_like(first) if item not in found and self.fits(items, item))
-        while len(found) < least and (item := next(others, None)) is not None:
-            found.append(item)
-        return found
+    def _text(self, schema: JsonObject) -> str:
+        least = _bound(schema, "minLength") or 0
+        words = self.taste.words()
+        padded = words if len(words) >= least else ((words or "x") * least)[:least]
+        return padded[: _bound(schema, "maxLength")]
 
-    def _tags(
-        self, options: Sequence[JsonValue], least: int, most: int | None, start: list[JsonValue]
-    ) -> list[JsonValue]:
-        """Return `start` with the options that belong there, and with others until there are `least`."""
-        tags = self.taste.tags(options) if options and least else []
-        others = [option for option in self.taste.ranked(options) if option not in tags]
-        found = [*start, *(tag for tag in tags if tag not in start)][:most]
-        return found + others[: max(0, least - len(found))]
+    def _number(self, schema: JsonObject, *, whole: bool) -> int | float:
+        """Return a number within the bounds, a whole step where there is one."""
+        step = Fraction(str(schema.get("multipleOf", 1)))
+        step = Fraction(step.numerator) if whole else step
+        low = _edge(schema, "minimum", "exclusiveMinimum", 1, step)
+        high = _edge(schema, "maximum", "exclusiveMaximum", -1, step)
+        first = low if low is not None else min(0, high or 0)
+        last = high if high is not None else first
+        steps = range(first, min(last, first + _MOST_STEPS) + 1)
+        if steps:
+            number = step * (self.taste.ranked(steps) if low is not None else steps)[0]
+            return number.numerator if number.denominator == 1 else float(number)
+        if whole or "multipleOf" in schema:
+            raise NoAnswerError("the response schema allows no number between its bounds")
+        ends = [schema[key] for key in schema if key in _ENDS]
+        return sum(float(str(end)) for end in ends) / len(ends)  # the bounds are closer than one step
 
 
-def _without(schema: JsonObject, *keys: str) -> dict[str, JsonValue]:
-    return {key: item for key, item in schema.items() if key not in keys}
+_ENDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 
-def _property(schema: JsonObject, name: str) -> JsonValue:
-    """Return the schema of a property."""
-    named = parts_by_name(schema, "properties")
-    found = [named[name]] if name in named else []
-    by_pattern = parts_by_name(schema, "patternProperties")
-    found += [part for pattern, part in by_pattern.items() if searches(pattern, name)]
-    if not found:
-        return schema.get("additionalProperties", True)
-    whole = found[0]
-    for part in found[1:]:
-        whole = joined(whole, part)
-    return whole
+def _edge(schema: JsonObject, inclusive: str, exclusive: str, sign: int, step: Fraction) -> int | None:
+    """Return the outermost whole number of steps within one side's bounds; None where it has none."""
+    found: list[int] = []
+    if inclusive in schema:
+        found.append(math.ceil(sign * Fraction(str(schema[inclusive])) / step))
+    if exclusive in schema:
+        found.append(math.floor(sign * Fraction(str(schema[exclusive])) / step) + 1)
+    return sign * max(found) if found else None
 
 
-def _types(schema: JsonObject) -> Sequence[str]:
-    if "type" in schema:
-        return names(schema, "type")
-    guessed = [name for name, keys in _TYPE_KEYWORDS.items() if any(key in schema for key in keys)]
-    return guessed or ["string", "integer", "boolean", "null", "object", "array"]
+def _type_of(schema: JsonObject) -> str:
+    stated = schema.get("type")
+    if isinstance(stated, list):
+        return _text(next((name for name in stated if name != "null"), "null"))
+    if stated is not None:
+        return _text(stated)
+    return next((name for key, name in _TYPES_BY_KEYWORD.items() if key in schema), "string")
+
+
+def _mapping(value: JsonValue) -> dict[str, JsonValue]:
+    if isinstance(value, dict):
+        return value
+    raise TypeError(f"{type(value).__name__} is no object")
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    if isinstance(value, list):
+        return value
+    raise TypeError(f"{type(value).__name__} is no list")
+
+
+def _text(value: JsonValue) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{type(value).__name__} is no text")
+
+
+def _bound(schema: JsonObject, key: str) -> int | None:
+    """Return a number of items or characters; None where the keyword is missing."""
+    value = schema.get(key)
+    if value is None or isinstance(value, int | float):
+        return value if value is None else int(value)
+    raise TypeError(f"{key} holds {type(value).__name__}")

@@ -61,7 +61,7 @@ def test_embedded_models_answer_through_the_relay() -> None:
             {
                 "response_format": {
                     "type": "json_schema",
-                    "json_schema": {"schema": {"type": ["x"], "enum": [1]}},
+                    "json_schema": {"schema": {"type": ["x"]}},
                 }
             },
             "cannot be read",
