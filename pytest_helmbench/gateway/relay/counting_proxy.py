@@ -1,4 +1,4 @@
-"""An address of its own for every item in front of a verifier: what passes is counted, and faults are noted."""
+"""An address of its own for every item in front of a verifier: tells a verifier's fault from one of the model."""
 
 from __future__ import annotations
 
@@ -8,73 +8,30 @@ import logging
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Iterable
-from http import HTTPStatus
-from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp import web
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, without_surrogates
 
-__all__ = ["CountingProxies", "CountingProxy", "ProxyBounds"]
-
 _LOOPBACK = "127.0.0.1"
-_BACKLOG = 128
 _CONNECT_S = 10.0
 _STOP_S = 0.2
-_KEPT = 4_096  # bytes of an answer of 500
+_MOST_BYTES = 128 * 2**20  # of a request, and of an answer
 _WORDS_SHOWN = 500
 _SHOWN = 120
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
 _ONE_LOOK_S = 5.0
 _NO_ANSWER = "it did not answer"
-# Between two stations only, not from end to end.
+# Between two stations only, and the length, which is counted anew.
 _OF_ONE_HOP = frozenset(
-    ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection")
-) | frozenset(("te", "trailer", "transfer-encoding", "upgrade", "expect"))
-_NAMING_URLS = ("Location", "Content-Location")
+    ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te")
+) | frozenset(("trailer", "transfer-encoding", "upgrade", "expect", "host", "content-length"))
 _FILLED_IN = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _SILENT = logging.Logger("pytest_helmbench.gateway.relay.counting_proxy", logging.CRITICAL + 1)
-
-
-@dataclass(frozen=True, slots=True)
-class ProxyBounds:
-    """What may pass.
-
-    Args:
-        body_bytes: Largest request, and largest answer.
-    """
-
-    body_bytes: int = 128 * 2**20
-
-
-class _Sent:
-    """The body of a request, piece by piece.
-
-    Args:
-        request: Whose body it is.
-        most_bytes: It is given up behind so many.
-    """
-
-    def __init__(self, request: web.BaseRequest, most_bytes: int) -> None:
-        self.too_large = False
-        """That it was given up; the HTTP library does not let our own errors through."""
-        self._request = request
-        self._left = most_bytes
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes."""
-        while chunk := await self._request.content.readany():
-            self._left -= len(chunk)
-            if self._left < 0:
-                self.too_large = True
-                raise web.RequestPayloadError
-            yield chunk
 
 
 class CountingProxy:
@@ -82,12 +39,14 @@ class CountingProxy:
 
     Args:
         name: The verifier's id.
-        upstream: Where it is; it never reaches who asks here.
+        upstream: Where it is; it never reaches the item's code.
         session: Makes the requests.
-        bounds: Of what passes.
+        most_bytes: Of a request, and of an answer.
     """
 
-    def __init__(self, name: str, upstream: str, session: aiohttp.ClientSession, bounds: ProxyBounds) -> None:
+    def __init__(
+        self, name: str, upstream: str, session: aiohttp.ClientSession, most_bytes: int = _MOST_BYTES
+    ) -> None:
         self.port = 0
         self.asked = 0
         """Requests that came in."""
@@ -96,7 +55,7 @@ class CountingProxy:
         self._name = excerpt(name, _SHOWN)
         self._upstream = upstream.rstrip("/")
         self._session = session
-        self._bounds = bounds
+        self._most_bytes = most_bytes
         self._connections = web.Server(
             self._handle, handler_cancellation=True, logger=_SILENT, access_log=None
         )
@@ -108,13 +67,8 @@ class CountingProxy:
         return f"http://{_LOOPBACK}:{self.port}"
 
     async def listen(self) -> None:
-        """Listen on a free port.
-
-        Raises:
-            OSError: There is none.
-        """
-        loop = asyncio.get_running_loop()
-        listening = await loop.create_server(self._connections, _LOOPBACK, 0, backlog=_BACKLOG)
+        """Listen on a free port; raises `OSError` when there is none."""
+        listening = await asyncio.get_running_loop().create_server(self._connections, _LOOPBACK, 0)
         self._listening.append(listening)
         self.port = listening.sockets[0].getsockname()[1]
 
@@ -133,125 +87,76 @@ class CountingProxy:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked += 1
-        target = request.raw_path
-        if not target.startswith("/"):
-            return _refusal(HTTPStatus.BAD_REQUEST, "the request names no path")
-        if (request.content_length or 0) > self._bounds.body_bytes:
-            return _refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large("request"))
+        if not request.raw_path.startswith("/"):
+            return _refusal(400, "the request names no path")
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        sent = _Sent(request, self._bounds.body_bytes)
+        sent = await self._whole(request.content)
+        if sent is None:
+            return _refusal(413, f"verifier {self._name!r}: the request is larger than {self._bound}")
         try:
-            return await self._forward(request, sent, URL(self._upstream + target, encoded=True))
+            async with self._session.request(
+                request.method,
+                URL(self._upstream + request.raw_path, encoded=True),
+                headers=_passed(request.headers),
+                data=sent or None,
+                allow_redirects=False,
+                skip_auto_headers=_FILLED_IN,
+            ) as answer:
+                said = await self._whole(answer.content)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if request.transport is None or request.transport.is_closing():
-                raise  # who asked has gone: nothing is known of the verifier
-            if sent.too_large:
-                return _refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large("request"))
-            why = f"verifier {self._name!r} was unreachable ({_reason(error)}): {_shown(request)}"
-            self.fault = self.fault or why
-            return _refusal(HTTPStatus.BAD_GATEWAY, why)
+                raise  # the client has gone: nothing is known of the verifier
+            what = (
+                "broke off its answer" if isinstance(error, aiohttp.ClientPayloadError) else "was unreachable"
+            )
+            return self._faulty(f"verifier {self._name!r} {what} ({_reason(error)})", request)
+        if said is None:
+            return self._faulty(f"verifier {self._name!r}: the answer is larger than {self._bound}", request)
+        if answer.status >= 500 and self.fault is None:
+            self._faulty(f"verifier {self._name!r} answered {answer.status}", request)
+            words = excerpt(" ".join(said[:4_096].decode("utf-8", "replace").split()), _WORDS_SHOWN)
+            self.fault = f"{self.fault}\n  it said: {words}" if words else self.fault
+        reason = excerpt(answer.reason or "", _SHOWN)
+        return web.Response(status=answer.status, reason=reason, headers=_passed(answer.headers), body=said)
 
-    async def _forward(self, request: web.BaseRequest, sent: _Sent, url: URL) -> web.StreamResponse:
-        headers = CIMultiDict(_passed(request.headers.items(), request.headers.getall("Connection", ())))
-        headers.popall("Host", None)
-        async with self._session.request(
-            request.method,
-            url,
-            headers=headers,
-            data=sent.pieces() if request.can_read_body else None,
-            allow_redirects=False,
-            skip_auto_headers=_FILLED_IN,
-        ) as answer:
-            if answer.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                return await self._answer(request, answer)
-            why = f"verifier {self._name!r} answered {answer.status}: {_shown(request)}"
-            is_first = self.fault is None
-            self.fault = self.fault or why
-            said = bytearray()
-            response = await self._answer(request, answer, said)
-            words = excerpt(" ".join(said.decode("utf-8", "replace").split()), _WORDS_SHOWN)
-            if is_first and words:
-                self.fault = f"{why}\n  it said: {words}"
-            return response
+    async def _whole(self, content: aiohttp.StreamReader) -> bytes | None:
+        """Return all that comes; None for too much."""
+        parts, size = [], 0
+        while chunk := await content.readany():
+            size += len(chunk)
+            if size > self._most_bytes:
+                return None
+            parts.append(chunk)
+        return b"".join(parts)
 
-    async def _answer(
-        self, request: web.BaseRequest, answer: aiohttp.ClientResponse, said: bytearray | None = None
-    ) -> web.StreamResponse:
-        """Pass an answer on as it comes, keeping its start; one that breaks off breaks off there too."""
-        passed = CIMultiDict(_passed(answer.headers.items(), answer.headers.getall("Connection", ())))
-        for name in _NAMING_URLS:
-            if name in passed:
-                passed[name] = self._without_upstream(passed[name])
-        response = web.StreamResponse(
-            status=answer.status, reason=excerpt(answer.reason or "", _SHOWN), headers=passed
-        )
-        await response.prepare(request)
-        size = 0
-        try:
-            async for chunk in answer.content.iter_any():
-                size += len(chunk)
-                if size > self._bounds.body_bytes:
-                    self._cut(request, self._too_large("answer"))
-                    return response
-                if said is not None and len(said) < _KEPT:
-                    said += chunk[:_KEPT]
-                await response.write(chunk)
-        except (aiohttp.ClientError, TimeoutError) as error:
-            self._cut(request, f"verifier {self._name!r} broke off its answer ({_reason(error)})")
-            return response
-        await response.write_eof()
-        return response
+    def _faulty(self, why: str, request: web.BaseRequest) -> web.Response:
+        """Note a fault of the verifier, the first one for good."""
+        why = f"{why}: {excerpt(f'{request.method} {request.raw_path}', _SHOWN)}"
+        self.fault = self.fault or why
+        return _refusal(502, why)
 
-    def _cut(self, request: web.BaseRequest, why: str) -> None:
-        if request.transport is not None and not request.transport.is_closing():
-            self.fault = self.fault or f"{why}: {_shown(request)}"
-            request.transport.abort()
-
-    def _too_large(self, what: str) -> str:
-        return f"verifier {self._name!r}: the {what} is larger than {self._bounds.body_bytes // 2**20} MiB"
-
-    def _without_upstream(self, location: str) -> str:
-        """Return a URL that an answer names, without the verifier's own address."""
-        own, named = urlsplit(self._upstream), urlsplit(location)
-        if named.netloc and named.netloc.lower() != own.netloc.lower():
-            return location
-        path = named.path
-        if own.path and (path + "/").startswith(own.path + "/"):
-            path = path[len(own.path) :]
-        return named._replace(scheme="", netloc="", path=path or "/").geturl()
+    @property
+    def _bound(self) -> str:
+        return f"{self._most_bytes // 2**20} MiB"
 
 
 class CountingProxies:
-    """Opens counting proxies, and looks whether verifiers are well. Made, used and closed in one running loop.
+    """Opens counting proxies, and looks whether verifiers are well. Made, used and closed in one running loop."""
 
-    Args:
-        bounds: Of what passes.
-    """
-
-    def __init__(self, bounds: ProxyBounds | None = None) -> None:
-        self._bounds = bounds or ProxyBounds()
+    def __init__(self) -> None:
         # A connection is used once: one that its server closes while a request is on its way would look like a fault.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=True),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
             auto_decompress=False,
-            raise_for_status=False,
             trust_env=False,
         )
 
-    async def open(self, name: str, upstream: str) -> CountingProxy:
-        """Open an address in front of a verifier.
-
-        Args:
-            name: The verifier's id.
-            upstream: Its URL; a path in it stands before every path that is asked for.
-
-        Raises:
-            OSError: No port is free.
-        """
-        proxy = CountingProxy(name, upstream, self._session, self._bounds)
+    async def open(self, name: str, upstream: str, most_bytes: int = _MOST_BYTES) -> CountingProxy:
+        """Open an address in front of a verifier; see `CountingProxy`. A path in its URL stands before every path."""
+        proxy = CountingProxy(name, upstream, self._session, most_bytes)
         await proxy.listen()
         return proxy
 
@@ -272,8 +177,7 @@ class CountingProxies:
             None once it does, else what the last look saw, such as `it answered 503`.
         """
         deadline = time.monotonic() + within_s
-        pause_s = _FIRST_PAUSE_S
-        told = None
+        pause_s, told = _FIRST_PAUSE_S, None
         while True:
             left_s = deadline - time.monotonic()
             saw = await self._look(url, max(_FIRST_PAUSE_S, min(left_s, _ONE_LOOK_S)), any_answer)
@@ -290,43 +194,33 @@ class CountingProxies:
                 asyncio.timeout(within_s),
                 self._session.get(URL(url), allow_redirects=False) as answer,
             ):
-                if any_answer or HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
-                    return None
-                return f"it answered {answer.status}"
-        except TimeoutError:
-            return _NO_ANSWER
-        except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: no URL
+                return None if any_answer or 200 <= answer.status < 300 else f"it answered {answer.status}"
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:  # ValueError: no URL
             return _reason(error)
 
 
-def _passed(headers: Iterable[tuple[str, str]], connection: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Yield the headers that go from end to end."""
-    left_out = _OF_ONE_HOP.union(word.strip().lower() for line in connection for word in line.split(","))
-    for name, value in headers:
-        if name.lower() not in left_out:
-            yield name, without_surrogates(value)
+def _passed(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
+    """Return the headers that go from end to end."""
+    stated = {word.strip().lower() for line in headers.getall("Connection", ()) for word in line.split(",")}
+    passed = ((name, value) for name, value in headers.items() if name.lower() not in _OF_ONE_HOP | stated)
+    return CIMultiDict((name, without_surrogates(value)) for name, value in passed)
 
 
-def _refusal(status: HTTPStatus, message: str) -> web.Response:
+def _refusal(status: int, message: str) -> web.Response:
     body = json.dumps({"error": message}).encode()
     response = web.Response(status=status, body=body, content_type="application/json")
-    # What follows on the connection may be the rest of a body that nobody wants.
-    response.force_close()
+    response.force_close()  # what follows on the connection may be the rest of a body
     return response
-
-
-def _shown(request: web.BaseRequest) -> str:
-    return excerpt(f"{request.method} {request.raw_path}", _SHOWN)
 
 
 def _reason(error: Exception) -> str:
     """Return why there was no answer, without an address."""
     if isinstance(error, aiohttp.ClientConnectorError):
         error = error.os_error
+    if isinstance(error, TimeoutError):
+        return _NO_ANSWER
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "it closed the connection"
-    if isinstance(error, TimeoutError):
-        return "it did not answer"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "its end is missing or damaged"
     if isinstance(error, aiohttp.ClientResponseError):
