@@ -1,4 +1,4 @@
-"""What the embedded models answer: the options that each takes, and a value for a response schema."""
+"""Answers of the embedded models: the options that each takes, and a value for a response schema."""
 
 from __future__ import annotations
 
