@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,6 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
 from pytest_helmbench.pytest_side.archive_paths import id_in_archive
 from pytest_helmbench.pytest_side.plain_item import PlainItem
-from pytest_helmbench.pytest_side.scenario_item import ScenarioItem, scenario_items
 
 if TYPE_CHECKING:
     from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
@@ -32,8 +31,6 @@ __all__ = [
     "CaseText",
     "ClosedFolder",
     "job_of",
-    "jobs_of",
-    "keeps",
     "ran_on_demand",
 ]
 
@@ -111,9 +108,7 @@ class CaseFile(pytest.File):
             yield from self._checks()
             return
         jobs = self.loaded.jobs(self.path, self.nodeid, settings.repeat)
-        if settings.items == "scenario":
-            yield from scenario_items(self, list(jobs), self.config.stash[PLUGIN])
-        for job in jobs if settings.items == "case" else ():
+        for job in jobs:
             # The id is given whole: pytest >= 9.2 looks for what stands in brackets in ids that it reads.
             item: CaseItem = CaseItem.from_parent(self, name=job.name, nodeid=job.node_id)
             item.job = job
@@ -292,20 +287,9 @@ def job_of(item: pytest.Item) -> CaseJob | None:
     return item.job if isinstance(item, CaseItem) else item.stash.get(HAND_WRITTEN, None)
 
 
-def jobs_of(item: pytest.Item) -> Sequence[CaseJob]:
-    """Return what an item runs: one case, all of a scenario, or nothing of ours."""
-    if isinstance(item, ScenarioItem):
-        return item.jobs
-    job = job_of(item)
-    return () if job is None else (job,)
-
-
-def keeps(item: pytest.Item, is_wanted: Callable[[CaseJob], bool]) -> bool | None:
-    """Return whether an item runs a case that is wanted, and leave it no other; None where it runs no case."""
-    if isinstance(item, ScenarioItem):
-        return item.narrow(is_wanted)
-    job = job_of(item)
-    return None if job is None else is_wanted(job)
+def jobs_of(items: Iterable[pytest.Item]) -> Iterator[CaseJob]:
+    """Yield the cases among items, in their order."""
+    return (job for item in items if (job := job_of(item)) is not None)
 
 
 def ran_on_demand(items: Iterable[pytest.Item]) -> frozenset[int]:

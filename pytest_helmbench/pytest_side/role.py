@@ -32,11 +32,11 @@ class SessionRole(ABC):
     """What the hooks of a session ask of the role of their process."""
 
     @abstractmethod
-    def collected(self, jobs: Sequence[Sequence[CaseJob]], plan: Plan) -> None:
+    def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """Take note of what was selected.
 
         Args:
-            jobs: Those of each selected item, in run order; none where nothing is to be started ahead.
+            jobs: That of each selected item, in run order; None where nothing is to be started ahead.
             plan: What will be asked.
         """
 

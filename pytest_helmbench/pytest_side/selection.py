@@ -13,7 +13,7 @@ from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.pytest_side.items import BrokenItem, jobs_of, keeps
+from pytest_helmbench.pytest_side.items import BrokenItem, job_of, jobs_of
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.notes import Notes
 from pytest_helmbench.run.shares import Shares
@@ -32,8 +32,6 @@ def arrange(
     dropped = _select(items, settings.selection)
     if settings.sample is not None:
         dropped += _leave_out(items, library.samples, notes)
-    if settings.early_stop:
-        _put_repetitions_in_turn(items)
     _group_local_models(items)
     return dropped
 
@@ -55,9 +53,9 @@ def _select(items: list[pytest.Item], selection: Selection | None) -> list[pytes
 
 
 def _is_selected(item: pytest.Item, selection: Selection) -> bool:
-    is_kept = keeps(item, lambda job: selection.matches(job.parts))
-    if is_kept is not None:
-        return is_kept
+    job = job_of(item)
+    if job is not None:
+        return selection.matches(job.parts)
     if isinstance(item, BrokenItem):
         # A file of the whole benchmark (scoring.yaml) is named by no code and concerns every case.
         return scenario_code_of(item.name) is None or selection.may_match(tuple(item.name.split("-")))
@@ -112,13 +110,13 @@ def share_out(
         StoreError: The file of the history cannot be read.
     """
     names = {loaded.root: loaded.outline.name for loaded in library.loaded}
-    jobs = [job for item in items for job in jobs_of(item)]
+    jobs = [*jobs_of(items)]
     shares = Shares(shard, jobs, lambda job: names.get(job.target.benchmark, ""), settings)
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     for item in items:
-        has_own = keeps(item, shares.has_job)
-        own = shares.has_item(item.nodeid) if has_own is None else has_own
+        job = job_of(item)
+        own = shares.has_item(item.nodeid) if job is None else shares.has_job(job)
         (kept if own else dropped).append(item)
     items[:] = kept
     return shares, dropped
@@ -134,29 +132,24 @@ def _leave_out(
         samples: By folder of the benchmark; None for one that has none.
         notes: Told where cases stay that are in no sample.
     """
-    if any(samples.get(job.target.benchmark) is None for item in items for job in jobs_of(item)):
+    if any(samples.get(job.target.benchmark) is None for job in jobs_of(items)):
         notes.say(_NOT_SAMPLED)
 
-    def is_drawn(job: CaseJob) -> bool:
-        sample = samples.get(job.target.benchmark)
-        return sample is None or job.code in sample.weights
+    def is_drawn(job: CaseJob | None) -> bool:
+        sample = None if job is None else samples.get(job.target.benchmark)
+        return sample is None or job is None or job.code in sample.weights
 
-    dropped = [item for item in items if keeps(item, is_drawn) is False]
+    dropped = [item for item in items if not is_drawn(job_of(item))]
     left_out = set(map(id, dropped))
     items[:] = [item for item in items if id(item) not in left_out]
     return dropped
 
 
-def _put_repetitions_in_turn(items: list[pytest.Item]) -> None:
-    """Let a repetition of all cases end before the next begins, in place."""
-    items.sort(key=lambda item: jobs[0].repetition if (jobs := jobs_of(item)) else 1)
-
-
 def _group_local_models(items: list[pytest.Item]) -> None:
     """Let local models run one after the other, in place, so that a server need not swap them."""
     order: dict[str, int] = {}
-    for job in (jobs[0] for item in items if (jobs := jobs_of(item))):
+    for job in jobs_of(items):
         if getattr(job.target.model.endpoint, "local", False):
             order.setdefault(job.model_id, len(order) + 1)
     if len(order) > 1:
-        items.sort(key=lambda item: order.get(jobs[0].model_id, 0) if (jobs := jobs_of(item)) else 0)
+        items.sort(key=lambda item: order.get(job.model_id, 0) if (job := job_of(item)) is not None else 0)

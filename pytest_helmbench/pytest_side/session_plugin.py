@@ -37,7 +37,6 @@ from pytest_helmbench.pytest_side.items import (
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.report_facts import note_skip, own_time_s
 from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.pytest_side.scenario_item import ScenarioItem
 from pytest_helmbench.pytest_side.selection import arrange, broken_cases, share_out
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library
@@ -177,13 +176,13 @@ class SessionPlugin:
         """Plan what was selected, and keep the share of a shard; a worker tells its controller."""
         share = self.settings.share
         whole = list(session.items)
-        cases = [job for item in whole for job in jobs_of(item)]
+        cases = [*jobs_of(whole)]
         shared = None if share is None else self._share_out(session.items, share)
         if self._config.getoption("collectonly"):
             return
         on_demand = ran_on_demand(session.items)
         jobs = [
-            jobs_of(item) if isinstance(item, CaseItem | ScenarioItem) and id(item) not in on_demand else ()
+            item.job if isinstance(item, CaseItem) and id(item) not in on_demand else None
             for item in session.items
         ]
         if not cases:
@@ -192,11 +191,11 @@ class SessionPlugin:
         broken = broken_cases(whole, self.settings.selection)
         plan = plan_jobs(cases, dry_run=self.settings.dry_run, scope=scope, broken=broken)
         if share is not None and shared is not None:
-            own = [job for item in session.items for job in jobs_of(item)]
+            own = [*jobs_of(session.items)]
             plan = plan.shared_out(plan_jobs(own, dry_run=plan.dry, scope=scope), share, shared.rule)
         if self._tests is not None:
             plan = replace(plan, adopted=self._tests.outline)
-        ahead = Counter((job.target.key, job.repetition) for own in jobs for job in own)
+        ahead = Counter((job.target.key, job.repetition) for job in jobs if job is not None)
         self._role.collected(jobs, replace(plan, ahead=ahead))
 
     # Running
@@ -204,7 +203,7 @@ class SessionPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Start the engine; a worker waits for its controller to say so."""
-        if all(isinstance(item, CaseItem | ScenarioItem | BrokenItem) for item in session.items):
+        if all(isinstance(item, CaseItem | BrokenItem) for item in session.items):
             self._garbage.keep_what_stays()
         try:
             self._role.begin()
@@ -218,7 +217,13 @@ class SessionPlugin:
                 self._noted_again = True
                 self._notes.say(_JUDGED_AGAIN)
             return item.outcome
-        return self._obtained(item, item.job)
+        try:
+            return self._role.obtain(item.job)
+        except CancelledRunError as error:
+            reason = str(error) or "cancelled"
+        # Out of the handler: pytest would take its time over the chained traceback.
+        item.session.shouldstop = reason
+        pytest.exit(reason, returncode=0)
 
     def has_passed(self, item: CaseItem) -> bool:
         """Return whether nobody has to wait for an item, and it passes: then none of its phases does anything."""
@@ -228,21 +233,6 @@ class SessionPlugin:
         outcome = engine.outcome_at_hand(item.job)
         return outcome is not None and outcome.verdict is Verdict.PASSED
 
-    def obtain_of(self, item: ScenarioItem, job: CaseJob) -> Outcome:
-        """Return the outcome of one of the cases of an item, and say how far the session is where that is due."""
-        outcome = self._obtained(item, job)
-        self._live.printed()
-        return outcome
-
-    def _obtained(self, item: pytest.Item, job: CaseJob) -> Outcome:
-        try:
-            return self._role.obtain(job)
-        except CancelledRunError as error:
-            reason = str(error) or "cancelled"
-        # Out of the handler: pytest would take its time over the chained traceback.
-        item.session.shouldstop = reason
-        pytest.exit(reason, returncode=0)
-
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
@@ -251,7 +241,7 @@ class SessionPlugin:
         report = yield
         fault = call.excinfo.value if call.excinfo is not None else None
         if (
-            isinstance(item, CaseItem | ScenarioItem | BrokenItem | SelfCheckItem)
+            isinstance(item, CaseItem | BrokenItem | SelfCheckItem)
             and isinstance(fault, pytest.fail.Exception | CaseError)
             and report.failed
         ):
@@ -260,11 +250,9 @@ class SessionPlugin:
             return self.completed(report, item)
         if isinstance(item, SelfCheckItem) and report.skipped and fault is not None:
             report.longrepr = (escaped_path(str(item.path)), 1, scrub(str(fault)))
-        elif isinstance(item, BrokenItem | ScenarioItem):
+        elif isinstance(item, BrokenItem):
             _escape_keywords(report, item)
-            if isinstance(item, ScenarioItem):
-                _complete_scenario(report, item)
-            elif report.when == "setup":
+            if report.when == "setup":
                 report.__dict__["helmbench"] = {"code": item.name, "verdict": "broken"}
         return report
 
@@ -372,16 +360,6 @@ class SessionPlugin:
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
             why = scrub(outcome.message or outcome.reason or "skipped")
             report.longrepr = (escaped_path(str(item.path)), 1, why)
-
-
-def _complete_scenario(report: pytest.TestReport, item: ScenarioItem) -> None:
-    if report.when == "call" or report.failed:
-        report.__dict__["helmbench"] = item.carried()
-        report.duration = item.own_s
-    elif not item.was_begun:
-        note_skip(report)
-    elif report.when == "setup" and report.skipped:
-        report.longrepr = (escaped_path(str(item.path)), 1, scrub(str(report.longrepr)))
 
 
 def _escape_keywords(report: pytest.TestReport, item: pytest.Item) -> None:

@@ -37,10 +37,10 @@ class SingleProcess(SessionRole):
         self._engines = engines
         self._announce = announce
         self._tick = tick
-        self._selected: tuple[Sequence[Sequence[CaseJob]], Plan] | None = None
+        self._selected: tuple[Sequence[CaseJob | None], Plan] | None = None
         self._cases: CaseEngine | None = None
 
-    def collected(self, jobs: Sequence[Sequence[CaseJob]], plan: Plan) -> None:
+    def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """See `SessionRole.collected`."""
         self._selected = (jobs, plan)
 
@@ -58,7 +58,7 @@ class SingleProcess(SessionRole):
         backend = coordinator.open(plan, _ignore, self._stop_model)
         coordinator.hold_judges(backend)
         self._cases = self._engines.make(backend, coordinator.resumed())
-        self._cases.start([job for own in jobs for job in own])
+        self._cases.start([job for job in jobs if job is not None])
 
     def obtain(self, job: CaseJob) -> Outcome:
         """See `SessionRole.obtain`."""

@@ -23,7 +23,6 @@ from pytest_helmbench.pytest_side.role import (
     INTERRUPTED_AGAIN,
     SessionRole,
 )
-from pytest_helmbench.pytest_side.scenario_item import scenario_key
 from pytest_helmbench.pytest_side.xdist_channel import NewNode, Start
 from pytest_helmbench.pytest_side.xdist_scheduling import Node, SliceScheduling, crash_report
 from pytest_helmbench.pytest_side.xdist_server import ChannelServer, Told
@@ -66,7 +65,6 @@ class XdistController(SessionRole):
         self._scheduling: SliceScheduling | None = None
         self._plan: Plan | None = None
         self._backend: LocalBackend | None = None
-        self._by_scenario = coordinator.settings.items == "scenario"
         self._unreported: dict[str, Outcome] = {}
         self._crashes: set[str] = set()
         self._failures = 0
@@ -111,8 +109,6 @@ class XdistController(SessionRole):
         crash_report(report, again=again)
         if again:
             sched.mark_test_pending(crashitem)
-        elif self._coordinator.early_stop is not None:
-            self._loop.soon(self._coordinator.early_stop.give_up)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self) -> None:
@@ -133,7 +129,7 @@ class XdistController(SessionRole):
 
     # What the session asks
 
-    def collected(self, jobs: Sequence[Sequence[CaseJob]], plan: Plan) -> None:
+    def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """Do nothing: the controller has no items."""
 
     def begin(self) -> None:
@@ -203,14 +199,7 @@ class XdistController(SessionRole):
         if self._scheduling is not None and node is not None:
             self._scheduling.mark_reported(node, node_id)
         # On the loop, where its outcome has arrived before: the main thread may be ahead of it.
-        if self._by_scenario:
-            self._loop.soon(self._forget, scenario_key(node_id))
-        else:
-            self._loop.soon(self._unreported.pop, node_id, None)
-
-    def _forget(self, scenario: tuple[str, str]) -> None:
-        for node_id in [node_id for node_id in self._unreported if scenario_key(node_id) == scenario]:
-            del self._unreported[node_id]
+        self._loop.soon(self._unreported.pop, node_id, None)
 
     def _catch_up(self) -> None:
         """Wait until everything that has arrived from the workers is handled."""
@@ -265,17 +254,11 @@ class XdistController(SessionRole):
         if node_ids:
             self._catch_up()  # what the dead worker has sent
             coordinator.use_own_replies(backend)
-            known = self._known_of(node_ids)
+            waiting = self._unreported
+            known = {key: outcome for key in node_ids if (outcome := waiting.get(key)) is not None}
         run_ids = dict(coordinator.book.run_ids())
         start = Start(run_ids, tuple(indices), known, coordinator.judged, inherits=bool(node_ids))
         server.send("start", start)
-
-    def _known_of(self, node_ids: Sequence[str]) -> dict[str, Outcome]:
-        """Return the outcomes that a dead worker had brought in for these items, by the ids of their cases."""
-        if self._by_scenario:
-            wanted = set(map(scenario_key, node_ids))
-            return {key: outcome for key, outcome in self._unreported.items() if scenario_key(key) in wanted}
-        return {key: outcome for key in node_ids if (outcome := self._unreported.get(key)) is not None}
 
     def _remember(self, record: ResultRecord) -> None:
         if record.outcome.verdict is not Verdict.ERROR:

@@ -37,7 +37,7 @@ class XdistWorker(SessionRole):
         self._engines = engines
         self._tick = tick
         self._lock = threading.Lock()
-        self._jobs: Sequence[Sequence[CaseJob]] = ()
+        self._jobs: Sequence[CaseJob | None] = ()
         self._known: dict[str, Outcome] = {}
         self._cases: CaseEngine | None = None
         self._cancelled: str | None = None
@@ -45,7 +45,7 @@ class XdistWorker(SessionRole):
             engines.library.loop, channel, self._start, self._stop_model, self.cancel
         )
 
-    def collected(self, jobs: Sequence[Sequence[CaseJob]], plan: Plan) -> None:
+    def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """Tell the controller what was collected; calls start when it says so."""
         self._jobs = jobs
         self._backend.send("plan", plan)
@@ -109,8 +109,8 @@ class XdistWorker(SessionRole):
             self._cases = self._engines.make(self._backend, resumed)
         if start.inherits:
             self._cases.gateway.use_recorded()
-        jobs = [job for index in start.indices for job in self._jobs[index]]
-        self._cases.start([job for job in jobs if job.node_id not in self._known])
+        jobs = (self._jobs[index] for index in start.indices)
+        self._cases.start([job for job in jobs if job is not None and job.node_id not in self._known])
 
     def _stop_model(self, model: str, sentence: str) -> None:
         if self._cases is not None:

@@ -196,14 +196,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenarios", type=int, default=1000)
     parser.add_argument("--cases", type=int, default=1000, help="of each scenario")
-    parser.add_argument("--items", choices=("case", "scenario"), default="scenario")
     parser.add_argument("--folder", type=Path, help="empty; kept")
     given = parser.parse_args()
     root = given.folder or Path(tempfile.mkdtemp())
     try:
         write_forest(root, given.scenarios, given.cases)
-        options = [f"--helmbench-items={given.items}"]
-        kill_and_resume(root, given.scenarios * given.cases, options)
+        kill_and_resume(root, given.scenarios * given.cases, [])
     finally:
         if given.folder is None:
             shutil.rmtree(root)
