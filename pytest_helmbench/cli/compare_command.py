@@ -44,12 +44,6 @@ def _json_as_format(command: Callable[..., int]) -> Callable[..., int]:
 @click.argument("baseline")
 @click.argument("candidate", default="last")
 @click.option("--max-drop", metavar="X", help="Drop that is allowed: 0.02 or P1-B4=0.05,0.02 (default: 0).")
-@click.option(
-    "--inconclusive",
-    type=click.Choice(["pass", "fail"]),
-    default="pass",
-    help="What a comparison that shows neither does to the exit code.",
-)
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]), default="text")
 @report_options
 @db_option
@@ -58,7 +52,6 @@ def command(
     baseline: str,
     candidate: str,
     max_drop: str | None,
-    inconclusive: str,
     form: str,
     to: ReportOutput,
     db: Path | None,
@@ -81,7 +74,7 @@ def command(
     sides = f"{shown_session(after)} (candidate) with {shown_session(before)} (baseline)"
     text = _text(found, form, sides, to)
     to.write(text, f"comparison of {sides}", is_page=form == "html")
-    return _code([comparison.verdict for comparison in found], inconclusive)
+    return _code([comparison.verdict for comparison in found])
 
 
 def _text(found: Sequence[RunComparison], form: str, sides: str, to: ReportOutput) -> str:
@@ -98,13 +91,10 @@ def _text(found: Sequence[RunComparison], form: str, sides: str, to: ReportOutpu
     return "\n".join(lines)
 
 
-def _code(verdicts: Sequence[Verdict], inconclusive: str) -> int:
+def _code(verdicts: Sequence[Verdict]) -> int:
     if Verdict.NOT_COMPARABLE in verdicts:
         return 2
-    bad = {Verdict.REGRESSED, Verdict.COLLAPSED} | (
-        {Verdict.INCONCLUSIVE} if inconclusive == "fail" else set()
-    )
-    return int(any(verdict in bad for verdict in verdicts))
+    return int(any(verdict in (Verdict.REGRESSED, Verdict.COLLAPSED) for verdict in verdicts))
 
 
 def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairError, RunRef]]:

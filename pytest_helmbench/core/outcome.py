@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FORM_REASONS",
     "NO_MODEL_CALL",
-    "STOPPED_EARLY",
     "AttemptRecord",
     "Evaluation",
     "Event",
@@ -30,9 +29,6 @@ __all__ = [
 
 FORM_REASONS = frozenset({"invalid_json", "schema_violation", "refusal", "truncated", "empty"})
 """Reasons that make a reply wrong for its form, whatever it says."""
-
-STOPPED_EARLY = "stopped_early"
-"""Reason of a repetition that was skipped since those before it had said enough; it is no part of its run."""
 
 NO_MODEL_CALL = "no_model_call"
 """Reason of what asked no model. As an error it is one; skipped for it, a test of one's own is no case at all."""

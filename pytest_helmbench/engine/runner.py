@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.outcome import STOPPED_EARLY, Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.pattern_process import RuleTimeoutError
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import CaseRule
@@ -112,8 +112,6 @@ class CaseRunner:
         _log.info("%s: start with %s, repetition %d", job.code, scrub(job.model_id), job.repetition)
         started_at = utc_now()
         try:
-            if job.repetition > 1:
-                await self._wait_for_leave(job, progress)
             outcome = await self._outcome(job, progress)
         except UnjudgedError as stop:
             outcome = stop.outcome
@@ -135,13 +133,6 @@ class CaseRunner:
         except RefusedError as error:
             return fault_outcome(error)
         return outcome.for_item()
-
-    async def _wait_for_leave(self, job: CaseJob, progress: Progress[CaseJob]) -> None:
-        """Wait until the repetition may begin, without a place: those before it must not wait for one."""
-        with progress.asleep():
-            why_not = await self._backend.leave(self._run_id(job), job.repetition)
-        if why_not:
-            raise UnjudgedError(Outcome(Verdict.SKIPPED, STOPPED_EARLY, why_not))
 
     def _record(
         self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False, from_record: bool = False

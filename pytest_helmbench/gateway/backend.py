@@ -11,8 +11,6 @@ from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import AttemptUsage, Ending, Permit, PermitRequest
 from pytest_helmbench.gateway.reply_cache import Recorded, ReplyCache, Wanted
 
-__all__ = ["Backend", "Disk", "LocalBackend", "Repetitions"]
-
 
 class Backend(Protocol):
     """The limiter and the record as the gateway and the engine see them. Used on the event loop only."""
@@ -46,19 +44,6 @@ class Backend(Protocol):
 
     async def stored(self) -> None:
         """Wait until what was put on record so far is on disk; raises `NotStoredError` when it cannot be."""
-
-    async def leave(self, run_id: int, repetition: int) -> str:
-        """Wait until a repetition of a run may be asked; return why it is not, in a sentence, or nothing."""
-
-
-class Repetitions(Protocol):
-    """Who says whether another repetition is asked. Used on the event loop only."""
-
-    def add(self, record: ResultRecord) -> None:
-        """Take note of an outcome."""
-
-    async def leave(self, run_id: int, repetition: int) -> str:
-        """See `Backend.leave`."""
 
 
 class Disk(Protocol):
@@ -117,11 +102,6 @@ class LocalBackend:
         self._record_result = record_result
         self._reply_cache = reply_cache
         self._disk: Disk = disk if disk is not None else _Instant()
-        self._repetitions: Repetitions | None = None
-
-    def hold_repetitions(self, repetitions: Repetitions) -> None:
-        """Ask before another repetition begins."""
-        self._repetitions = repetitions
 
     def use_replies(self, reply_cache: ReplyCache) -> None:
         """Use recorded replies from now on."""
@@ -186,12 +166,6 @@ class LocalBackend:
     def record_result(self, record: ResultRecord) -> None:
         """See `Backend.record_result`."""
         self._record_result(record)
-        if self._repetitions is not None:
-            self._repetitions.add(record)
-
-    async def leave(self, run_id: int, repetition: int) -> str:
-        """See `Backend.leave`."""
-        return "" if self._repetitions is None else await self._repetitions.leave(run_id, repetition)
 
     async def stored(self) -> None:
         """See `Backend.stored`."""

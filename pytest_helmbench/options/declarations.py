@@ -47,7 +47,6 @@ _RECORD = Group("record, cache and resume")
 _RESULT = Group("gates and reports")
 _SCALE = Group("more than one machine", sparse=True)
 _GROUPS = (_MODELS, _CASES, SAMPLING, _LIMITS, _RECORD, _RESULT, _SCALE, PACKS, BENCH_PACKS)
-_ITEMS = replace(_choice("WHAT", "case", "scenario"), record=None)
 _SHARD_BY = replace(_choice("RULE", "hash", "history"), record=None)
 
 
@@ -105,14 +104,10 @@ class Options:
         FLAG, False, "a session in which every case was skipped ends 0", name="allow-skipped"
     )
     repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
-    items: str = _CASES(
-        _ITEMS, "case", "what one pytest item stands for: a case, or all cases of a scenario file on a model"
-    )
     sample: str | None = _CASES(
         SAMPLE, None, "ask a sample: a share (0.2), a number of cases (200), or pairwise", absent="all"
     )
     sample_seed: int = _CASES(_whole("N"), 1, "another seed draws another sample", name="sample-seed")
-    early_stop: bool = _CASES(FLAG, False, "no more repetitions than the comparison with a baseline needs")
     add_no_context: bool = _CASES(FLAG, False, "add the cases without user context", use="judges")
     strict_json: bool = _CASES(FLAG, False, "no recovery of JSON from surrounding text", use="judges")
     concurrency: int | None = _LIMITS(
@@ -246,9 +241,6 @@ class Options:
         None,
         "drop that is allowed, 0.02 or P1-B4=0.05,0.02",
         absent="0 with --helmbench-baseline",
-    )
-    inconclusive: Literal["pass", "fail"] = _RESULT(
-        _choice("RULE", "pass", "fail"), "pass", "what a comparison that shows neither does to the exit code"
     )
     markdown_report: Path | None = _RESULT(
         OUTPUT_FILE,

@@ -143,7 +143,6 @@ class Announcer:
         anchors = sum(planned.calls for planned in self._coordinator.anchors)
         is_replay = settings.cache_mode is CacheMode.ONLY
         fewer = "where replies are on record" if settings.cache_mode is CacheMode.REUSE else ""
-        fewer = fewer or ("after an early stop" if settings.early_stop else "")
         calls = PlannedCalls(0 if is_replay else left.calls + anchors, more=left.open_ended, fewer=fewer)
         bounds = budget_bounds(plan, self._coordinator.book.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]

@@ -104,13 +104,7 @@ def _gates(config: pytest.Config, settings: Settings) -> Gates:
     if settings.baselines or settings.max_drop is not None:
         from pytest_helmbench.results.baselines import read_baseline_options  # few sessions name one
 
-        baseline = read_baseline_options(
-            settings.baselines, settings.max_drop, settings.inconclusive, settings.models.value
-        )
-    if settings.early_stop:
-        from pytest_helmbench.run.early_stop import check_early_stop  # few sessions ask for one
-
-        check_early_stop(settings)
+        baseline = read_baseline_options(settings.baselines, settings.max_drop, settings.models.value)
     check_shard(settings, by_outcome=config.getoption("lf", False) or config.getoption("stepwise", False))
     gates = read_gates(settings.min_score, settings.min_coverage, baseline)
     return gates if settings.shard is None else Gates((), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from pytest_helmbench.core.problem import CaseError, HelmbenchError, Problem, Un
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.engine import CancelledRunError
-from pytest_helmbench.engine.job import CaseJob, escaped_path
+from pytest_helmbench.engine.job import escaped_path
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
@@ -195,8 +194,7 @@ class SessionPlugin:
             plan = plan.shared_out(plan_jobs(own, dry_run=plan.dry, scope=scope), share, shared.rule)
         if self._tests is not None:
             plan = replace(plan, adopted=self._tests.outline)
-        ahead = Counter((job.target.key, job.repetition) for job in jobs if job is not None)
-        self._role.collected(jobs, replace(plan, ahead=ahead))
+        self._role.collected(jobs, plan)
 
     # Running
 

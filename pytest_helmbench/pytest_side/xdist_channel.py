@@ -121,8 +121,6 @@ class RemoteBackend:
         self._waiting: dict[int, asyncio.Future[Permit]] = {}
         self._looking_up: dict[int, asyncio.Future[Recorded | None]] = {}
         self._storing: dict[int, asyncio.Future[None]] = {}
-        self._leaving: dict[int, asyncio.Future[str]] = {}
-        self._leaves: dict[tuple[int, int], asyncio.Future[str]] = {}
         self._next_storing: asyncio.Future[None] | None = None
         channel.setcallback(self._receive, endmarker=None)
 
@@ -198,18 +196,6 @@ class RemoteBackend:
         self._storing[number] = waiter
         self.send("store", number)
 
-    async def leave(self, run_id: int, repetition: int) -> str:
-        """See `Backend.leave`; who asks for the same repetition shares a message."""
-        part = (run_id, repetition)
-        if part not in self._leaves:
-            number = next(self._numbers)
-            self._leaves[part] = self._leaving[number] = asyncio.get_running_loop().create_future()
-            self.send("leave", number, run_id, repetition)
-        return await asyncio.shield(self._leaves[part])
-
-    def _left(self, number: int, why_not: str) -> None:
-        self._leaving.pop(number).set_result(why_not)
-
     def _stored(self, number: int, sentence: str | None) -> None:
         waiter = self._storing.pop(number)
         if sentence is None:
@@ -237,8 +223,6 @@ class RemoteBackend:
                 self._loop.soon(self._found, number, recorded)
             case ("unreadable", number, sentence):
                 self._loop.soon(self._unreadable, number, sentence)
-            case ("left", number, why_not):
-                self._loop.soon(self._left, number, why_not)
             case ("stored", number, sentence):
                 self._loop.soon(self._stored, number, sentence)
 

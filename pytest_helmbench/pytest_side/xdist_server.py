@@ -122,9 +122,6 @@ class ChannelServer:
                 backend.record_replay(record)
             case ("result", record):
                 backend.record_result(record)
-            case ("leave", number, run_id, repetition):
-                leave = self._leave(backend, number, run_id, repetition)
-                self._keep(number, asyncio.get_running_loop().create_task(leave))
             case ("store", number):
                 self._keep(number, asyncio.get_running_loop().create_task(self._stored(backend, number)))
 
@@ -139,9 +136,6 @@ class ChannelServer:
             self.send("stored", number, str(error))
         else:
             self.send("stored", number, None)
-
-    async def _leave(self, backend: LocalBackend, number: int, run_id: int, repetition: int) -> None:
-        self.send("left", number, await backend.leave(run_id, repetition))
 
     async def _look_up(self, backend: LocalBackend, number: int, wanted: Wanted) -> None:
         try:

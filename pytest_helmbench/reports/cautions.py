@@ -49,8 +49,6 @@ def _cautions(report: RunReport) -> Iterator[str]:
             clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
             yield f"the score rests on only {clusters}, so its interval is wide"
         yield from score_notes(report.score)
-    if report.counts.stopped_early:
-        yield f"early stop: {report.counts.stopped_early} repetitions of cases were not asked"
     for line in judging_lines({run.model: report.counts}, {run.model: RunPlace((run.id,))}):
         yield line.removeprefix(f"{run.model}: ")
     if report.counts.unknown_costs:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.scoring.changes import ALPHA, Verdict, about
+from pytest_helmbench.scoring.changes import Verdict, about
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import RunComparison
@@ -106,8 +106,6 @@ def _notes(found: RunComparison) -> Iterator[str]:
                 " the older run by the rules of now, not by another judge)"
             )
         yield ", ".join(parts)
-    if found.alpha != ALPHA:
-        yield f"early stop: a regression is called at p = 0.01 after one repetition, at {found.alpha:g} at the end"
     if found.much_recorded:
         yield f"{found.recorded} of {found.replies} replies came from the record and cannot differ"
 

@@ -176,13 +176,9 @@ def _verdict_line(run: RunGates) -> str:
     parts = [_gate_line(run.name, verdict) for verdict in run.verdicts]
     if run.comparison is not None:
         parts += comparison_lines(run.comparison, run.name)[: _verdicts(run.comparison)]
-        if run.comparison.verdict is Verdict.INCONCLUSIVE:
-            if run.worse:
-                parts.append(
-                    "the gate does not hold: what is inconclusive fails (--helmbench-inconclusive=fail)"
-                )
-            elif run.comparison.has_too_little_in_common:
-                parts.append(INCONCLUSIVE_PASSES)
+        too_little = run.comparison.has_too_little_in_common
+        if too_little and run.comparison.verdict is Verdict.INCONCLUSIVE:
+            parts.append(INCONCLUSIVE_PASSES)
     if not run.covered:
         coverage = share(run.score.total.coverage)
         parts.append(f"coverage of {run.name} is {coverage}, below {share(run.min_coverage)}")

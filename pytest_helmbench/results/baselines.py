@@ -50,23 +50,20 @@ class BaselineAsked:
     Args:
         addresses: By model; the empty name is for all others.
         limits: How far the run and its named parts may drop; the run is always among them.
-        inconclusive_fails: Whether the gate holds only where a drop is ruled out or nothing changed.
     """
 
     addresses: Mapping[str, str]
     limits: tuple[Limit, ...]
-    inconclusive_fails: bool
 
 
 def read_baseline_options(
-    baselines: Sequence[str], max_drop: str | None, inconclusive: str, models: Collection[str] = ()
+    baselines: Sequence[str], max_drop: str | None, models: Collection[str] = ()
 ) -> BaselineAsked | None:
     """Read the options of a comparison; None where none is asked for.
 
     Args:
         baselines: `RUN` or `MODEL=RUN`, each.
         max_drop: `0.02`, `P1-B4=0.05,0.02` or None.
-        inconclusive: `pass` or `fail`.
         models: Under test, where they are known: a name with `=` in it is told from `MODEL=RUN` by them.
 
     Raises:
@@ -90,7 +87,7 @@ def read_baseline_options(
             )
         addresses[model] = address
     limits = parse_limits(max_drop, "--helmbench-max-drop")
-    return BaselineAsked(addresses, limits, inconclusive == "fail")
+    return BaselineAsked(addresses, limits)
 
 
 def parse_limits(max_drop: str | None, option: str) -> tuple[Limit, ...]:
@@ -254,10 +251,9 @@ class Baselines:
         head = f"compared with {baseline.ref.name}: "
         common = sum(code in baseline.cases for code in codes)
         if common < LEAST_COMMON * len(codes):
-            passes = "" if self.asked.inconclusive_fails else f", and {INCONCLUSIVE_PASSES}"
             return (
                 f"{head}{common} of {len(codes)} cases are in both: with less than 90 % of the points nothing is"
-                f" concluded{passes}"
+                f" concluded, and {INCONCLUSIVE_PASSES}"
             )
         if few := too_few_units(codes):
             return head + few

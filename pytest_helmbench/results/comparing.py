@@ -15,14 +15,13 @@ from pytest_helmbench.results.pairing import (
     planned_cases,
     unit_of,
 )
-from pytest_helmbench.scoring.changes import ALPHA, LEAST_CHANGED, Verdict
+from pytest_helmbench.scoring.changes import LEAST_CHANGED, Verdict
 from pytest_helmbench.scoring.comparison import (
     BehaviourChange,
     Limit,
     ScopeChange,
     compare_scopes,
 )
-from pytest_helmbench.scoring.looks import LAST_ALPHA
 from pytest_helmbench.store.plans import RunFacts
 
 __all__ = ["LEAST_COMMON", "WHOLE_RUN", "RunComparison", "compare_runs", "not_comparable"]
@@ -65,7 +64,6 @@ class RunComparison:
         replies: Of the candidate, all that were compared.
         reason: Why nothing is concluded; empty where something is.
         other_sample: That the baseline was asked another sample; empty where it was not.
-        alpha: At what p a regression is called.
     """
 
     model: str
@@ -83,7 +81,6 @@ class RunComparison:
     replies: int = 0
     reason: str = ""
     other_sample: str = ""
-    alpha: float = ALPHA
 
     @property
     def collapsed(self) -> tuple[BehaviourChange, ...]:
@@ -161,7 +158,6 @@ def compare_runs(
     paired = pair_cases(planned, candidate, baseline, despite_changes=despite_changes)
     weights = behaviour_weights(facts, planned)
     common = common_share(planned, paired, weights)
-    alpha = LAST_ALPHA if candidate.settings.get("early_stop") else ALPHA
     other_sample = _other_sample(candidate, baseline)
     counts = replace(
         empty,
@@ -174,11 +170,10 @@ def compare_runs(
         replies=sum(len(case.candidate) for case in paired.cases),
         reason=f"nothing in common with {baseline.ref.name}{other_sample}",
         other_sample=other_sample,
-        alpha=alpha,
     )
     if not any(weights[case.behaviour] for case in paired.cases):
         return counts
-    scopes, behaviours = compare_scopes(paired.cases, weights, limits, unit_of(facts), alpha)
+    scopes, behaviours = compare_scopes(paired.cases, weights, limits, unit_of(facts))
     if facts.rows is not None:
         behaviours = ()
     return replace(counts, scopes=scopes, behaviours=behaviours, reason="")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INCONCLUSIVE_PASSES", "GateReport", "Gates", "RunGates", "read_gates"]
 
-INCONCLUSIVE_PASSES = "the gate lets that pass (--helmbench-inconclusive=fail does not)"
+INCONCLUSIVE_PASSES = "the gate lets that pass"
 """Said where a gate holds though next to nothing was compared."""
 
 
@@ -64,11 +64,8 @@ class Gates:
             return RunGates(name)
         coverage = self.min_coverage if self.min_coverage is not None else Fraction(1)
         verdicts = tuple(gate(score, threshold, coverage) for threshold in self.thresholds)
-        failing = _FAILING | (
-            {Verdict.INCONCLUSIVE} if self.baseline and self.baseline.inconclusive_fails else set()
-        )
         comparison = comparisons.get(name)
-        worse = self.baseline is not None and (comparison is None or comparison.verdict in failing)
+        worse = self.baseline is not None and (comparison is None or comparison.verdict in _FAILING)
         return RunGates(name, score, verdicts, coverage, comparison, worse=worse)
 
 

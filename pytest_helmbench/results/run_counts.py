@@ -10,7 +10,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import (
     FORM_REASONS,
     NO_MODEL_CALL,
-    STOPPED_EARLY,
     AttemptRecord,
     Outcome,
     Parse,
@@ -40,7 +39,6 @@ class RunCounts:
         form_faults: Judged cases that fell for the form of their reply.
         in_process: Judged cases whose verdict what was judged might have forged.
         neutral_wrong: Failed cases that scores ignore.
-        stopped_early: Repetitions that were not asked, after an early stop.
         no_cases: Tests that asked no model; they are counted nowhere else.
         calls: Requests sent, by purpose.
         replays: Answers taken from the record.
@@ -63,7 +61,6 @@ class RunCounts:
     form_faults: int = 0
     in_process: int = 0
     neutral_wrong: int = 0
-    stopped_early: int = 0
     no_cases: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     replays: int = 0
@@ -91,7 +88,6 @@ class RunCounts:
             total.form_faults += part.form_faults
             total.in_process += part.in_process
             total.neutral_wrong += part.neutral_wrong
-            total.stopped_early += part.stopped_early
             total.no_cases += part.no_cases
             total.replays += part.replays
             total.prompt_tokens += part.prompt_tokens
@@ -118,11 +114,6 @@ class RunCounts:
     def results(self) -> int:
         """Outcomes of any kind."""
         return self.verdicts.total()
-
-    @property
-    def settled(self) -> int:
-        """Repetitions of cases that are judged, or need not be."""
-        return self.judged + self.stopped_early
 
     @property
     def judge_calls(self) -> int:
@@ -196,10 +187,7 @@ class RunCounts:
             self.no_cases -= 1
             return
         self.verdicts[outcome.verdict] -= 1
-        if outcome.reason != STOPPED_EARLY:
-            self.reasons[outcome.reason or ""] -= 1
-        else:
-            self.stopped_early -= 1
+        self.reasons[outcome.reason or ""] -= 1
         if outcome.message in self.skips:
             self.skips[outcome.message] -= 1
 
@@ -207,9 +195,8 @@ class RunCounts:
         self.verdicts[verdict] += rows
         if verdict in (Verdict.PASSED, Verdict.FAILED):
             self.form_faults += rows * (reason in FORM_REASONS)
-        elif reason is not None and reason != STOPPED_EARLY:
+        elif reason is not None:
             self.reasons[reason] += rows
-        self.stopped_early += rows * (reason == STOPPED_EARLY)
         self.neutral_wrong += rows * (neutral and verdict is Verdict.FAILED)
 
 

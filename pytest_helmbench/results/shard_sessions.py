@@ -39,8 +39,6 @@ _FREE = frozenset(
         "concurrency",
         "db",
         "dry_run",
-        "inconclusive",
-        "items",
         "judge",
         "judges_wait_s",
         "junit_failures",

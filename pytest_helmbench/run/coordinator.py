@@ -33,7 +33,6 @@ from pytest_helmbench.store.sent_calls import calls_left_out
 if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked, Baselines
     from pytest_helmbench.results.comparing import RunComparison
-    from pytest_helmbench.run.early_stop import EarlyStop
     from pytest_helmbench.run.recorded_replies import RecordedReplies
     from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
 
@@ -62,7 +61,6 @@ class Coordinator:
         self.book = RunBook(settings, library.hidden)
         self.baselines = None if gates.baseline is None else self._baselines(gates.baseline)
         self.anchors: tuple[PlannedAnchors, ...] = ()
-        self.early_stop: EarlyStop | None = None
         self.comparisons: Mapping[int, RunComparison] = {}
         self.changed: dict[str, None] = {}
         self.stopped_models: dict[str, str] = {}
@@ -138,9 +136,6 @@ class Coordinator:
                 commits.add_reply()
 
         backend = LocalBackend(limiter, record_attempt, record_result, self._reply_cache(), commits)
-        if commits is not None and self.baselines is not None and self.settings.early_stop:
-            self.early_stop = self._early_stop(plan, commits, self.baselines)
-            backend.hold_repetitions(self.early_stop)
         self.started = time.perf_counter()
         return backend
 
@@ -161,24 +156,6 @@ class Coordinator:
         from pytest_helmbench.results.baselines import Baselines  # few sessions name one
 
         return Baselines(asked, self.settings.db, Path.cwd())
-
-    def _early_stop(self, plan: Plan, commits: Commits, baselines: Baselines) -> EarlyStop:
-        from pytest_helmbench.run.early_stop import EarlyStop  # few sessions ask for one
-        from pytest_helmbench.run.session_comparisons import p_so_far
-
-        run_ids = self.book.run_ids()
-        expected = {
-            (run_ids[key], repetition): number
-            for (key, repetition), number in plan.ahead.items()
-            if key in run_ids
-        }
-        return EarlyStop(
-            self.settings.repeat,
-            expected,
-            commits.stored,
-            lambda run_id: p_so_far(baselines, self.book, run_id),
-            self.note,
-        )
 
     @property
     def judged(self) -> Mapping[CaseKey, RecordedCase]:
@@ -292,7 +269,7 @@ class Coordinator:
         book = self.book
         planned = sum(run.tests for run in book.plan.runs if run.usable) if book.plan is not None else 0
         planned -= sum(tally.no_cases for tally in book.tallies.values())
-        left = planned - sum(tally.settled for tally in book.tallies.values())
+        left = planned - sum(tally.judged for tally in book.tallies.values())
         if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
             same = "go on with the same command and --helmbench-resume"
             if self.settings.cache_mode is CacheMode.ONLY and not interrupted:

@@ -20,7 +20,7 @@ from pytest_helmbench.store.run_queries import run_detail
 
 __all__ = ["MergedGates", "gates_of", "names_of"]
 
-_ASKED = ("min_score", "min_coverage", "baselines", "max_drop", "inconclusive")
+_ASKED = ("min_score", "min_coverage", "baselines", "max_drop")
 _OF_OWN_FILE = re.compile(r"(?:\d+|last(?:~\d+)?)\Z", re.ASCII)
 
 
@@ -90,7 +90,7 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
         for name in ("min_score", "min_coverage", "max_drop")
     ]
     models = [run.name[1] for run in merged.runs]
-    baseline = read_baseline_options(tuple(map(str, addresses)), texts[2], str(asked["inconclusive"]), models)
+    baseline = read_baseline_options(tuple(map(str, addresses)), texts[2], models)
     gates = read_gates(texts[0], texts[1], baseline)
     if baseline is None:
         return MergedGates(gates, None)

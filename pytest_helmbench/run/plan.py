@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -127,7 +127,6 @@ class Plan:
         dry: Nothing will be called.
         scope: `whole`, `selected` or `by_outcome`.
         adopted: The cases that pytest itself has collected; None for none.
-        ahead: Cases that are asked ahead of their items, by run and repetition.
         shard: The share of the plan that `runs` are; None for all of it.
         divided_by: How the plan was shared out: `hash`, or `history` with what names it.
         whole: The runs of the whole plan, one for each of `runs`, where they are a share.
@@ -137,7 +136,6 @@ class Plan:
     dry: bool
     scope: str
     adopted: RowOutline | None = None
-    ahead: Mapping[tuple[tuple[str, str], int], int] = field(default_factory=dict)
     shard: Shard | None = None
     divided_by: str = ""
     whole: tuple[PlannedRun, ...] = ()

@@ -38,7 +38,6 @@ _SAME = {
     "judges_must_agree": "--helmbench-judges-must-agree",
     "strict_json": "--helmbench-strict-json",
     "repeat": "--helmbench-repeat",
-    "early_stop": "--helmbench-early-stop",
     "shard": "--helmbench-shard",
     "sample": "--helmbench-sample",
     "sample_seed": "--helmbench-sample-seed",

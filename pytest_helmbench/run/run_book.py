@@ -243,7 +243,7 @@ class RunBook:
             return True
         planned = sum(run.tests for run in self.plan.runs if self._run_ids.get(run.key) == run_id)
         tally = self.tallies[run_id]
-        return tally.settled >= planned - tally.no_cases
+        return tally.judged >= planned - tally.no_cases
 
     def _settings_of(self, run: PlannedRun) -> dict[str, object]:
         target, loaded = self.targets[run.key], self._loaded[run.benchmark]

@@ -12,11 +12,8 @@ from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.run.run_book import RunBook
 from pytest_helmbench.store.comparison_rows import write_comparisons
-from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import run_detail
 from pytest_helmbench.store.run_rows import iso_time
-
-__all__ = ["compared_with", "keep_comparisons", "keep_stored", "p_so_far"]
 
 
 def compared_with(baselines: Baselines, book: RunBook) -> dict[int, RunComparison]:
@@ -35,24 +32,6 @@ def compared_with(baselines: Baselines, book: RunBook) -> dict[int, RunCompariso
         if candidate is not None:
             found[run_id] = baselines.compared(key, scored.facts, candidate)
     return found
-
-
-def p_so_far(baselines: Baselines, book: RunBook, run_id: int) -> float | None:
-    """Return the least p of the comparison of a run that goes on with its baseline; None where it says nothing.
-
-    Raises:
-        StoreError: A file cannot be read.
-    """
-    key = next(key for key, number in book.run_ids().items() if number == run_id)
-    detail = run_detail(book.db, run_id)
-    facts = load_facts(book.db, run_id)
-    candidate = None if detail is None else ComparedRun.stored(RunRef.of(book.db, detail.summary, book.db))
-    if facts is None or candidate is None:
-        return None
-    found = baselines.compared(key, facts, candidate)
-    if not found.scopes or found.has_too_little_in_common:
-        return None
-    return min(scope.change.p for scope in found.scopes)
 
 
 def keep_comparisons(book: RunBook, comparisons: Mapping[int, RunComparison]) -> None:

@@ -50,11 +50,6 @@ def check_shard(settings: Settings, *, by_outcome: bool) -> None:
             "a shard is a share of one plan, and --lf and --sw select by what has failed in this folder before\n"
             "  hint: leave them out; --helmbench-resume goes on with a shard"
         )
-    if settings.early_stop:
-        raise ShardError(
-            "--helmbench-early-stop looks at all cases, and a shard sees its own alone\n"
-            "  hint: leave one of them out"
-        )
 
 
 class Shares:

@@ -90,7 +90,6 @@ def change_of(
     shares: Sequence[Fraction],
     margin: Fraction,
     p: float | None = None,
-    alpha: float = ALPHA,
 ) -> Change:
     """Return what some changes say of the score; the interval never contradicts the test.
 
@@ -99,7 +98,6 @@ def change_of(
         shares: See `flip_p`.
         margin: Drop that is allowed.
         p: Where it was adjusted for other tests; None to compute it.
-        alpha: At what p a regression is called.
 
     Source:
         `docs/statistics.md`, the test and the size of a change.
@@ -111,8 +109,8 @@ def change_of(
     low, high = _interval(changes, shares, total) if down or up else (None, None)
     least = -float(margin)
     if high is not None:
-        high = max(high, least) if p > alpha else min(high, least)
-    if p <= alpha:
+        high = max(high, least) if p > ALPHA else min(high, least)
+    if p <= ALPHA:
         verdict = Verdict.REGRESSED
     elif low is not None and low >= least:
         verdict = Verdict.NOT_WORSE

@@ -177,7 +177,6 @@ def compare_scopes(
     weights: Mapping[str, Fraction],
     limits: Sequence[Limit],
     unit: str,
-    alpha: float = ALPHA,
 ) -> tuple[tuple[ScopeChange, ...], tuple[BehaviourChange, ...]]:
     """Return how the run and its named parts changed, and how each behaviour did.
 
@@ -186,7 +185,6 @@ def compare_scopes(
         weights: Of the behaviours, in the candidate's benchmark.
         limits: Of the run, pillars and behaviours; a part without a compared case is left out.
         unit: What `ComparedCase.unit` names.
-        alpha: At what p a regression is called.
     """
     behaviours = _behaviours(cases)
     parts = [
@@ -196,7 +194,7 @@ def compare_scopes(
         and sum(weights[one.code] for one in members)
     ]
     p_values = holm_adjusted(part.p for part in parts)
-    scopes = tuple(part.result(p, alpha) for part, p in zip(parts, p_values, strict=True))
+    scopes = tuple(part.result(p) for part, p in zip(parts, p_values, strict=True))
     return scopes, _behaviour_changes([one for one in behaviours if weights[one.code]])
 
 
@@ -244,13 +242,13 @@ class _Part:
             self.shares += [stake * scale for _, stake in pairs]
         self.p = flip_p(self.changes, self.shares, limit.drop) if p is None else p
 
-    def result(self, p: float, alpha: float) -> ScopeChange:
+    def result(self, p: float) -> ScopeChange:
         """Return what the part's changes say, given the adjusted p."""
         baseline, score = (
             sum((self.shares_of[one.code] * one.score(run) for one in self.members), Fraction(0))
             for run in (0, 1)
         )
-        change = change_of(self.changes, self.shares, self.limit.drop, p, alpha)
+        change = change_of(self.changes, self.shares, self.limit.drop, p)
         square = sum(float(known) ** 2 for known in self.changes)
         return ScopeChange(
             code=self.limit.code,

@@ -14,7 +14,6 @@ from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import STOPPED_EARLY
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.store.broken_cases import read_broken
@@ -55,7 +54,7 @@ class RunFacts:
     Args:
         scope: `whole`, `selected`, `shard` or `by_outcome`.
         codes: Planned cases; without those that have turned out to be none (`IS_CASE`).
-        repeat: Repetitions per case; those before an early stop.
+        repeat: Repetitions per case.
         scoring: Weights, floors and cap of the benchmark when it ran; None without scoring.yaml.
         weights: Severity of every perturbation and user context, difficulty of every condition of the whole
             benchmark, by full code.
@@ -160,7 +159,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
     return RunFacts(
         scope=scope,
         codes=tuple(code for code in codes if code),
-        repeat=_repetitions_asked(conn, run_id, int(settings.get("repeat") or 1)),
+        repeat=int(settings.get("repeat") or 1),
         scoring=_scoring(settings.get("scoring")),
         weights=weights,
         criteria=_criteria(conn, benchmark_id),
@@ -173,12 +172,6 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         broken=read_broken(conn, run_id),
         sample=read_sample(conn, run_id),
     )
-
-
-def _repetitions_asked(conn: sqlite3.Connection, run_id: int, planned: int) -> int:
-    """Return how many repetitions a run was asked: fewer than planned after an early stop."""
-    (first,) = conn.execute(_FIRST_STOPPED, (run_id, STOPPED_EARLY)).fetchone()
-    return planned if first is None else first - 1
 
 
 def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str], Verdict]:
@@ -235,7 +228,6 @@ _TITLES = (
     " SELECT pillars.code || '-' || behaviours.code, behaviours.title FROM behaviours"
     " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"
 )
-_FIRST_STOPPED = "SELECT min(repetition) FROM results WHERE run_id = ? AND outcome = 'skipped' AND reason = ?"
 _NO_CASES = f"SELECT code FROM results WHERE run_id = ? GROUP BY code HAVING NOT max({IS_CASE})"
 _VERDICTS = (
     "SELECT results.code, results.repetition, evaluations.criterion, evaluations.passed, evaluations.credit"

@@ -115,8 +115,6 @@ _LATE = {
     ("coordinator", "pytest_helmbench.run.recorded_replies"),
     ("coordinator", "pytest_helmbench.results.baselines"),
     ("coordinator", "pytest_helmbench.run.session_comparisons"),
-    ("coordinator", "pytest_helmbench.run.early_stop"),
-    ("composition", "pytest_helmbench.run.early_stop"),
     ("composition", "pytest_helmbench.results.baselines"),
     ("project", "pytest_helmbench.run.meant_folders"),
     ("archive_paths", "pytest_helmbench.benchmarks.archives"),

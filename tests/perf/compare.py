@@ -331,7 +331,6 @@ def main() -> None:
     parser.add_argument(
         "--sizes", default="1000,10000,100000", help="numbers of cases of `growth`, by commas"
     )
-    parser.add_argument("--items", choices=("case", "scenario"), default="case", help="of `growth`")
     given = parser.parse_args()
     chosen = given.parts.split(",")
     print(f"Python {platform.python_version()}, {platform.platform()}; medians of {given.repeat}")
@@ -354,7 +353,7 @@ def main() -> None:
         compare_bench_packs(given.repeat)
     if "growth" in chosen:
         sizes = [int(size) for size in given.sizes.split(",")]
-        compare_growth(sizes, given.concurrency, given.repeat, f"--helmbench-items={given.items}")
+        compare_growth(sizes, given.concurrency, given.repeat)
     if "shards" in chosen:
         compare_shards(2_000, 20_000, given.concurrency)
 

@@ -62,9 +62,8 @@ def test_of_many_failures_ten_are_shown_and_the_rest_is_counted_by_behaviour(
     assert listed[1].startswith("P2-B1-S1-C1-PT2 ")
 
 
-@pytest.mark.parametrize("items", ["case", "scenario"])
 def test_the_table_of_failed_cases_counts_what_the_score_counts(
-    pytester: pytest.Pytester, provider: Provider, items: str
+    pytester: pytest.Pytester, provider: Provider
 ) -> None:
     answers = {
         "P1-B1-S1": category(*["CALM"] * 3, *["RISK"] * 2),
@@ -75,10 +74,9 @@ def test_the_table_of_failed_cases_counts_what_the_score_counts(
     answers["P1-B1-S2"] = replace(neutral, perturbations=parts)
     write_tree(pytester.path / "benchmark", answers)
 
-    result = run_tree(pytester, "--helmbench-show=0", f"--helmbench-items={items}", url=provider.url)
+    result = run_tree(pytester, "--helmbench-show=0", url=provider.url)
 
-    counted = {"case": "P1-B1 *3 *5 *60.0 %", "scenario": "P1-B1 *1 *1 *100.0 %"}[items]
-    result.stdout.fnmatch_lines([counted, "test/good *40.0 % *5/5"])
+    result.stdout.fnmatch_lines(["P1-B1 *3 *5 *60.0 %", "test/good *40.0 % *5/5"])
 
 
 def test_a_command_that_is_printed_can_be_pasted(pytester: pytest.Pytester, provider: Provider) -> None:

@@ -139,9 +139,8 @@ def ask(client, text):
 """
 
 
-@pytest.mark.parametrize("items", ["case", "scenario"])
 def test_errors_are_broken_in_allure_and_wrong_answers_have_failed(
-    tmp_path: Path, site: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, items: str
+    tmp_path: Path, site: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clear_environment(monkeypatch)
     write_tree(tmp_path / "trees", {"P1-B1-S1": category("RISK", "CALM"), "P1-B1-S2": category("RISK")})
@@ -159,7 +158,7 @@ def test_errors_are_broken_in_allure_and_wrong_answers_have_failed(
     options = ["--helmbench-model=test/good", f"--helmbench-base-url={provider.url}", "--alluredir=allure"]
     command = [*forked_pytest(), "trees", "test_own.py", "-q", "--junitxml=junit.xml", *options]
     done = subprocess.run(
-        [*command, f"--helmbench-items={items}", "-p", "helmbench", "-p", "allure_pytest.plugin"],
+        [*command, "-p", "helmbench", "-p", "allure_pytest.plugin"],
         cwd=tmp_path,
         env={**_environ(site), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
@@ -168,10 +167,8 @@ def test_errors_are_broken_in_allure_and_wrong_answers_have_failed(
     )
     found = [json.loads(file.read_text()) for file in (tmp_path / "allure").glob("*-result.json")]
     statuses = {one["name"].partition("[")[0]: one["status"] for one in found}
-    cases = {"P1-B1-S1": "failed", "P1-B1-S2": "passed", "P1-B1-S3": "broken"}
-    if items == "case":
-        cases = {"P1-B1-S1-C1-PT2": "failed", **{f"{code}-C1-PT1": status for code, status in cases.items()}}
-        cases["P1-B1-S1-C1-PT1"] = "passed"
+    cases = {"S1-C1-PT1": "passed", "S1-C1-PT2": "failed", "S2-C1-PT1": "passed", "S3-C1-PT1": "broken"}
+    cases = {f"P1-B1-{code}": status for code, status in cases.items()}
     own = {"test_meets_a_fault": "broken", "test_has_no_reply": "broken", "test_is_wrong": "failed"}
     assert statuses == {**cases, "P1-B1-S4": "broken", **own}
     junit = (tmp_path / "junit.xml").read_text()

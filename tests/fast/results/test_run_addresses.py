@@ -64,9 +64,9 @@ def test_a_session_counts_by_the_benchmarks_that_are_asked_for(
 
 
 def test_options_of_a_baseline_are_read_together() -> None:
-    asked = read_baseline_options(("12", "a/b=old.db#3"), "P1-B4=0.05,0.02", "fail", ("a/b", "c/d"))
+    asked = read_baseline_options(("12", "a/b=old.db#3"), "P1-B4=0.05,0.02", ("a/b", "c/d"))
     assert asked is not None
-    assert (asked.addresses, asked.inconclusive_fails) == ({"": "12", "a/b": "old.db#3"}, True)
+    assert asked.addresses == {"": "12", "a/b": "old.db#3"}
     assert [(limit.code, float(limit.drop)) for limit in asked.limits] == [("", 0.02), ("P1-B4", 0.05)]
     assert [(limit.code, float(limit.drop)) for limit in parse_limits("P1=0.1", "--max-drop")] == [
         ("", 0),
