@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from contextlib import contextmanager
+from copy import copy
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -53,16 +54,37 @@ def _argparse(option: Option) -> Mapping[str, object]:
     """Return what argparse is told of the type of an option."""
     type_ = option.type
     told: dict[str, object] = {"action": type_.action, "metavar": type_.metavar, "type": type_.word}
+    if type_.bare:
+        told |= {"nargs": "?", "const": type_.bare}
     return {"action": type_.action} if type_.action == "store_true" else told
 
 
+def _complete_bare_options(config: pytest.Config, args: list[str], parser: pytest.Parser) -> None:
+    """Give options that need no value theirs, so that argparse does not take the next word for it, which may be a path.
+
+    Args:
+        config: pytest's, which has parsed the command line once.
+        args: The command line that pytest parses next, changed in place.
+        parser: pytest's.
+    """
+    bare = {option.flag: f"{option.flag}={option.type.bare}" for option in OPTIONS if option.type.bare}
+    if bare.keys().isdisjoint(args):
+        return
+    args[:] = [bare.get(argument, argument) for argument in args]
+    known, parsed = config.known_args_namespace, parser.parse_known_args(args, copy(config.option))
+    known.file_or_dir = parsed.file_or_dir
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> Iterator[None]:
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, args: list[str], parser: pytest.Parser
+) -> Iterator[None]:
     """Keep pytest from taking settings from a benchmark, and from running a conftest.py of one.
 
     In a closed one an empty plugin stands for it: pytest names the plugin of a conftest.py by its path, and imports
     none that it has.
     """
+    _complete_bare_options(early_config, args, parser)
     start = early_config.invocation_params.dir
     named = early_config.known_args_namespace.file_or_dir
     arguments = tuple(_expanded(early_config.invocation_params.args))

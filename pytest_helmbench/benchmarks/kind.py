@@ -39,7 +39,6 @@ __all__ = [
     "Loader",
     "RunFollower",
     "SchemaOwner",
-    "SelfChecker",
     "SessionValues",
 ]
 
@@ -200,18 +199,6 @@ class RunFollower(Protocol):
 
 
 @runtime_checkable
-class SelfChecker(Protocol):
-    """What a `Loader` may be besides: able to hold cases to their own answers (`--helmbench-self-check`)."""
-
-    async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
-        """Return what is wrong with a case of `Loaded.checked_in`, or why it could not be checked.
-
-        Raises:
-            HelmbenchError: It cannot be read.
-        """
-
-
-@runtime_checkable
 class Adopter(Protocol):
     """What a `Loader` may be besides: it makes benchmarks of cases that pytest itself has collected."""
 
@@ -286,9 +273,6 @@ class Loaded(Protocol):
 
     def broken_cases(self, name: str) -> Sequence[BrokenCase]:
         """Return what something broken would have run: at least one case, but none for what concerns all."""
-
-    def checked_in(self, path: Path) -> Sequence[str]:
-        """Return the codes in a file that `--helmbench-self-check` can check."""
 
     def count(self) -> int:
         """Return the number of healthy cases."""

@@ -34,8 +34,8 @@ class Sample:
 
     @property
     def asked(self) -> str:
-        """How it was asked for: `--helmbench-sample=0.2, seed 1`."""
-        return f"--helmbench-sample={self.rule}, seed {self.seed}"
+        """How it was asked for: `--helmbench-sample=0.2`, with another seed than 1 `--helmbench-sample=0.2@7`."""
+        return f"--helmbench-sample={self.rule}{'' if self.seed == 1 else f'@{self.seed}'}"
 
     def narrowed(self, codes: Iterable[str]) -> Sample:
         """Return what of the sample is among some cases."""

@@ -23,7 +23,17 @@ from pytest_helmbench.options.kind_options import (
     SamplingOptions,
 )
 from pytest_helmbench.options.option import Group, Type, declared_in, users
-from pytest_helmbench.options.option_types import CONTENT, FILE, FLAG, OUTPUT_FILE, SAMPLE, SHARD, SHOWN
+from pytest_helmbench.options.option_types import (
+    CONTENT,
+    FILE,
+    FLAG,
+    OUTPUT_FILE,
+    RESUME,
+    SAMPLE,
+    SHARD,
+    SHOWN,
+    Resume,
+)
 from pytest_helmbench.options.option_types import choice as _choice
 from pytest_helmbench.options.option_types import names as _names
 from pytest_helmbench.options.option_types import positive as _positive
@@ -105,9 +115,11 @@ class Options:
     )
     repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
     sample: str | None = _CASES(
-        SAMPLE, None, "ask a sample: a share (0.2), a number of cases (200), or pairwise", absent="all"
+        SAMPLE,
+        None,
+        "ask a sample: a share (0.2), a number of cases (200), or pairwise; 200@7 draws another one than 200",
+        absent="all",
     )
-    sample_seed: int = _CASES(_whole("N"), 1, "another seed draws another sample", name="sample-seed")
     add_no_context: bool = _CASES(FLAG, False, "add the cases without user context", use="judges")
     strict_json: bool = _CASES(FLAG, False, "no recovery of JSON from surrounding text", use="judges")
     concurrency: int | None = _LIMITS(
@@ -204,22 +216,17 @@ class Options:
     replay_times: bool = _RECORD(
         FLAG, False, "streams on record are replayed at the times at which their events came; else at once"
     )
-    resume: bool = _RECORD(
-        FLAG,
-        False,
-        "continue the last unfinished session; nothing answered is asked again; exit 4 where none is unfinished",
+    resume: Resume | None = _RECORD(
+        RESUME,
+        None,
+        "continue the last unfinished session, or that of a run; nothing answered is asked again; where none is"
+        " unfinished it ends 4, and or-start starts a fresh one",
+        name="resume",
     )
-    resume_or_start: bool = _RECORD(
-        FLAG,
-        False,
-        "as --helmbench-resume; a fresh session where none is unfinished",
-        name="resume-or-start",
-    )
-    resume_run: int | None = _RECORD(_whole("RUN", 1), None, "continue the unfinished session of this run")
     take_over: bool = _RECORD(
         FLAG,
         False,
-        "with --helmbench-resume-run: though another process holds it (a container that is gone)",
+        "with --helmbench-resume=RUN: though another process holds it (a container that is gone)",
     )
     min_score: str | None = _RESULT(
         _stated("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"

@@ -82,7 +82,6 @@ class PackOptions:
         name="allow-command",
     )
     show_hidden: bool = PACKS(FLAG, False, "show hidden values (answers) in failures and reports")
-    self_check: bool = PACKS(FLAG, False, "check the rows against their own answers; no model is asked")
     cluster: str | None = PACKS(
         _text("KEY"),
         None,

@@ -32,6 +32,7 @@ class Type(Generic[T]):
         load: Makes the final value of one that fits; ValueError where it cannot.
         blank: Empty text says nothing; else it cannot be used.
         word: What argparse makes of the word; None leaves it as text.
+        bare: What the option says without a value; a value then follows `=` alone. Empty where it must have one.
         action: Of argparse.
         ini: pytest's name for the type of the ini key.
         record: Makes of the final value what `evaluation_runs.settings` holds, in a type of JSON; None where it does
@@ -46,6 +47,7 @@ class Type(Generic[T]):
     load: Callable[..., object] = lambda value: value
     blank: bool = True
     word: type[int | float] | None = None
+    bare: str = ""
     action: Literal["store", "append", "store_true"] = "store"
     ini: Literal["string", "linelist", "args", "bool"] = "string"
     record: Callable[..., object] | None = lambda value: str(value) if isinstance(value, Path) else value

@@ -1,6 +1,6 @@
 """Types of values of options that take more than a line to say.
 
-pytest imports the module whenever it starts, so it imports nothing of ours but `options/option.py`.
+pytest imports the module whenever it starts, so it imports no more of ours than `options/option.py` does.
 """
 
 from __future__ import annotations
@@ -12,27 +12,8 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import TypeVar
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.options.option import Type
-
-__all__ = [
-    "CONTENT",
-    "FILE",
-    "FLAG",
-    "FOLDER",
-    "JSON_OBJECT",
-    "LEAST_SCORE",
-    "OUTPUT_FILE",
-    "SAMPLE",
-    "SHARD",
-    "SHOWN",
-    "choice",
-    "decimal",
-    "names",
-    "positive",
-    "text",
-    "texts",
-    "whole",
-]
 
 T = TypeVar("T")
 
@@ -60,12 +41,33 @@ def _can_be_written(folder: Path) -> bool:
 
 
 def _sample(text: str) -> str:
-    """Return what asks for a sample as it is recorded."""
-    if text == "pairwise" or (text.isdecimal() and int(text)):
-        return text
-    if not 0 < float(text) <= 1:
+    """Return what asks for a sample as it is recorded: `0.2` or, where another seed than 1 draws it, `0.2@7`."""
+    size, at, seed = text.partition("@")
+    if not (size == "pairwise" or (size.isdecimal() and int(size)) or 0 < float(size) <= 1):
         raise ValueError(text)
-    return text
+    return f"{size}@{int(seed)}" if at and int(seed) != 1 else size
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Which session goes on.
+
+    Args:
+        run: A run of it; None for the last unfinished one.
+        or_start: A fresh session is started where none is unfinished.
+    """
+
+    run: int | None = None
+    or_start: bool = False
+
+
+def _resume(text: str) -> Resume:
+    if text in ("last", "or-start"):
+        return Resume(or_start=text == "or-start")
+    run = int(text)
+    if run < 1:
+        raise ValueError(text)
+    return Resume(run)
 
 
 def _shard(text: str) -> str:
@@ -125,7 +127,12 @@ FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
 FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
 FOLDER: Type[Path] = Type("a folder that files can be written to", Path, "PATH", _can_be_written, record=None)
 SHARD: Type[str] = Type("K/N with K from 1 to N, for example 2/8, or auto", _shard, "K/N")
-SAMPLE: Type[str] = Type("a share (0.2), a number of cases (200), or pairwise", _sample, "SIZE")
+SAMPLE: Type[str] = Type(
+    "a share (0.2), a number of cases (200) or pairwise, and a seed (200@7)", _sample, "SIZE[@SEED]"
+)
+RESUME: Type[Resume] = Type(
+    "nothing, or behind = the number of a run or or-start", _resume, "RUN|or-start", bare="last", record=None
+)
 
 
 def text(metavar: str) -> Type[str]:

@@ -47,7 +47,7 @@ class Settings(Options):
     @property
     def may_use_recorded(self) -> bool:
         """Whether a recorded reply may stand for a call."""
-        return self.cache_mode.reads or self.resume
+        return self.cache_mode.reads or self.resume is not None
 
     @property
     def shown_texts(self) -> ShownTexts:
@@ -129,9 +129,9 @@ def resolve_settings(
         from pytest_helmbench.options.shard_variables import shard_of_environment
 
         settings = replace(settings, shard=None if environ is None else shard_of_environment(environ).text)
-    if settings.take_over and settings.resume_run is None:
+    if settings.take_over and (settings.resume is None or settings.resume.run is None):
         raise SettingsError(
-            "--helmbench-take-over names no run\n  hint: --helmbench-resume-run=RUN says which one is taken over"
+            "--helmbench-take-over names no run\n  hint: --helmbench-resume=RUN says which one is taken over"
         )
     judges = settings.marking_models.value
     if len(judges) > MOST_JUDGES or len(set(judges)) < len(judges):
@@ -149,7 +149,6 @@ def resolve_settings(
         _with_texts(settings, given),
         db=root_dir / db,
         trusted=UsersWord(tuple(map(str, trusted_roots(settings.trusted.value, ini, start_dir)))),
-        resume=settings.resume or settings.resume_or_start or settings.resume_run is not None,
         stated=stated,
     )
 

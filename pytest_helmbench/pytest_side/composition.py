@@ -170,11 +170,11 @@ def _settings(config: pytest.Config) -> Settings:
     if config.getoption("setuponly", False) or config.getoption("setupplan", False):
         # Their bodies do not run, so nothing is asked for them.
         settings = replace(settings, dry_run=True)
-    if not settings.resume:
+    if settings.resume is None:
         return settings
     from pytest_helmbench.run.resume import as_continued
 
-    return as_continued(settings)  # what raises here ends the session before it collects
+    return as_continued(settings, settings.resume)  # what raises here ends the session before it collects
 
 
 def _given(config: pytest.Config, option: Option) -> object:

@@ -12,7 +12,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
-from pytest_helmbench.pytest_side.items import HAND_WRITTEN, PLUGIN
+from pytest_helmbench.pytest_side.items import HAND_WRITTEN
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.notes import Notes
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pytest_helmbench.core.row_outline import RowOutline
 
 __all__ = ["TestsInSession", "asks_a_model", "hand_written_tests", "turn"]
-
-_SELF_CHECK = "--helmbench-self-check asks no model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +94,4 @@ def turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """Lead the calls of a test to its model until it has ended: the fixture that all of ours have in common."""
     from pytest_helmbench.benchmarks.python_tests.hooks import turn as lead  # few sessions have any
 
-    if request.config.stash[PLUGIN].settings.packs.self_check:
-        pytest.skip(_SELF_CHECK)
     yield from lead(request)

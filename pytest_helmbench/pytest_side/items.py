@@ -104,51 +104,13 @@ class CaseFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """Yield the items in natural order; nothing is composed yet."""
         settings = self.config.stash[PLUGIN].settings
-        if settings.packs.self_check:
-            yield from self._checks()
-            return
-        jobs = self.loaded.jobs(self.path, self.nodeid, settings.repeat)
-        for job in jobs:
+        for job in self.loaded.jobs(self.path, self.nodeid, settings.repeat):
             # The id is given whole: pytest >= 9.2 looks for what stands in brackets in ids that it reads.
             item: CaseItem = CaseItem.from_parent(self, name=job.name, nodeid=job.node_id)
             item.job = job
             item.outcome = None
             yield item
         yield from _broken_items(self, self.loaded.broken_in(self.path), self.loaded)
-
-    def _checks(self) -> Iterator[pytest.Item]:
-        """Yield one item per case that has answers of its own to check."""
-        for code in self.loaded.checked_in(self.path):
-            name = escaped_id(code)
-            item: SelfCheckItem = SelfCheckItem.from_parent(self, name=name, nodeid=f"{self.nodeid}::{name}")
-            item.code = code
-            item.loaded = self.loaded
-            yield item
-        yield from _broken_items(self, self.loaded.broken_in(self.path), self.loaded)
-
-
-class SelfCheckItem(pytest.Item):
-    """A row whose own answers are held to its own rules. No model is asked, nothing is stored."""
-
-    code: str
-    loaded: Loaded
-
-    def listextrakeywords(self) -> set[str]:
-        """Let `-k` find a row by its id as written."""
-        return {self.code, *super().listextrakeywords()}
-
-    def runtest(self) -> None:
-        """Fail with every violation."""
-        findings, skipped = self.config.stash[PLUGIN].self_check(self.loaded, self.code)
-        if skipped is not None:
-            pytest.skip(skipped)
-        if findings:
-            base = self.config.invocation_params.dir
-            pytest.fail(scrub("\n".join(problem.text(base) for problem in findings)), pytrace=False)
-
-    def reportinfo(self) -> tuple[str, int | None, str]:
-        """Return the file and the row's id."""
-        return escaped_path(str(self.path)), 0, self.name
 
 
 class ClosedFolder(pytest.File):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below,
 from pytest_helmbench.benchmarks.registry import places_of
 from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.core.problem import CaseError, HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.problem import CaseError, HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.engine import CancelledRunError
@@ -29,7 +29,6 @@ from pytest_helmbench.pytest_side.items import (
     CaseFile,
     CaseItem,
     ClosedFolder,
-    SelfCheckItem,
     jobs_of,
     ran_on_demand,
 )
@@ -102,7 +101,7 @@ class SessionPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Have a hand-written test that uses a fixture of ours run on every model."""
-        if asks_a_model(metafunc) and not self.settings.packs.self_check:
+        if asks_a_model(metafunc):
             self._hand_written().parametrize(metafunc)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -239,16 +238,14 @@ class SessionPlugin:
         report = yield
         fault = call.excinfo.value if call.excinfo is not None else None
         if (
-            isinstance(item, CaseItem | BrokenItem | SelfCheckItem)
+            isinstance(item, CaseItem | BrokenItem)
             and isinstance(fault, pytest.fail.Exception | CaseError)
             and report.failed
         ):
             report.longrepr = str(fault)  # as it is: pytest would put "Failed: " before it
         if isinstance(item, CaseItem):
             return self.completed(report, item)
-        if isinstance(item, SelfCheckItem) and report.skipped and fault is not None:
-            report.longrepr = (escaped_path(str(item.path)), 1, scrub(str(fault)))
-        elif isinstance(item, BrokenItem):
+        if isinstance(item, BrokenItem):
             _escape_keywords(report, item)
             if report.when == "setup":
                 report.__dict__["helmbench"] = {"code": item.name, "verdict": "broken"}
@@ -267,10 +264,6 @@ class SessionPlugin:
         """Leave the collector as it was found, and nothing running."""
         self._library.end()
         self._garbage.end()
-
-    def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
-        """Return what is wrong with a row, or why it could not be checked."""
-        return self._library.loop.run(self._library.self_check(loaded, code))
 
     # What the hooks share
 

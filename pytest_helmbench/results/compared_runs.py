@@ -74,6 +74,6 @@ class ComparedRun:
         if detail is None:
             return None
         cases = judged_cases(ref.path, ref.run_id)
-        rule, seed = detail.settings.get("sample"), detail.settings.get("sample_seed")
-        sample = "" if rule is None else f"--helmbench-sample={rule}, seed {seed}"
+        asked = detail.settings.get("sample")
+        sample = "" if asked is None else f"--helmbench-sample={asked}"
         return cls(ref, detail.benchmark_hash, detail.settings, cases, sample)

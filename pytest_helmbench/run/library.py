@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from pytest_helmbench.benchmarks.kind import (
     Loaded,
     Loader,
     RunFollower,
-    SelfChecker,
     SessionValues,
 )
 from pytest_helmbench.benchmarks.places import benchmark_root
@@ -175,17 +174,6 @@ class Library:
             session = SessionValues(self._settings, self._environ, lambda: self.loop, self._note)
             self._loaders[places.name] = kind_of(places).open(session)
         return self._loaders[places.name]
-
-    async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
-        """Return what is wrong with a case by its own answers, or why it could not be checked.
-
-        Raises:
-            HelmbenchError: The case cannot be read.
-        """
-        loader = self._loader_of[loaded.root]
-        if not isinstance(loader, SelfChecker):
-            return (), "it has no answers of its own"
-        return await loader.self_check(loaded, code)
 
     def note_starts(self, store: Store, run_ids: RunIds) -> None:
         """Tell the kinds that follow runs that these are open."""

@@ -14,6 +14,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
+from pytest_helmbench.options.option_types import Resume
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.trust import is_of_a_benchmark
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of
@@ -40,7 +41,6 @@ _SAME = {
     "repeat": "--helmbench-repeat",
     "shard": "--helmbench-shard",
     "sample": "--helmbench-sample",
-    "sample_seed": "--helmbench-sample-seed",
 }
 """Settings that must be the same, as messages name them: verdicts under others are no part of the same run."""
 
@@ -89,8 +89,12 @@ class Resumption:
     judged: Mapping[CaseKey, RecordedCase]
 
 
-def as_continued(settings: Settings) -> Settings:
+def as_continued(settings: Settings, resume: Resume) -> Settings:
     """Return the settings with the budget of the session that goes on; without a model, with its models too.
+
+    Args:
+        settings: Of the session.
+        resume: Which one goes on.
 
     Raises:
         ResumeError: There is none, and none is to be started.
@@ -99,15 +103,15 @@ def as_continued(settings: Settings) -> Settings:
     damage = damage_of(settings.db, RESUMED)
     if damage is not None:
         raise damage
-    runs = unfinished_runs(settings.db, settings.resume_run)
+    runs = unfinished_runs(settings.db, resume.run)
     if not runs:
-        if settings.resume_run is None and not (settings.resume_or_start or settings.dry_run):
+        if resume.run is None and not (resume.or_start or settings.dry_run):
             raise ResumeError(_nothing_to_resume(settings.db, None))
         return settings
     if all(run.status == "complete" and run.rescored_from is None for run in runs) and not settings.dry_run:
-        if settings.resume_or_start:
-            return replace(settings, resume_run=None)
-        raise ResumeError(_nothing_to_resume(settings.db, settings.resume_run))
+        if resume.or_start:
+            return settings
+        raise ResumeError(_nothing_to_resume(settings.db, resume.run))
     before = runs[0].settings
     if settings.max_cost_usd is None:
         settings = replace(settings, max_cost_usd=before.get("max_cost_usd"))
@@ -161,14 +165,14 @@ def _said_before(before: Mapping[str, Any], name: str) -> UsersWord[str] | None:
 
 
 def _nothing_to_resume(path: Path, run_id: int | None) -> str:
-    option = "--helmbench-resume" if run_id is None else f"--helmbench-resume-run={run_id}"
+    option = "--helmbench-resume" if run_id is None else f"--helmbench-resume={run_id}"
     if run_id is not None:
         why = f"the session of run {run_id} in {path} is complete"
     else:
         why = f"{path} {'holds no unfinished session' if path.exists() else 'does not exist'}"
     return (
         f"nothing to resume: {why}; nothing was called\n"
-        f"  hint: leave {option} out for a fresh run, or give --helmbench-resume-or-start in its place"
+        f"  hint: leave {option} out for a fresh run, or give --helmbench-resume=or-start in its place"
     )
 
 
@@ -195,7 +199,7 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
     if differences:
         raise ResumeError(
             "the unfinished session was another one: " + "; ".join(differences) + "\n"
-            "  hint: give the same options, name an older session by a run of it (--helmbench-resume-run=N, `helmbench"
+            "  hint: give the same options, name an older session by a run of it (--helmbench-resume=N, `helmbench"
             " runs` lists them), or leave --helmbench-resume out for a fresh run"
         )
     runs = {key: run.run_id for key, run in matches.items()}
@@ -212,7 +216,7 @@ def _refuse_what_cannot_go_on(recorded: Iterable[UnfinishedRun]) -> None:
         if run.rescored_from is not None:
             raise ResumeError(
                 f"run {run.run_id} has only judged the replies of run {run.rescored_from} again: it asks nothing\n"
-                f"  hint: --helmbench-resume-run={run.rescored_from}"
+                f"  hint: --helmbench-resume={run.rescored_from}"
             )
 
 

@@ -82,18 +82,18 @@ class RunBook:
         self._store = Store.open(self._settings.db)
         # A session may follow its killed predecessor at once: the process is looked for, however short its silence.
         self._store.mark_dead_runs_interrupted(silent_s=0.0)
-        if self._settings.resume:
+        resume = self._settings.resume
+        if resume is not None:
             # Taken before it is read: what another process adds meanwhile would be asked for again.
-            taken = self._store.take_session(self._settings.resume_run, take_over=self._settings.take_over)
+            taken = self._store.take_session(resume.run, take_over=self._settings.take_over)
             from pytest_helmbench.run.resume import Continued, find_resumption
 
             planned = [
                 Continued(run.benchmark, self.benchmark_of(run), run.model, self._settings_of(run))
                 for run in plan.runs
             ]
-            self.resumption = find_resumption(
-                self._settings.db, taken[0] if taken else self._settings.resume_run, planned
-            )
+            run_id = taken[0] if taken else resume.run
+            self.resumption = find_resumption(self._settings.db, run_id, planned)
 
     def left(self, plan: Plan) -> Plan:
         """Return what is left to ask of a plan, as far as the record says: what is judged needs no call."""
@@ -255,8 +255,6 @@ class RunBook:
         record["benchmark_path"] = str(loaded.root)
         scoring = loaded.scoring
         record["scoring"] = None if scoring is None else asdict(scoring)
-        if self._settings.sample is None:
-            record["sample_seed"] = None  # nothing was drawn with it
         record["judge"] = next(iter(target.judge_ids), None)
         record["judges"] = list(target.judge_ids)
         prompt = self._settings.system_prompt

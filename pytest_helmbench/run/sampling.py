@@ -28,11 +28,12 @@ def sample_of(loaded: Loaded, settings: Settings) -> Sample | None:
         for job in loaded.jobs(file, "", 1)
         if selection is None or selection.matches(job.parts)
     }
-    return draw(cases.values(), settings.sample, settings.sample_seed) if cases else None
+    rule, _, seed = settings.sample.partition("@")
+    return draw(cases.values(), rule, int(seed or 1)) if cases else None
 
 
 def sample_text(sample: Sample) -> str:
-    """Return `132 of 660 cases (--helmbench-sample=0.2, seed 1)`."""
+    """Return `132 of 660 cases (--helmbench-sample=0.2)`."""
     return f"{sample.cases} of {sample.of} cases ({sample.asked})"
 
 

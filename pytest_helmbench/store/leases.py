@@ -182,7 +182,7 @@ def _held(lease: _Lease, silence_s: float) -> str:
     return (
         f"run {lease.run_id} is still being written, by {lease.holder}\n"
         f"  hint: wait for it, or stop it first (heard of {max(silence_s, 0.0):.0f} s ago);"
-        f" when its machine or container is gone: --helmbench-resume-run={lease.run_id} --helmbench-take-over"
+        f" when its machine or container is gone: --helmbench-resume={lease.run_id} --helmbench-take-over"
     )
 
 

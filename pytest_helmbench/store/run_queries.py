@@ -206,7 +206,6 @@ DECIDING = (
     "pack_rules",
     "cluster",
     "sample",
-    "sample_seed",
 )
 """Settings that can change an answer or a verdict, the number of repetitions apart."""
 

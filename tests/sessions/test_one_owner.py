@@ -21,7 +21,7 @@ _CONCURRENCY = 4
 _HELD = re.compile(
     r"run 1 is still being written, by process \d+ on \S+\n"
     r"  hint: wait for it, or stop it first \(heard of \d+ s ago\); when its machine or container is gone:"
-    r" --helmbench-resume-run=1 --helmbench-take-over"
+    r" --helmbench-resume=1 --helmbench-take-over"
 )
 
 
@@ -119,7 +119,7 @@ def test_the_lease_of_a_process_that_cannot_be_seen_runs_out_or_is_taken_over(
     assert refused.end() == pytest.ExitCode.USAGE_ERROR
     assert "by process 7 on elsewhere" in refused.text
     assert provider.requests == []
-    taker = _session(folder, "taker", provider.url, "--helmbench-resume-run=1", "--helmbench-take-over")
+    taker = _session(folder, "taker", provider.url, "--helmbench-resume=1", "--helmbench-take-over")
     assert taker.end() == pytest.ExitCode.OK, taker.text
 
 
@@ -138,4 +138,4 @@ def test_taking_over_needs_a_run(pytester: pytest.Pytester, folder: Path, provid
     assert folder == pytester.path
     result = run_tree(pytester, "--helmbench-resume", "--helmbench-take-over", url=provider.url)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--helmbench-take-over names no run", "*hint: --helmbench-resume-run=RUN*"])
+    result.stderr.fnmatch_lines(["*--helmbench-take-over names no run", "*hint: --helmbench-resume=RUN*"])

@@ -232,7 +232,7 @@ def test_other_models_sampling_or_judge_are_refused_with_the_differences(
         assert (
             'the unfinished session was another one: sampling of test/good was {"temperature": 0.5}, now {};'
             " judge of test/good was test/judge, now test/strict\n"
-            "  hint: give the same options, name an older session by a run of it (--helmbench-resume-run=N, `helmbench"
+            "  hint: give the same options, name an older session by a run of it (--helmbench-resume=N, `helmbench"
             " runs` lists them), or leave --helmbench-resume out for a fresh run"
         ) in result.stderr.str() + result.stdout.str()
     assert provider.count == 0
@@ -309,7 +309,7 @@ def test_a_file_that_a_kill_has_left_empty_holds_nothing_to_resume(
     )
     assert all("helmbench.db: holds no run yet" in one.stderr.str() for one in told)
     assert database.stat().st_size == 0
-    fresh = run_tree(pytester, "--helmbench-resume-or-start", url=provider.url)
+    fresh = run_tree(pytester, "--helmbench-resume=or-start", url=provider.url)
     fresh.assert_outcomes(passed=1)
 
 
@@ -323,29 +323,33 @@ def test_with_nothing_unfinished_a_resume_ends_before_the_first_call(
         nothing.stderr.fnmatch_lines(
             [
                 f"*nothing to resume: *helmbench.db {why}; nothing was called",
-                "*hint: leave --helmbench-resume out for a fresh run, or give --helmbench-resume-or-start *",
+                "*hint: leave --helmbench-resume out for a fresh run, or give --helmbench-resume=or-start *",
             ]
         )
         assert provider.count == run - 1
-        result = run_tree(pytester, "--helmbench-resume-or-start", url=provider.url)
+        result = run_tree(pytester, "--helmbench-resume=or-start", url=provider.url)
         result.assert_outcomes(passed=1)
         result.stdout.fnmatch_lines(["nothing was unfinished: this was a fresh run"])
         assert provider.count == run
-    complete = run_tree(pytester, "--helmbench-resume-run=1", url=provider.url)
+    complete = run_tree(pytester, "--helmbench-resume=1", url=provider.url)
     assert complete.ret == pytest.ExitCode.USAGE_ERROR
     complete.stderr.fnmatch_lines(
         ["*nothing to resume: the session of run 1 in *helmbench.db is complete; nothing was *"]
     )
-    missing = run_tree(pytester, "--helmbench-resume-run=9", url=provider.url)
+    missing = run_tree(pytester, "--helmbench-resume=9", url=provider.url)
     assert missing.ret == pytest.ExitCode.USAGE_ERROR
     missing.stderr.fnmatch_lines(
         ["*there is no run 9 in *helmbench.db", "*hint: `helmbench runs` lists them"]
     )
-    # It is a flag, whatever stands behind it.
-    nobody = run_tree(pytester, "--helmbench-resume-or-start", "benchmark")
+    nobody = run_tree(pytester, "--helmbench-resume=or-start", "benchmark")
     assert nobody.ret == pytest.ExitCode.USAGE_ERROR
     nobody.stderr.fnmatch_lines(
         ["*nothing can be resumed: no model is named", "*hint: give the command of the*"]
+    )
+    wrong = run_tree(pytester, "--helmbench-resume=benchmark", url=provider.url)
+    assert wrong.ret == pytest.ExitCode.USAGE_ERROR
+    wrong.stderr.fnmatch_lines(
+        ["*--helmbench-resume is 'benchmark'", "*hint: it takes nothing, or behind = the number of a run *"]
     )
     dry = run_tree(pytester, _RESUME, "benchmark", "--helmbench-dry-run", url=provider.url)
     dry.stdout.fnmatch_lines(
@@ -362,18 +366,18 @@ def test_a_named_run_goes_on_and_a_rescored_one_is_refused(
         provider.answers(times=1, status=400, when=_about(2))
         run_tree(pytester, url=provider.url).assert_outcomes(passed=1, errors=1)
     provider.requests.clear()
-    run_tree(pytester, "--helmbench-resume-run=1", url=provider.url).assert_outcomes(passed=2)
+    run_tree(pytester, "--helmbench-resume=1", url=provider.url).assert_outcomes(passed=2)
     assert _asked(provider) == ["2"]
     database = pytester.path / "helmbench.db"
     assert rows(database, "SELECT id, status FROM evaluation_runs") == [(1, "complete"), (2, "partial")]
     rescored = run_command(pytester, "rescore", "1")
     assert rescored.ret == 0, rescored.stderr.str()
-    refused = run_tree(pytester, "--helmbench-resume-run=3", url=provider.url)
+    refused = run_tree(pytester, "--helmbench-resume=3", url=provider.url)
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     refused.stderr.fnmatch_lines(
         [
             "*run 3 has only judged the replies of run 1 again: it asks nothing",
-            "*hint: --helmbench-resume-run=1",
+            "*hint: --helmbench-resume=1",
         ]
     )
 

@@ -46,7 +46,7 @@ def test_a_sample_is_asked_scored_stored_and_compared_as_one(
 
     shown = run_tree(pytester, "--collect-only", "-q", *sample, url=provider.url)
     codes = {name.partition("[")[0] for name in collected(shown)}
-    shown.stdout.fnmatch_lines(["*sample of benchmark: 24 of 60 cases (--helmbench-sample=0.4, seed 1)"])
+    shown.stdout.fnmatch_lines(["*sample of benchmark: 24 of 60 cases (--helmbench-sample=0.4)"])
     cells = defaultdict(set)
     for code in codes:
         cells[code.partition("-C")[0], code.rpartition("-")[2]].add(code)
@@ -57,30 +57,23 @@ def test_a_sample_is_asked_scored_stored_and_compared_as_one(
     assert provider.count == 24
     assert _asked(database, 1) == codes
     first.stdout.fnmatch_lines(
-        [
-            "*: of a sample, 24 of 60 cases (--helmbench-sample=0.4, seed 1): the interval counts the cases left out"
-        ]
+        ["*: of a sample, 24 of 60 cases (--helmbench-sample=0.4): the interval counts the cases left out"]
     )
     report = json.loads((pytester.path / "report.json").read_text())["runs"][0]
     assert report["score"]["sample"] == {"rule": "0.4", "seed": 1, "cases": 24, "of": 60}
     assert report["score"]["coverage"] == 1
     assert rows(database, "SELECT rule, seed, cases, of_cases FROM samples") == [("0.4", 1, 24, 60)]
     ((settings, scope),) = rows(database, "SELECT settings, scope FROM evaluation_runs")
-    assert (json.loads(settings)["sample"], json.loads(settings)["sample_seed"], scope) == (
-        "0.4",
-        1,
-        "selected",
-    )
+    assert (json.loads(settings)["sample"], scope) == ("0.4", "selected")
     assert rows(database, "SELECT cases FROM benchmark_sizes") == [(60,)]  # what the files define
 
     gate = run_tree(pytester, mode, *sample, "--helmbench-baseline=last", url=provider.url)
     gate.stdout.fnmatch_lines(["compare test/good with run 1: no verdict differs in 24 cases"])
     # Another seed has too little in common with it, and says why; all of the benchmark likewise.
-    other = run_tree(
-        pytester, mode, *sample, "--helmbench-sample-seed=2", "--helmbench-baseline=1", url=provider.url
-    )
+    seed = "--helmbench-sample=0.4@2"
+    other = run_tree(pytester, mode, *sample[1:], seed, "--helmbench-baseline=1", url=provider.url)
     other.stdout.fnmatch_lines(
-        ["compare *: nothing in common with run 1: run 1 is of a sample (--helmbench-sample=0.4, seed 1)"]
+        ["compare *: nothing in common with run 1: run 1 is of a sample (--helmbench-sample=0.4)"]
     )
     assert _asked(database, 3) not in (codes, set())
 
@@ -92,7 +85,7 @@ def test_a_sample_is_asked_scored_stored_and_compared_as_one(
     assert main(["score", "4", "--json", f"--db={database}"]) == 0
     assert '"of": 60' in capsys.readouterr().out
     assert main(["export", "1", "--format=baseline", f"--db={database}"]) == 0
-    assert '"sample": "--helmbench-sample=0.4, seed 1"' in capsys.readouterr().out
+    assert '"sample": "--helmbench-sample=0.4"' in capsys.readouterr().out
 
 
 def test_a_sampled_session_goes_on_with_the_same_sample_only(
@@ -112,7 +105,7 @@ def test_a_sampled_session_goes_on_with_the_same_sample_only(
 
     for other, said in (
         (("--helmbench-sample=0.5",), "--helmbench-sample was 24, now 0.5"),
-        ((*sample, "--helmbench-sample-seed=2"), "--helmbench-sample-seed was 1, now 2"),
+        (("--helmbench-sample=24@2",), "--helmbench-sample was 24, now 24@2"),
         ((), "--helmbench-sample was 24, now not given"),
     ):
         refused = run_tree(pytester, "--helmbench-resume", *other, url=provider.url)
@@ -142,7 +135,7 @@ def test_pairs_of_components_are_asked_and_rows_of_packs_are_drawn(
     assert len(codes) == 18  # six perturbations × three contexts; conditions take turns
     assert len({(condition, perturbation) for condition, _, perturbation in codes}) == 12
     assert len({(condition, context) for condition, context, _ in codes}) == 6
-    pairs.stdout.fnmatch_lines(["*18 of 36 cases (--helmbench-sample=pairwise, seed 1)"])
+    pairs.stdout.fnmatch_lines(["*18 of 36 cases (--helmbench-sample=pairwise)"])
 
     texts = [row("short_answer", {"metadata": {"passage": f"p{n // 4}"}}, f"q{n}") for n in range(40)]
     write_pack(pytester.path / "pack", texts, "id: demo\nversion: 1\ncluster: passage\n")

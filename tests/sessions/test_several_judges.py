@@ -193,7 +193,7 @@ def test_a_judge_that_is_down_is_an_error_and_resume_asks_it_alone(
     result.stdout.fnmatch_lines(["*the call of the judge test/b failed: *400 (out)*"])
     assert set(rows(database, "SELECT outcome, reason FROM results")) == {("error", "judge_rejected")}
     changed = run_tree(
-        pytester, _TWO[0], "--helmbench-marking-model=test/z", "--helmbench-resume-run=1", url=provider.url
+        pytester, _TWO[0], "--helmbench-marking-model=test/z", "--helmbench-resume=1", url=provider.url
     )
     assert changed.ret == 4
     text = "judge of test/good was test/a and test/b, now test/a and test/z"

@@ -155,10 +155,6 @@ def test_history_makes_shares_equally_long_and_every_shard_must_be_given_the_sam
         (["--helmbench-shard-by=history", "--helmbench-shard=1/2"], "belong together"),
         (["--helmbench-shard-by=hash"], "add --helmbench-shard=K/N"),
         (["--helmbench-shard=1/2", "--lf"], "--lf and --sw select by what has failed"),
-        (
-            ["--helmbench-shard=1/2", "--helmbench-early-stop", "--helmbench-repeat=2", "--helmbench-baseline=last"],
-            "--helmbench-early-stop looks at all cases",
-        ),
     ],
 )  # fmt: skip
 def test_what_no_shard_can_be_is_wrong_use(

@@ -176,10 +176,6 @@ class LoadedBenchPack:
         """Return nothing, as `broken_in`."""
         return ()
 
-    def checked_in(self, _path: Path) -> Sequence[str]:
-        """Return nothing: a Bench Pack keeps its answers to itself."""
-        return ()
-
     def broken_around(self, _path: Path) -> Broken:
         """Return nothing, as `broken_in`."""
         return ()

@@ -225,10 +225,6 @@ class LoadedPack:
         """Return one case for a broken row, none for what is wrong with the pack itself."""
         return [BrokenCase(row.name) for row in self.pack.broken if row.name == name]
 
-    def checked_in(self, path: Path) -> Sequence[str]:
-        """See `Loaded.checked_in`."""
-        return [ref.id for ref in self._rows.get(path, ())]
-
     def broken_around(self, _path: Path) -> Broken:
         """Return what is wrong with the pack itself."""
         return self.broken_in(self.pack.manifest.path)

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
 from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentMeans
 from pytest_helmbench.benchmarks.packs.agent.agents_on_hosts import AgentsOnHosts
@@ -66,20 +65,12 @@ class PackLoader:
         tools = RowTools(self._packs, pack.files, self._sandboxes)
         return LoadedPack(pack, targets, PackWork(tools, self._agents, self._hosts))
 
-    async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
-        """Return what is wrong with a row, or why it could not be checked."""
-        if not isinstance(loaded, LoadedPack):
-            raise TypeError(f"{loaded.root}: no pack")
-        found = await self_check(loaded, loaded.outline.rows[code])
-        return found.findings, found.skipped
-
     async def self_check_all(self, root: Path) -> tuple[Sequence[Problem], Mapping[str, int]]:
         """Check every healthy row of a pack; return what is wrong, and how many were skipped by reason."""
         loaded = self.load(root, ())
-        checks = (self.self_check(loaded, code) for code in loaded.outline.rows)
-        found = await asyncio.gather(*checks)
-        skipped = Counter(reason for _, reason in found if reason is not None)
-        return [problem for findings, _ in found for problem in findings], skipped
+        found = await asyncio.gather(*(self_check(loaded, row) for row in loaded.outline.rows.values()))
+        skipped = Counter(one.skipped for one in found if one.skipped is not None)
+        return [problem for one in found for problem in one.findings], skipped
 
     async def close(self) -> None:
         """Remove what was made for the rows."""

@@ -265,10 +265,6 @@ class HandWritten:
         """Return nothing: pytest says what is broken."""
         return ()
 
-    def checked_in(self, _path: Path) -> Sequence[str]:
-        """Return nothing: they have no answers."""
-        return ()
-
     def broken_around(self, _path: Path) -> Broken:
         """Return nothing: pytest says what is broken."""
         return ()

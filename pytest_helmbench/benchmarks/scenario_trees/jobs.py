@@ -177,10 +177,6 @@ class LoadedTree:
         found = self.outline.unrun.get(name)
         return () if found is None else tuple(found.cases(add_no_context=self._add_no_context))
 
-    def checked_in(self, _path: Path) -> Sequence[str]:
-        """Return nothing: a scenario tree has no answers of its own to check."""
-        return ()
-
     def broken_around(self, path: Path) -> Broken:
         """Return what is broken elsewhere in the scenario of a prompt file."""
         if not is_prompt_file(path):

@@ -139,8 +139,6 @@ def test_ids_are_found_as_they_are_typed_not_only_as_they_are_printed(
         assert _ids(result) == [r"PASSED benchmark/tasks.jsonl::\xe6\x97\xa5\xe6\x9c\xac[test/m\xc3\xb6]"]
     result = run_tree(pytester, model, f"{rows_of}::Ü::x", f"{rows_of}::日本", "-n2", url=provider.url)
     result.assert_outcomes(passed=2)
-    result = run_tree(pytester, model, "-k", "日本", "--helmbench-self-check", url=provider.url)
-    result.assert_outcomes(passed=1)
 
     result = run_tree(pytester, model, f"{rows_of}::日木", f"{rows_of}::plan", url=provider.url)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -19,9 +19,7 @@ from repositories import bundle_of, git, make_repository
 from scripted import code_row, task_row
 from trees import clear_environment, run_tree
 
-_BWRAP = "--helmbench-sandbox=bwrap"
 _PODMAN = "--helmbench-sandbox=podman"
-_SELF_CHECK = "--helmbench-self-check"
 _SHARED = Path(os.environ.get("HELMBENCH_SHARED") or SHARED) / "data" / "packs"
 _TESTS = {
     "source": "command",
@@ -81,11 +79,6 @@ def test_a_healthy_pack_passes_without_a_model_or_a_record(
     assert checked.ret == 0, checked.stdout.str() + checked.stderr.str()
     checked.stdout.fnmatch_lines(["demo: 6 healthy rows; 0 errors, 0 warnings"])
     assert checked.stderr.str() == ""
-
-    result = run_tree(pytester, "-n2", _SELF_CHECK, _BWRAP)
-    result.assert_outcomes(passed=6)
-    assert result.ret == pytest.ExitCode.OK
-    assert "warning" not in result.stdout.str().lower()
     assert provider.count == 0
     assert not list(pytester.path.glob("helmbench*"))
 
@@ -168,19 +161,14 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
     ]
 
     checked = _check(pytester, "benchmark")
-    result = run_tree(pytester, "-n2", _SELF_CHECK, _BWRAP, "-vv", "-rA", "--junitxml=junit.xml")
 
     assert checked.ret == 1, checked.stderr.str()
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.assert_outcomes(passed=2, failed=12, skipped=1)
     for line, sentence in expected:
         assert f"benchmark/tasks.jsonl:{line}: error: {sentence}" in checked.stdout.str()
-        assert f"benchmark/tasks.jsonl:{line}: {sentence}" in result.stdout.str()
     # The other rules are named where they judge the reply as it should be, and nowhere else.
     of_rule = dict(re.findall(r"tasks.jsonl:(\d): error: .*\n  hint: (.*)", checked.stdout.str()))
     assert {line for line, hint in of_rule.items() if "parity" in hint} == {"2"}
-    kept = (pytester.path / "junit.xml").read_text()
-    assert "CANARY" not in checked.stdout.str() + result.stdout.str() + kept
+    assert "CANARY" not in checked.stdout.str()
     assert not (pytester.path / "helmbench.db").exists()
 
 
@@ -191,11 +179,10 @@ def test_what_cannot_be_checked_here_is_said_and_broken_rows_are_errors(pytester
     ]
     _write_pack(pytester.path, found)
 
-    result = run_tree(pytester, _SELF_CHECK, _BWRAP, "-rs")
+    checked = _check(pytester, "benchmark")
 
-    result.assert_outcomes(skipped=1, errors=1)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["SKIPPED * the image own:1 needs docker or podman*"])
+    assert checked.ret == 1
+    checked.stdout.fnmatch_lines(["*1 row not self-checked: the image own:1 *"])
 
 
 @pytest.mark.skipif(not _SHARED.is_dir(), reason="the packs of others are not here")
@@ -209,9 +196,6 @@ def test_packs_of_others_are_sound_but_for_one_whose_fault_is_found_and_an_error
     assert f"audit-repo-patch/test-tamper: {fault}" in checked.stdout.str()
     for name in ("audit-repo-patch", "audit-terminal-task", "mmlu-abstract-algebra-mini"):
         shutil.copytree(_SHARED / name, pytester.path / "benchmark" / name, copy_function=shutil.copyfile)
-    same = run_tree(pytester, _SELF_CHECK, "-rs")
-    same.assert_outcomes(passed=14, failed=1)
-    assert fault in same.stdout.str()
     assert provider.count == 0
 
     provider.answers(text="```bash\nmkdir -p src; echo pass > src/bug.py\n```")

@@ -234,10 +234,6 @@ class TestOld(unittest.TestCase):
         ("test_id", 1, "skipped", "no_model_call"),
     ]
 
-    checked = run_own_tests(pytester, None, "--helmbench-self-check", "-rs", "-kclient")
-    checked.assert_outcomes(skipped=1)
-    assert "--helmbench-self-check asks no model" in checked.stdout.str()
-
 
 def test_tests_and_cases_of_a_benchmark_in_the_same_folder_are_two_runs(
     pytester: pytest.Pytester, provider: Provider

@@ -53,7 +53,7 @@ def test_files_of_a_benchmark_do_not_say_where_results_are(
     assert provider.count == 0
 
     named = run_pytest(
-        pytester, "--rootdir=downloads/other", "downloads/other", "--helmbench-resume-or-start"
+        pytester, "--rootdir=downloads/other", "downloads/other", "--helmbench-resume=or-start"
     )
     assert "stands in a benchmark" in named.stderr.str()
 

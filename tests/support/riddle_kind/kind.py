@@ -157,10 +157,6 @@ class Riddles:
         """Return one case for a line that cannot be read."""
         return [BrokenCase(name)]
 
-    def checked_in(self, _path: Path) -> Sequence[str]:
-        """Return nothing: there is no self-check."""
-        return ()
-
     def count(self) -> int:
         """See `Loaded.count`."""
         return len(self._riddles)
