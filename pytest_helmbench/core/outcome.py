@@ -204,7 +204,6 @@ class Outcome:
         completed_at: ISO 8601 UTC.
         events: On their way to the record; gone from an outcome that waits for its item.
         statement: What its kind says of the case in its own words; None for most kinds, and where it says nothing.
-        unsettled: What the marking models said of a case that is an error because they disagree.
     """
 
     verdict: Verdict
@@ -222,12 +221,11 @@ class Outcome:
     completed_at: str | None = None
     events: tuple[Event, ...] = ()
     statement: CaseStatement | None = None
-    unsettled: tuple[Judgement, ...] = ()
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
         """What each of several marking models said, by criterion."""
-        return (*(part for found in self.evaluations for part in found.judgements), *self.unsettled)
+        return tuple(part for found in self.evaluations for part in found.judgements)
 
     @property
     def judged(self) -> bool:

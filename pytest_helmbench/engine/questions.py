@@ -19,7 +19,6 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.judging.case_evaluation import (
     AskJudge,
-    JudgesDisagreeError,
     evaluate_judged,
     with_reply,
 )
@@ -78,7 +77,7 @@ async def judged_evaluations(
     No judge stands in for another that fails: what is judged by others than the case of yesterday is another measure.
 
     Raises:
-        UnjudgedError: A judge was at fault, or could not be reached, or the judges disagree and must not.
+        UnjudgedError: A judge was at fault, or could not be reached.
         RefusedError: The session may not ask any more.
     """
     try:
@@ -88,13 +87,9 @@ async def judged_evaluations(
             template=context.settings.template,
             judges=tuple(judge.entry.id for judge in judges),
             ask=_asking(judges, context, reply, case.rule),
-            must_agree=context.settings.judges_must_agree,
         )
     except OffMenuError as error:
         outcome = Outcome(Verdict.ERROR, "judge_off_menu", str(error))
-        raise UnjudgedError(with_reply(outcome, reply)) from error
-    except JudgesDisagreeError as error:
-        outcome = Outcome(Verdict.ERROR, "judges_disagree", str(error), unsettled=error.judgements)
         raise UnjudgedError(with_reply(outcome, reply)) from error
 
 

@@ -32,7 +32,7 @@ from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Unusable
-from pytest_helmbench.judging.rubric import JudgeRule, deciding_judges
+from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
 
 __all__ = ["CaseKey", "CaseRunner", "JudgedBefore"]
 
@@ -172,7 +172,7 @@ class CaseRunner:
     def _rule_hashes(self, job: CaseJob, rule: CaseRule) -> tuple[str, ...]:
         if not isinstance(rule, JudgeRule):
             return job.rule_hashes(rule)
-        return rule.hashes(self._settings.template.hash, deciding_judges(job.target.judge_ids))
+        return rule.hashes(self._settings.template.hash, deciding_judge(job.target.judge_ids))
 
     def _origin(self, job: CaseJob) -> Origin:
         return Origin(self._run_id(job), job.code, job.repetition)

@@ -65,13 +65,11 @@ class RunnerSettings:
         system_prompt: Text of a system message before the user message; None for none.
         strict_json: No recovery of JSON from surrounding text.
         template: The judge's wording.
-        judges_must_agree: Two judges who disagree give no verdict.
     """
 
     system_prompt: str | None
     strict_json: bool
     template: JudgeTemplate
-    judges_must_agree: bool = False
 
 
 class Answering(Asking, Protocol):

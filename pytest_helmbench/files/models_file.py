@@ -33,7 +33,7 @@ _TEMPLATE_VALUES = (
 _PROMPT_VALUES = ("prompt", "messages")
 """Those that differ from case to case."""
 
-_MOST_JUDGES = 3
+_MOST_JUDGES = 2
 MODELS_SCHEMA = shipped_schema("models", __name__)
 
 
@@ -113,7 +113,7 @@ def _judges_twice(document: Document) -> Iterator[Fault]:
         yield Fault(
             document.line(*place),
             f"{_MOST_JUDGES + 1} judges or more",
-            "two judges, and a third where they disagree",
+            "a judge, and a second opinion",
         )
     for place, item in _judges(data):
         name = item if isinstance(item, str) else a_text(a_mapping(item).get("id"))

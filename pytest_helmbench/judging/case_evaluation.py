@@ -10,7 +10,6 @@ from statistics import fmean
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Evaluation, Judgement, Outcome, Reply, Verdict
-from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import REDACTED, excerpt
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
@@ -20,34 +19,10 @@ from pytest_helmbench.judging.judge import (
     judged_text,
     judgement,
 )
-from pytest_helmbench.judging.panel import Settled, settled
-from pytest_helmbench.judging.rubric import Criterion, JudgeRule, deciding_judges
-
-__all__ = [
-    "AskJudge",
-    "JudgesDisagreeError",
-    "case_passed",
-    "case_score",
-    "evaluate_judged",
-    "judged_outcome",
-    "with_reply",
-]
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule, deciding_judge
 
 AskJudge = Callable[[str, Criterion, tuple[Message, ...], JsonObject], Awaitable[Reply]]
 """Sends messages with a response format to a judge, by its id; raises what keeps it from an answer."""
-
-
-class JudgesDisagreeError(HelmbenchError):
-    """The judges say pass and fail of the same reply, and must agree.
-
-    Args:
-        message: Who said what.
-        judgements: Of all criteria.
-    """
-
-    def __init__(self, message: str, judgements: tuple[Judgement, ...]) -> None:
-        self.judgements = judgements
-        super().__init__(message)
 
 
 async def evaluate_judged(
@@ -57,7 +32,6 @@ async def evaluate_judged(
     template: JudgeTemplate,
     judges: Sequence[str],
     ask: AskJudge,
-    must_agree: bool = False,
 ) -> tuple[Evaluation, ...]:
     """Have every criterion of a case judged, all at once; one evaluation per criterion, in file order.
 
@@ -65,14 +39,12 @@ async def evaluate_judged(
         case: With a `JudgeRule`.
         reply: Of the model under test, in whatever form it came.
         template: The judges' wording.
-        judges: Ids of the marking models, in order; see `panel.settled`.
+        judges: Ids of the marking models, in order: the verdict of the first stands.
         ask: Reaches them.
-        must_agree: Two who disagree give no verdict.
 
     Raises:
         OffMenuError: A judge's answer is none. This, like whatever `ask` raises, comes only after all
             criteria are answered, so that no answer that is paid for gets lost; the first one stands.
-        JudgesDisagreeError: They do, and must not.
     """
     rule = case.rule
     if not isinstance(rule, JudgeRule):
@@ -80,9 +52,9 @@ async def evaluate_judged(
     inverted = rule.by_severity and case.severity < 0
     text, parse = judged_text(case, reply)
 
-    async def judged(criterion: Criterion) -> Settled:
+    async def judged(criterion: Criterion) -> Evaluation:
         messages = judge_messages(template, criterion, case, text)
-        rule_hash = rule.criterion_hash(criterion, template.hash, deciding_judges(judges))
+        rule_hash = rule.criterion_hash(criterion, template.hash, deciding_judge(judges))
 
         async def said(judge: str) -> Evaluation:
             answer = await ask(judge, criterion, messages, judge_response_format(criterion))
@@ -92,21 +64,27 @@ async def evaluate_judged(
                 why = "its answer is not on the menu, and hidden as its rubric is" if rule.hidden else error
                 raise OffMenuError(f"the judge {judge} is at fault: {why}") from None
 
-        return await settled(judges, _without_words(said) if rule.hidden else said)
+        found = await _all_of(map(_without_words(said) if rule.hidden else said, judges))
+        return replace(found[0], judgements=_side_by_side(judges, found)) if len(found) > 1 else found[0]
 
-    parts = await _all_of(map(judged, rule.criteria))
-    if must_agree:
-        _refuse_disagreement(parts)
-    return tuple(part.evaluation for part in parts)
+    return tuple(await _all_of(map(judged, rule.criteria)))
 
 
-def _refuse_disagreement(parts: Sequence[Settled]) -> None:
-    disputed = [part.evaluation for part in parts if not part.agreed]
-    if disputed:
-        said = (one for part in parts for one in part.evaluation.judgements)
-        raise JudgesDisagreeError(
-            _disagreement(disputed), tuple(replace(one, of_record=False) for one in said)
+def _side_by_side(judges: Sequence[str], found: Sequence[Evaluation]) -> tuple[Judgement, ...]:
+    """Return what each judge said; the first is of record."""
+    return tuple(
+        Judgement(
+            criterion=one.criterion,
+            judge=judge,
+            place=place,
+            passed=one.passed,
+            credit=one.credit,
+            observed=one.observed,
+            justification=one.justification,
+            of_record=place == 1,
         )
+        for place, (judge, one) in enumerate(zip(judges, found, strict=True), start=1)
+    )
 
 
 def _without_words(said: Callable[[str], Awaitable[Evaluation]]) -> Callable[[str], Awaitable[Evaluation]]:
@@ -119,7 +97,7 @@ def _without_words(said: Callable[[str], Awaitable[Evaluation]]) -> Callable[[st
     return redacted
 
 
-async def _all_of(parts: Iterable[Awaitable[Settled]]) -> list[Settled]:
+async def _all_of(parts: Iterable[Awaitable[Evaluation]]) -> list[Evaluation]:
     """Wait for all of them, whatever one raises; the first fault is raised then."""
     found = []
     for item in await asyncio.gather(*parts, return_exceptions=True):
@@ -127,17 +105,6 @@ async def _all_of(parts: Iterable[Awaitable[Settled]]) -> list[Settled]:
             raise item
         found.append(item)
     return found
-
-
-def _disagreement(evaluations: Sequence[Evaluation]) -> str:
-    """Return who said what, without what they have seen."""
-    parts = []
-    for evaluation in evaluations:
-        said = ", ".join(
-            f"{one.judge} says {'pass' if one.passed else 'fail'}" for one in evaluation.judgements
-        )
-        parts.append(f"{evaluation.criterion}: {said}" if evaluation.criterion else said)
-    return f"the judges disagree, and must agree: {'; '.join(parts)}"
 
 
 def case_score(evaluations: Sequence[Evaluation]) -> float:

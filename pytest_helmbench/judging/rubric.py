@@ -11,16 +11,10 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.rule import JUDGED_RULE, CaseRule
 from pytest_helmbench.judging.rule_hash import rule_hash
 
-__all__ = ["Criterion", "JudgeRule", "deciding_judges"]
 
-
-def deciding_judges(judges: Sequence[str]) -> str:
-    """Return whose verdicts stand: the first judge's, or those of all three, of whom two decide.
-
-    Args:
-        judges: Ids of the marking models, in order; a second alone turns no verdict.
-    """
-    return "\n".join(judges) if len(judges) > 2 else "".join(judges[:1])
+def deciding_judge(judges: Sequence[str]) -> str:
+    """Return the id of the marking model whose verdicts stand: the first; empty without one."""
+    return next(iter(judges), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +80,7 @@ class JudgeRule(CaseRule):
         Args:
             criterion: One of the rule's.
             template_hash: Of the judge's wording.
-            judge_model: Whose verdict it is, see `deciding_judges`.
+            judge_model: Whose verdict it is, see `deciding_judge`.
         """
         polarity = ("by_severity",) if self.by_severity else ()
         return rule_hash(criterion.data(), template_hash, judge_model, *polarity)

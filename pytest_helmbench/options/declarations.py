@@ -78,11 +78,10 @@ class Options:
     marking_models: UsersWord[tuple[str, ...]] = _MODELS(
         users(_texts("ID")),
         NOTHING_NAMED,
-        "judge of what no rule can judge, such as SQE scenarios; a second judges the same, a third what they dispute",
+        "judge of what no rule can judge, such as SQE scenarios; a second says how far they agree",
         absent="models.yml",
         name="marking-model",
     )
-    judges_must_agree: bool = _MODELS(FLAG, False, "what two judges disagree on is an error", use="judges")
     models_file: UsersWord[Path] | None = _MODELS(
         users(FILE), None, "models.yml to use", absent="the benchmark's own"
     )

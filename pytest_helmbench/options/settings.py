@@ -26,7 +26,7 @@ __all__ = ["Settings", "SettingsError", "resolve_settings", "with_overrides"]
 
 DEFAULT_CONCURRENCY = 32
 LOCAL_CONCURRENCY = 4
-MOST_JUDGES = 3
+MOST_JUDGES = 2
 ValuesT = TypeVar("ValuesT", bound="DataclassInstance")
 
 
@@ -135,10 +135,10 @@ def resolve_settings(
         )
     judges = settings.marking_models.value
     if len(judges) > MOST_JUDGES or len(set(judges)) < len(judges):
-        given_so = "is given more than three times" if len(judges) > MOST_JUDGES else "names one judge twice"
+        given_so = "is given more than twice" if len(judges) > MOST_JUDGES else "names one judge twice"
         raise SettingsError(
             f"--helmbench-marking-model {given_so}: {', '.join(judges)}\n"
-            "  hint: two judges and a third that decides between them, each another model"
+            "  hint: a judge, and a second opinion of another model"
         )
     if settings.select is not None:
         Selection.parse(settings.select)  # a slip is told before anything is loaded

@@ -52,9 +52,7 @@ class CaseEngines:
         settings = self.settings
         limits = model_limits((target for item in self.library.loaded for target in item.targets), settings)
         shared = CaseEngineSettings(
-            runner=RunnerSettings(
-                settings.system_prompt, settings.strict_json, self.template, settings.judges_must_agree
-            ),
+            runner=RunnerSettings(settings.system_prompt, settings.strict_json, self.template),
             patience=Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
             recorded=settings.recorded_use,
             at_recorded_times=settings.replay_times,

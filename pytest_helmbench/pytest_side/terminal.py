@@ -191,7 +191,7 @@ def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
     judged: Counter[tuple[str, str]] = Counter()
     for run in plan.runs:
         for judge in run.judges if run.judge_calls else ():
-            judged[run.model, judge] += run.judge_calls // min(len(run.judges), 2)
+            judged[run.model, judge] += run.judge_calls // len(run.judges)
     names = run_names(coordinator)
     store = coordinator.book.store
     several = store is not None and store.fault is None and any(len(run.judges) > 1 for run in plan.runs)

@@ -26,7 +26,7 @@ _WORDS = {True: "pass", False: "fail"}
 
 def panel_sentence(found: PanelReport) -> str:
     """Return how far the judges agree, and whose verdict stands where they do not."""
-    both, first, second = found.agreement, *found.judges[:2]
+    both, first, second = found.agreement, *found.judges
     text = (
         f"judges {first} and {second} agree on {share(both.share)} of {both.verdicts} verdicts"
         f" ({100 * both.low:.1f} to {share(both.high)}), {_kappa(found)}"
@@ -35,8 +35,6 @@ def panel_sentence(found: PanelReport) -> str:
         return text
     count = f"{both.disagreements} disagreement{'' if both.disagreements == 1 else 's'}"
     text += f"; {count}: {both.first_only} passed by {first} alone, {both.second_only} by {second} alone"
-    if found.unsettled:
-        return f"{text}; they must agree, so these are errors (judges_disagree)"
     return f"{text}; the verdict of {first} stands"
 
 
@@ -116,7 +114,6 @@ def panel_record(found: PanelReport | None) -> dict[str, object] | None:
         "judges": list(found.judges),
         **asdict(found.agreement),
         "verdicts": found.agreement.verdicts,
-        "unsettled": found.unsettled,
         "disputed": [
             {
                 "code": row.code,

@@ -125,9 +125,8 @@ def _bounds_text(bounds: Mapping[int, Sequence[str]]) -> str:
 
 
 def panel_text(judges: Sequence[str]) -> str:
-    """Return who judges: `a`, `a and b`, or `a and b, c where they disagree`."""
-    text = " and ".join(judges[:2])
-    return f"{text}, {judges[2]} where they disagree" if len(judges) > 2 else text
+    """Return who judges: `a`, or `a and b`."""
+    return " and ".join(judges)
 
 
 def places_text(places: Iterable[str]) -> str:

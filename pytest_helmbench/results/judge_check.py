@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pytest_helmbench.core.anchor import AnchorVerdict, JudgeHeld
 from pytest_helmbench.core.case import Case, Message
@@ -42,10 +41,9 @@ async def hold_judges(
         run_id: Whose calls they are.
     """
     found = []
-    alone = replace(settings, judges_must_agree=False)
     for route in target.judges:
         asker = Judges(gateway)
-        parts = (_verdict(one, route, gateway, asker, alone, run_id) for one in held_to.rules)
+        parts = (_verdict(one, route, gateway, asker, settings, run_id) for one in held_to.rules)
         found.append(JudgeHeld(route.entry.id, tuple(await asyncio.gather(*parts)), held_to.allowed))
     return tuple(found)
 

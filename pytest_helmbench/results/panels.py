@@ -16,16 +16,14 @@ class PanelReport:
     """The judges of a run over its replies, those of cases without a verdict among them.
 
     Args:
-        judges: Ids, in order.
-        agreement: Of both.
+        judges: Ids of both, in order.
+        agreement: Of their verdicts.
         disputed: What they disagree on, by case in natural order.
-        unsettled: How much of it got no verdict, since they must agree.
     """
 
     judges: tuple[str, ...]
     agreement: Agreement
     disputed: tuple[JudgedCriterion, ...]
-    unsettled: int
 
 
 def panel_report(path: Path, run_id: int) -> PanelReport | None:
@@ -50,5 +48,4 @@ def panel_report(path: Path, run_id: int) -> PanelReport | None:
         judges=tuple(names[place] for place in sorted(names)),
         agreement=found,
         disputed=disputed,
-        unsettled=sum(not any(said.of_record for said in row.said) for row in disputed),
     )

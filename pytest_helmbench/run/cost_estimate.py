@@ -20,8 +20,6 @@ from pytest_helmbench.store.cost_queries import CallHistory, Spread, price_histo
 
 __all__ = ["PriceSpan", "judge_price", "planned_cost", "price_span"]
 
-_DISPUTED = 0.2
-"""Share of verdicts that a third judge is expected to be asked about: a guess."""
 _COMPLETION_TOKENS = (20, 150, 1_024)  # low, expected, high where nothing is known
 
 History = Mapping[str, CallHistory]
@@ -54,17 +52,17 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
     history = _history(db, benchmark, run.model, "case")
     own = _span(target.model, cases, run.prompt_tokens, run.max_tokens, history)
     verdicts = +Counter({code: count * loaded.judge_calls(code) for code, count in cases.items()})
-    for place, judge in enumerate(target.judges if verdicts else ()):
+    for judge in target.judges if verdicts else ():
         judged = _span(
             judge,
             verdicts,
-            run.judge_prompt_tokens // max(1, min(len(target.judges), 2)),
+            run.judge_prompt_tokens // len(target.judges),
             judge.entry.sampling.max_tokens,
             _history(db, benchmark, run.model, "judge", judge.entry.id),
         )
         if own is None or judged is None:
             return None
-        own += judged if place < 2 else PriceSpan(0.0, judged.expected * _DISPUTED, judged.high)
+        own += judged
     return own
 
 
@@ -88,11 +86,9 @@ def planned_cost(run: PlannedRun, target: Target) -> Fraction | None:
     if not run.usable:
         return Fraction()
     asked = [(target.model, Fraction(run.tests), Fraction(run.prompt_tokens))]
-    judges = len(target.judges) if run.judge_calls else 0
-    for place in range(judges):
-        share = Fraction(1, min(judges, 2))
-        calls = run.judge_calls * share if place < 2 else Fraction(run.tie_calls) / 5
-        asked.append((target.judges[place], calls, run.judge_prompt_tokens * share))
+    for judge in target.judges if run.judge_calls else ():
+        share = Fraction(1, len(target.judges))
+        asked.append((judge, run.judge_calls * share, run.judge_prompt_tokens * share))
     cost = Fraction()
     for route, calls, tokens in asked:
         price = (

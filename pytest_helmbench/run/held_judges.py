@@ -154,5 +154,4 @@ def judging_settings(settings: Settings) -> RunnerSettings:
         settings.system_prompt,
         settings.strict_json,
         load_template(settings.judge_template),
-        settings.judges_must_agree,
     )

@@ -21,7 +21,6 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 __all__ = ["Plan", "PlannedRun", "plan_jobs"]
 
 CHARACTERS_PER_TOKEN = 4
-_AT_ONCE = 2  # judges of each reply; a third is asked where they disagree
 JUDGE_WORDING_CHARACTERS = 1_500  # the built-in template and a short rubric
 
 
@@ -38,8 +37,7 @@ class PlannedRun:
         variable: The environment variable that would help.
         tests: Number of items.
         evaluations: Evaluation rows.
-        judge_calls: Calls to the first two judges.
-        tie_calls: The most calls to a third.
+        judge_calls: Calls to the judges.
         may_ask_judge: A judge may be asked about some of its cases.
         unasked: Calls, judges too, that are not made because a judge cannot be called.
         prompt_tokens: Estimate, of the cases' own prompts.
@@ -66,7 +64,6 @@ class PlannedRun:
     max_tokens: int | None
     packed_codes: bytes
     open_ended: bool = False
-    tie_calls: int = 0
     may_ask_judge: bool = False
     places: tuple[str, ...] = ()
     broken: tuple[BrokenCase, ...] = ()
@@ -94,8 +91,7 @@ class PlannedRun:
         return replace(
             self,
             tests=len(codes) * repeat,
-            judge_calls=verdicts * min(len(self.judges), _AT_ONCE),
-            tie_calls=verdicts * (len(self.judges) > _AT_ONCE),
+            judge_calls=verdicts * len(self.judges),
             unasked=round(self.unasked * share),
             prompt_tokens=round(self.prompt_tokens * share),
             judge_prompt_tokens=round(self.judge_prompt_tokens * share),
@@ -109,7 +105,6 @@ class PlannedRun:
             tests=0,
             evaluations=0,
             judge_calls=0,
-            tie_calls=0,
             unasked=0,
             prompt_tokens=0,
             judge_prompt_tokens=0,
@@ -196,14 +191,13 @@ def plan_jobs(
         codes.setdefault(job.target, {})[job.code] = None
         characters = job.prompt_characters()
         verdicts, judges = job.judge_calls, job.target.judges
-        judge_calls = verdicts * max(1, min(len(judges), _AT_ONCE))
+        judge_calls = verdicts * max(1, len(judges))
         count["tests"] += 1
         count["prompt"] += characters // CHARACTERS_PER_TOKEN + 1
         count["evaluations"] += verdicts or 1
         count["open_ended"] += not job.is_one_question
         count["judge"] += judge_calls
         count["may_ask_judge"] += job.may_ask_judge
-        count["ties"] += verdicts * (len(judges) > _AT_ONCE)
         if verdicts and not (judges and all(judge.usable for judge in judges)):
             count["unasked"] += 1 + judge_calls
         count["judge_prompt"] += judge_calls * (characters + JUDGE_WORDING_CHARACTERS) // CHARACTERS_PER_TOKEN
@@ -227,7 +221,6 @@ def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> Plann
         tests=count["tests"],
         evaluations=count["evaluations"],
         judge_calls=count["judge"],
-        tie_calls=count["ties"],
         may_ask_judge=count["may_ask_judge"] > 0,
         unasked=count["unasked"],
         prompt_tokens=count["prompt"],

@@ -36,7 +36,6 @@ _SAME = {
     "sampling": "sampling of {model}",
     "judge": "judge of {model}",
     "judge_sampling": "sampling of the judge of {model}",
-    "judges_must_agree": "--helmbench-judges-must-agree",
     "strict_json": "--helmbench-strict-json",
     "repeat": "--helmbench-repeat",
     "shard": "--helmbench-shard",

@@ -51,11 +51,6 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
     judges = tuple(_judge(entry, settings, environ) for entry in named.judges)
     for entry in (*entries, *named.judges):
         _check_baseline(entry.id)
-    if settings.judges_must_agree and len(judges) == 1 and not is_embedded(judges[0].entry.id):
-        raise HelmbenchError(
-            f"--helmbench-judges-must-agree with one judge, {judges[0].entry.id}: nobody can disagree with it\n"
-            "  hint: name a second one with another --helmbench-marking-model"
-        )
     if not entries:
         return (Target(root, Route(ModelEntry(NO_MODEL), Unusable("no model is named", "")), judges),)
     routes = (

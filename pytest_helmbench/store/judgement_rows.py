@@ -48,7 +48,7 @@ class JudgedCriterion:
 
     @property
     def disputed(self) -> bool:
-        """Whether the first two disagree."""
+        """Whether they disagree."""
         return self.said[0].passed != self.said[1].passed
 
 

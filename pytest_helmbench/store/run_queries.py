@@ -196,7 +196,6 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
 DECIDING = (
     "judge",
     "judge_sampling",
-    "judges_must_agree",
     "sampling",
     "system_prompt",
     "strict_json",

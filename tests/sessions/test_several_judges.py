@@ -1,4 +1,4 @@
-"""Two judges over the same replies, a third where they disagree: what is asked, kept, paid and shown."""
+"""Two judges over the same replies: what is asked, kept, paid and shown."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from trees import Tree, clear_environment, judged, rows, run_tree, write_tree
 from pytest_helmbench.cli.main import main
 
 _TWO = ("--helmbench-marking-model=test/a", "--helmbench-marking-model=test/b")
-_THIRD = "--helmbench-marking-model=test/c"
-_VERDICTS = "SELECT code, outcome, reason FROM results WHERE run_id = ? ORDER BY code"
 _SAID = (
     "SELECT results.code, judge, place, judgements.passed, of_record FROM judgements"
     " JOIN results ON results.id = result_id WHERE run_id = {} ORDER BY results.code, place"
@@ -118,66 +116,6 @@ def test_the_first_judge_is_of_record_and_disagreement_is_kept_and_shown(
     assert rows(database, _SAID.format(2)) == said
 
 
-def test_a_third_judge_is_asked_where_two_disagree_and_decides(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    database = _bench(pytester)
-    _judges(provider, a={1, 2}, b={2, 3}, c={3})
-
-    result = run_tree(pytester, *_TWO, _THIRD, "-n2", "--tb=no", url=provider.url)
-
-    result.assert_outcomes(passed=2, failed=2)
-    assert _asked(provider) == {"test/a": 4, "test/b": 4, "test/c": 2, "test/good": 4}
-    # 1: a says fail, b and c pass. 2: both fail. 3: a says pass, b and c fail. 4: both pass.
-    assert [(code[-3:], outcome) for code, outcome, _ in rows(database, _VERDICTS.replace("?", "1"))] == [
-        ("PT1", "passed"),
-        ("PT2", "failed"),
-        ("PT3", "failed"),
-        ("PT4", "passed"),
-    ]
-    assert [row[1:] for row in rows(database, _SAID.format(1)) if row[0].endswith("PT3")] == [
-        ("test/a", 1, 1, 0),
-        ("test/b", 2, 0, 1),
-        ("test/c", 3, 0, 0),
-    ]
-    result.stdout.fnmatch_lines(
-        [
-            "helmbench: judged by test/a and test/b, test/c where they disagree",
-        ]
-    )
-
-
-def test_judges_that_must_agree_make_a_disagreement_an_error_that_costs_nothing_again(
-    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
-) -> None:
-    database = _bench(pytester)
-    _judges(provider, b={2})
-    must = "--helmbench-judges-must-agree"
-
-    result = run_tree(pytester, *_TWO, must, url=provider.url)
-
-    result.assert_outcomes(passed=3, errors=1)
-    result.stdout.fnmatch_lines(
-        [
-            "*the judges disagree, and must agree: test/a says pass, test/b says fail*",
-            "test/good: judges *; they must agree, so these are errors (judges_disagree)",
-        ]
-    )
-    assert rows(database, _VERDICTS.replace("?", "1"))[1] == ("P1-B1-S1-C1-PT2", "error", "judges_disagree")
-    assert len(rows(database, _SAID.format(1))) == 8
-    assert rows(database, "SELECT coverage FROM evaluation_runs") == [(0.75,)]
-    asked = len(provider.requests)
-    again = run_tree(pytester, *_TWO, must, "--helmbench-resume", url=provider.url)
-    again.assert_outcomes(passed=3, errors=1)
-    assert len(provider.requests) == asked  # every judge's answer is on record
-    assert len(rows(database, _SAID.format(1))) == 8
-    other = run_tree(pytester, *_TWO, "--helmbench-resume", url=provider.url)
-    assert other.ret == 4
-    other.stderr.fnmatch_lines(["*--helmbench-judges-must-agree was true, now false*"])
-    assert "the judges disagree" not in _shown(capsys, "rescore", "1", "--db", database)
-    assert rows(database, _VERDICTS.replace("?", "2"))[1][1:] == ("error", "judges_disagree")
-
-
 def test_a_judge_that_is_down_is_an_error_and_resume_asks_it_alone(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
@@ -211,8 +149,7 @@ def test_judges_are_refused_that_cannot_be_what_was_meant(
     _bench(pytester)
     for words, told in (
         ((_TWO[0], _TWO[0]), "--helmbench-marking-model names one judge twice: test/a, test/a"),
-        ((*_TWO, _THIRD, "--helmbench-marking-model=test/d"), "*is given more than three times*"),
-        ((_TWO[0], "--helmbench-judges-must-agree"), "*nobody can disagree with it"),
+        ((*_TWO, "--helmbench-marking-model=test/c"), "*is given more than twice*"),
     ):
         result = run_tree(pytester, *words, url=provider.url)
         assert result.ret == 4
@@ -245,8 +182,6 @@ def test_rows_of_packs_are_judged_by_all_also_those_that_a_model_only_reads(
         ("polite", "test/a", 1, 1, 1),
         ("polite", "test/b", 2, 0, 0),
     ]
-    must = run_tree(pytester, *_TWO, "--helmbench-judges-must-agree", url=provider.url)
-    must.assert_outcomes(errors=2)
 
 
 def test_each_judge_of_models_yml_has_its_own_server_and_key(

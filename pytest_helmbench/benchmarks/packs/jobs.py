@@ -22,7 +22,7 @@ from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
-from pytest_helmbench.judging.rubric import JudgeRule, deciding_judges
+from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
 
 __all__ = ["LoadedPack", "PackJob"]
 
@@ -107,7 +107,7 @@ class PackJob(CaseJob):
             return rule
         if any(isinstance(one.endpoint, Unusable) or one.endpoint.server.embedded for one in judges):
             return rule
-        return replace(rule, judge=deciding_judges(self.target.judge_ids))
+        return replace(rule, judge=deciding_judge(self.target.judge_ids))
 
     @property
     def work(self) -> PackWork:

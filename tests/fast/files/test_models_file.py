@@ -109,8 +109,8 @@ marking_model: {id: j/k, temperature: 0}
         ("marking_model: {temperature: 0}\n", ["1: marking_model has no 'id'"]),
         ("marking_model: [a]\n", ["1: marking_model is a list"]),
         (
-            "marking_models: [a, b, c, d]\n",
-            ["1: 4 judges or more", "two judges, and a third where they disagree"],
+            "marking_models: [a, b, c]\n",
+            ["1: 3 judges or more", "a judge, and a second opinion"],
         ),
         ("marking_model: a\nmarking_models: [b]\n", ["2: 'marking_models' beside 'marking_model'"]),
         ("marking_models:\n  - a\n  - {id: a}\n", ["3: the judge 'a' stands here twice"]),
