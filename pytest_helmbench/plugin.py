@@ -9,7 +9,6 @@ import gc
 import os
 import sys
 from contextlib import contextmanager
-from copy import copy
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -71,8 +70,8 @@ def _complete_bare_options(config: pytest.Config, args: list[str], parser: pytes
     if bare.keys().isdisjoint(args):
         return
     args[:] = [bare.get(argument, argument) for argument in args]
-    known, parsed = config.known_args_namespace, parser.parse_known_args(args, copy(config.option))
-    known.file_or_dir = parsed.file_or_dir
+    as_parsed = type(config.option)(**vars(config.option))
+    config.known_args_namespace.file_or_dir = parser.parse_known_args(args, as_parsed).file_or_dir
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

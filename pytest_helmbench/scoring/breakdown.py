@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeAlias
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.weighting import Scoring
-from pytest_helmbench.scoring.monotonic import Curve, detection_curves
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
 
@@ -104,7 +103,6 @@ class Breakdown:
         by_user_context: Codes `P1-B2-S1-U1`, likewise.
         by_band: Codes of `BANDS`.
         matrices: One per scenario.
-        curves: Detection by severity, one per scenario with signals.
     """
 
     overall: Detection
@@ -114,7 +112,6 @@ class Breakdown:
     by_user_context: tuple[Detection, ...]
     by_band: tuple[Detection, ...]
     matrices: tuple[Matrix, ...]
-    curves: tuple[Curve, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +145,6 @@ def breakdown(rows: Iterable[Row]) -> Breakdown:
         by_user_context=_detections(scored, lambda row: _joined(row.scenario, row.user_context)),
         by_band=_detections(scored, _band),
         matrices=_matrices(scored),
-        curves=detection_curves(row for row, _ in scored),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from fractions import Fraction
@@ -10,21 +9,8 @@ from math import sqrt
 from statistics import NormalDist
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.scoring.exact_tests import holm
 from pytest_helmbench.scoring.intervals import t_quantile
 from pytest_helmbench.scoring.sign_flip import sign_flip
-
-__all__ = [
-    "ALPHA",
-    "LEAST_CHANGED",
-    "Change",
-    "Verdict",
-    "about",
-    "change_of",
-    "detectable_drop",
-    "flip_p",
-    "holm_adjusted",
-]
 
 ALPHA = 0.05
 """How often a change that is none may be called a regression."""
@@ -152,8 +138,14 @@ def about(drop: float) -> str:
 
 
 def holm_adjusted(p_values: Iterable[float]) -> list[float]:
-    """Return p-values adjusted by Holm, in the order they came in."""
+    """Return p-values adjusted by Holm, in the order they came in: those up to α hold all together at α.
+
+    Source:
+        Holm, A simple sequentially rejective multiple test procedure (1979).
+    """
     known = list(p_values)
-    # A float is an exact fraction; ties are adjusted alike.
-    adjusted = holm(Counter(map(Fraction, known)))
-    return [float(adjusted[Fraction(p)]) for p in known]
+    adjusted = [0.0] * len(known)
+    least = 0.0
+    for place, index in enumerate(sorted(range(len(known)), key=known.__getitem__)):
+        adjusted[index] = least = max(least, min(1.0, (len(known) - place) * known[index]))
+    return adjusted

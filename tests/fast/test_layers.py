@@ -50,6 +50,7 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "math",
         "os",
         "pathlib",
+        "pytest_helmbench.core.light_dataclass",
         "pytest_helmbench.options.option",
         "typing",
     },

@@ -1,4 +1,4 @@
-"""Recall and false escalation by every axis, constant answers, and harsher perturbations caught less often."""
+"""Recall and false escalation by every axis, and of constant answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from analysis_rows import any_rows, row, verdict
+from analysis_rows import any_rows, row
 from hypothesis import given
 from properties import examples
 
@@ -18,8 +18,6 @@ from pytest_helmbench.scoring.breakdown import (
     breakdown,
     constant_scores,
 )
-from pytest_helmbench.scoring.exact_tests import holm, sign_test
-from pytest_helmbench.scoring.monotonic import Inversion, SeverityRate, detection_curves
 from pytest_helmbench.scoring.rows import Row
 
 
@@ -59,7 +57,7 @@ def test_a_rate_without_rows_is_unknown_and_not_0() -> None:
         None,
     )
     empty = breakdown([])
-    assert (empty.by_pillar, empty.matrices, empty.curves) == ((), (), ())
+    assert (empty.by_pillar, empty.matrices) == ((), ())
 
 
 def test_groups_are_named_by_full_codes_in_natural_order() -> None:
@@ -135,122 +133,3 @@ def test_constant_answers_score_what_their_side_of_the_tree_is_worth() -> None:
     assert capped == ConstantScores(Fraction(2, 5), Fraction(1, 4))
     assert constant_scores([row(0, 1, weighted=False)]) == ConstantScores(Fraction(1), Fraction(0))
     assert constant_scores([]) == ConstantScores(None, None)
-
-
-def test_the_sign_test_is_exact_and_two_sided() -> None:
-    assert sign_test(0, 5) == Fraction(1, 16)
-    assert sign_test(1, 9) == Fraction(22, 1024)
-    assert sign_test(10, 2) == sign_test(2, 10) == Fraction(2 * (1 + 12 + 66), 4096)
-    assert sign_test(0, 0) == sign_test(3, 3) == 1
-
-
-def test_holm_multiplies_by_the_tests_left_and_never_falls() -> None:
-    p_values = {Fraction(1, 100): 1, Fraction(2, 100): 2, Fraction(3, 100): 1, Fraction(9, 10): 1}
-    assert holm(p_values) == {
-        Fraction(1, 100): Fraction(5, 100),
-        Fraction(2, 100): Fraction(8, 100),
-        Fraction(3, 100): Fraction(8, 100),
-        Fraction(9, 10): Fraction(9, 10),
-    }
-    assert holm({}) == {}
-
-
-def compared(harsher: list[int], milder: list[int], **more: int) -> list[Row]:
-    """PT1 of severity 3 and PT2 of severity 9 under as many conditions as there are credits."""
-    return [
-        row(severity, credit, f"P1-B1-S1-C{number}-{code}", **more)  # type: ignore[arg-type]
-        for code, severity, credits_ in (("PT1", 3, milder), ("PT2", 9, harsher))
-        for number, credit in enumerate(credits_)
-    ]
-
-
-def test_a_harsher_perturbation_caught_less_often_is_named_when_it_is_no_chance() -> None:
-    (curve,) = detection_curves(compared([0] * 8, [1] * 8))
-    assert curve.rates == (SeverityRate(3, 8, 8), SeverityRate(9, 0, 8))
-    assert [rate.rate for rate in curve.rates] == [1, 0]
-    assert curve.inversions == (Inversion("PT2", "PT1", 6, 0, 8, 8, Fraction(1, 128)),)
-    assert curve.unconfirmed == 0
-
-
-def test_what_may_be_chance_is_only_counted() -> None:
-    (curve,) = detection_curves(compared([0] * 5, [1] * 5))
-    assert (curve.inversions, curve.unconfirmed) == ((), 1)
-    (fine,) = detection_curves(compared([1] * 8, [0] * 8))
-    assert (fine.inversions, fine.unconfirmed) == ((), 0)
-
-
-def test_every_pair_of_a_scenario_counts_in_the_correction() -> None:
-    rows = compared([0] * 7, [1] * 7)
-    rows += [row(severity, 1, f"P1-B1-S1-C0-PT{severity}") for severity in (5, 6, 7)]
-    (curve,) = detection_curves(rows)
-    assert (curve.inversions, curve.unconfirmed) == ((), 4)
-
-
-def test_alike_perturbations_are_each_named() -> None:
-    rows = compared([0] * 10, [1] * 10)
-    rows += [row(9, 0, f"P1-B1-S1-C{number}-PT3") for number in range(10)]
-    (curve,) = detection_curves(rows)
-    assert [(found.harsher, found.milder, found.p_value) for found in curve.inversions] == [
-        ("PT2", "PT1", Fraction(1, 256)),
-        ("PT3", "PT1", Fraction(1, 256)),
-    ]
-
-
-def test_repetitions_do_not_make_a_pair_surer() -> None:
-    rows = [*compared([0] * 3, [1] * 3), *compared([0] * 3, [1] * 3, repetition=2)]
-    (curve,) = detection_curves(rows)
-    assert (curve.inversions, curve.unconfirmed) == ((), 1)
-
-
-def test_only_what_was_judged_on_both_sides_is_compared() -> None:
-    rows = [
-        row(9, 1, "P1-B1-S1-C1-PT2", repetition=1),
-        row(9, 0, "P1-B1-S1-C1-PT2", repetition=2),
-        row(3, 1, "P1-B1-S1-C1-PT1", repetition=2),
-        row(9, 0, "P1-B1-S1-C2-PT2"),
-        row(3, None, "P1-B1-S1-C2-PT1"),
-    ]
-    (curve,) = detection_curves(rows)
-    assert curve.unconfirmed == 1
-    (cell_apart,) = detection_curves([*rows[3:], row(3, 1, "P1-B1-S1-C3-PT1")])
-    assert cell_apart.unconfirmed == 0
-
-
-def test_cells_where_both_fare_alike_decide_nothing() -> None:
-    (curve,) = detection_curves(compared([0] * 8 + [1] * 20, [1] * 28))
-    assert curve.inversions == (Inversion("PT2", "PT1", 6, 20, 28, 28, Fraction(1, 128)),)
-
-
-def test_a_pair_is_not_named_when_most_cells_say_the_opposite() -> None:
-    rows = compared([1] * 9, [0] * 9)
-    for repetition in range(2, 14):
-        rows += [
-            row(9, 0, "P1-B1-S1-C0-PT2", repetition=repetition),
-            row(3, 1, "P1-B1-S1-C0-PT1", repetition=repetition),
-        ]
-    (curve,) = detection_curves(rows)
-    assert (curve.inversions, curve.unconfirmed) == ((), 1)
-
-
-def test_scenarios_without_signals_have_no_curve() -> None:
-    assert detection_curves([row(-5, 1), row(0, 1, "P1-B1-S2-PT1", weighted=False), row(5, None)]) == ()
-
-
-def test_a_scenario_of_a_thousand_perturbations_is_compared_at_once() -> None:
-    rows = [row(number % 10 + 1, number % 3 % 2, f"P1-B1-S1-PT{number}") for number in range(1_000)]
-    (curve,) = detection_curves(rows)
-    expected = sum(
-        one.severity > other.severity and not one.passed and bool(other.passed)
-        for one in rows
-        for other in rows
-    )
-    assert curve.unconfirmed == expected
-
-
-def test_a_curve_follows_the_severities_in_order() -> None:
-    (curve,) = detection_curves(verdict((10, 2, 7), (2,)))
-    assert [(rate.severity, rate.caught, rate.judged) for rate in curve.rates] == [
-        (2, 0, 1),
-        (7, 1, 1),
-        (10, 1, 1),
-    ]
