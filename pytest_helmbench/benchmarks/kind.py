@@ -67,8 +67,6 @@ class KindPlaces:
         record: The module with its `RECORD`, a `KindRecord`; empty where it keeps nothing on record that is its own.
         schemas: Names of the schemas of its files; its `Authoring` is a `SchemaOwner` then.
         starter: Folder beside `module` with a small working benchmark, for `helmbench init`; empty for none.
-        judge_host: The module with its `host_evaluator`, which makes of the settings an `Evaluator[str]` that says what
-            the host of a judge has for its cases (`helmbench judges check`); empty where any process will do.
         not_rescored: Why `rescore` cannot hold the replies of a run to rules of now, in a sentence with a hint; empty
             where it can.
     """
@@ -87,7 +85,6 @@ class KindPlaces:
     record: str = ""
     schemas: tuple[str, ...] = ()
     starter: str = ""
-    judge_host: str = ""
     not_rescored: str = ""
 
     @property

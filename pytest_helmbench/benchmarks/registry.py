@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_helmbench.benchmarks.kind import Authoring, BenchmarkKind
-    from pytest_helmbench.judging.evaluator import Evaluator
-    from pytest_helmbench.options.declarations import Options
 
 __all__ = [
     "ENTRY_POINTS",
@@ -28,7 +26,6 @@ __all__ = [
     "all_places",
     "authoring_at",
     "authoring_of",
-    "host_evaluators",
     "kind_of",
     "meant_places",
     "places_named",
@@ -90,12 +87,6 @@ def authoring_of(places: KindPlaces) -> Authoring:
     """Import what a kind does for authors."""
     authoring: Authoring = import_module(places.authoring).AUTHORING
     return authoring
-
-
-def host_evaluators(settings: Options) -> tuple[Evaluator[str], ...]:
-    """Return what says of the host of a judge what it has for the cases of each kind that asks for something."""
-    modules = (import_module(places.judge_host) for places in all_places() if places.judge_host)
-    return tuple(module.host_evaluator(settings) for module in modules)
 
 
 @cache

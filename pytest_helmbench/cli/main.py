@@ -36,7 +36,6 @@ _COMMANDS = (
     "judge-sample",
     "judge-labels",
     "judge-check",
-    "judges",
     "rescore",
     "report",
     "leaderboard",

@@ -8,9 +8,7 @@ from dataclasses import field
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.engine.engine import Engine
-from pytest_helmbench.engine.evaluations import Evaluations
 from pytest_helmbench.engine.job import CaseJob, RunIds
-from pytest_helmbench.engine.judge_access import JudgeOffer
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import CaseKey, CaseRunner, JudgedBefore
 from pytest_helmbench.engine.work import RunnerSettings
@@ -63,7 +61,6 @@ class CaseEngineSettings:
         calls_in_flight: Most calls in flight by model id.
         at_recorded_times: Streams on record are replayed as slowly as they came.
         servers: The user's own server that serves it, by model id: it is asked for one model after the other.
-        judges: Who may judge replies beside this process; None for nobody.
     """
 
     runner: RunnerSettings
@@ -72,7 +69,6 @@ class CaseEngineSettings:
     calls_in_flight: Mapping[str, int] = field(default_factory=dict)
     at_recorded_times: bool = False
     servers: Mapping[str, str] = field(default_factory=dict)
-    judges: JudgeOffer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +95,6 @@ class CaseEngine:
         settings: Shared by all cases.
         share: Of this process.
         resumed: The runs that the cases belong to.
-        note: Takes a sentence for the summary, from any thread.
     """
 
     def __init__(
@@ -109,10 +104,8 @@ class CaseEngine:
         settings: CaseEngineSettings,
         share: Share,
         resumed: Resumed,
-        note: Callable[[str], object] = lambda _sentence: None,
     ) -> None:
         self._loop = loop
-        self.evaluations = Evaluations(settings.judges, note)
         self.gateway = loop.run(_gateway(backend, settings, share.name))
         runner = CaseRunner(
             self.gateway,
@@ -121,7 +114,6 @@ class CaseEngine:
             resumed.run_ids,
             resumed.judged,
             resumed.on_changed,
-            self.evaluations,
         )
 
         most_of = dict(settings.calls_in_flight)
@@ -140,7 +132,6 @@ class CaseEngine:
     def start(self, jobs: Sequence[CaseJob | None]) -> None:
         """Begin with these jobs, in this order; None stands for one that is not started ahead."""
         begun = [job for job in jobs if job is not None]
-        self.evaluations.expect(len(begun))
         self.engine.start(begun)
 
     def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
@@ -154,8 +145,6 @@ class CaseEngine:
         except KeyboardInterrupt:
             self.engine.hurry()
             self.engine.cancel(reason, 0.0)
-        finally:
-            self.evaluations.close()
         self._loop.run_last(self.gateway.close())
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from pytest_helmbench.core.bounded_calls import RuleTimeoutError
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
-from pytest_helmbench.core.pattern_process import RuleTimeoutError
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.scrub import scrub
@@ -19,7 +19,6 @@ from pytest_helmbench.engine.job import CaseJob, RunIds
 from pytest_helmbench.engine.judges import Judges
 from pytest_helmbench.engine.work import (
     CaseContext,
-    Evaluating,
     RunnerSettings,
     UnjudgedError,
     fault_outcome,
@@ -77,7 +76,6 @@ class CaseRunner:
         run_ids: `evaluation_runs.id` by benchmark and model.
         judged: Cases with a verdict on record, by run, code and repetition.
         on_changed: Told the name of a case whose verdict on record is not that of now.
-        evaluations: Holds replies to their cases.
     """
 
     def __init__(
@@ -88,7 +86,6 @@ class CaseRunner:
         run_ids: RunIds,
         judged: Mapping[CaseKey, JudgedBefore],
         on_changed: Callable[[str], None],
-        evaluations: Evaluating,
     ) -> None:
         self._gateway = gateway
         self._backend = backend
@@ -98,7 +95,6 @@ class CaseRunner:
         self._on_changed = on_changed
         self._judges = Judges(gateway)
         self._awake = AwakeClock()
-        self._evaluations = evaluations
 
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on disk by then, or an error."""
@@ -197,7 +193,6 @@ class CaseRunner:
             watch=progress,
             settings=self._settings,
             judges=self._judges,
-            evaluations=self._evaluations,
         )
         return await job.work.perform(self._case(job), context)
 

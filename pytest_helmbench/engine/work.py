@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.core.outcome import Outcome, Reply, Usage, Verdict
+from pytest_helmbench.core.outcome import Outcome, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.host_lines import LineAddress, LineService
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.call import Asking, Origin, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
@@ -27,13 +25,11 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.client_errors import BadRequestError
 from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.gateway.retries import CallFailedError, Patience
-from pytest_helmbench.judging.evaluator import Evaluator
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = [
     "Answering",
     "CaseContext",
-    "Evaluating",
     "RunnerSettings",
     "UnjudgedError",
     "Work",
@@ -41,8 +37,6 @@ __all__ = [
     "usable_endpoint",
     "with_sums",
 ]
-
-T = TypeVar("T")
 
 
 class UnjudgedError(HelmbenchError):
@@ -87,50 +81,6 @@ class Answering(Asking, Protocol):
         """
 
 
-class Evaluating(Protocol):
-    """Whoever holds replies to their cases: on the event loop where that is cheap, else elsewhere."""
-
-    async def of(self, evaluator: Evaluator[T], reply: Reply, watch: Watch, /) -> T:
-        """Return what an evaluator finds in a reply. Its case holds no place meanwhile.
-
-        Raises:
-            UnjudgedError: It finds no verdict, or nobody could judge.
-        """
-
-    @property
-    def has_hosts(self) -> bool:
-        """Whether judges may be on hosts of their own: then code runs there, in sandboxes of theirs."""
-
-    async def on_host(self, evaluator: Evaluator[T], reply: Reply, watch: Watch, /) -> T:
-        """Return what an evaluator finds that runs code, on the host of a judge and nowhere else; see `of`.
-
-        It may take long, and it may begin again on another host: nothing of it is left where it ran.
-
-        Raises:
-            UnjudgedError: It finds no verdict, or no judge could be had.
-        """
-
-    @property
-    def has_lines(self) -> bool:
-        """Whether what runs on a judge's host can ask this session meanwhile."""
-
-    async def on_host_asking(
-        self, service: LineService, evaluator: Callable[[LineAddress], Evaluator[T]], watch: Watch, /
-    ) -> T:
-        """Return what an evaluator finds that asks the session meanwhile, on the host of a judge and nowhere else.
-
-        It may begin again on another host while it still runs on the first: the service tells the two apart.
-
-        Args:
-            service: What answers it.
-            evaluator: Returns the evaluator that asks over a line.
-            watch: Of the case, which holds no place meanwhile.
-
-        Raises:
-            UnjudgedError: No judge could be had.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class CaseContext:
     """What a case has at hand while it is worked on.
@@ -145,7 +95,6 @@ class CaseContext:
         watch: Told what its calls are doing.
         settings: What it shares with all cases.
         judges: Asks marking models.
-        evaluations: Holds replies to their cases.
     """
 
     gateway: Answering
@@ -157,7 +106,6 @@ class CaseContext:
     watch: Watch
     settings: RunnerSettings
     judges: Asking
-    evaluations: Evaluating
 
 
 class Work(Protocol):

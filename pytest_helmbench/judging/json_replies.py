@@ -5,20 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from functools import lru_cache
 from typing import Never
 
-from jsonschema import Draft202012Validator
-from referencing.exceptions import Unresolvable
-
-from pytest_helmbench.core.foreign_patterns import may_be_slow
+from pytest_helmbench.core.foreign_schemas import schema_breach
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse
-from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.schema_validator import holds_key, limited_time, patterns_in, schema_validator
-
-__all__ = ["Reading", "enclosed_json", "read_reply", "schema_takes_time"]
 
 _MOST_BROKEN_OBJECTS = 100
 """After so many objects that do not parse the search gives up: each costs a look at the whole text."""
@@ -86,7 +78,7 @@ def read_reply(
     if not text.strip():
         return Reading(None, None, "truncated" if cut else "empty")
     found = _found_json(text, strict=strict)
-    breach = _breach(schema, found[0]) if found is not None else None
+    breach = None if found is None else "" if schema is None else schema_breach(schema, found[0])
     if found is None or breach is None:
         return Reading(None, None, "truncated" if cut else _why_unreadable(text))
     value, parse = found
@@ -114,11 +106,6 @@ def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
         if found is not None:
             return found[0], parse
     return None
-
-
-def schema_takes_time(schema: JsonObject) -> bool:
-    """Return whether holding a reply to a schema may take seconds; the schema is not changed afterwards."""
-    return _takes_time(_SchemaIdentity(schema))
 
 
 def _refuse_constant(name: str) -> Never:
@@ -239,44 +226,3 @@ def _end_of_brackets(text: str, start: int) -> int | None:
 def _why_unreadable(text: str) -> str:
     start = _after_reasoning(text).lstrip()[:400]
     return "refusal" if _REFUSAL.match(start) else "invalid_json"
-
-
-class _SchemaIdentity:
-    """A schema as a cache key: by identity, and kept alive so that the identity stays its own."""
-
-    __slots__ = ("schema",)
-
-    def __init__(self, schema: JsonObject) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SchemaIdentity) and other.schema is self.schema
-
-
-@lru_cache(maxsize=1024)
-def _takes_time(key: _SchemaIdentity) -> bool:
-    return holds_key(key.schema, "$ref") or any(map(may_be_slow, patterns_in(key.schema)))
-
-
-@lru_cache(maxsize=1024)
-def _validator(key: _SchemaIdentity) -> Draft202012Validator:
-    return schema_validator(key.schema)
-
-
-def _breach(schema: JsonObject | None, value: JsonValue) -> str | None:
-    """Return where the schema is broken, empty where it holds, None when the nesting is too deep to tell."""
-    if schema is None:
-        return ""
-    try:
-        with limited_time():
-            error = next(iter(_validator(_SchemaIdentity(schema)).iter_errors(value)), None)
-    except RecursionError:
-        return None
-    except Unresolvable as error:
-        raise HelmbenchError(
-            f"response schema: $ref {error.ref!r} leads nowhere\n  hint: put what it refers to under '$defs'"
-        ) from error
-    return "" if error is None else f"{error.json_path}: {error.validator}"

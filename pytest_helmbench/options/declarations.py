@@ -47,7 +47,6 @@ __all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOpt
 _SECONDS: Type[float] = Type("seconds, 0 or more", float, "S", lambda number: 0 <= number < inf, record=None)
 _AMOUNT: Type[float] = Type("an amount in USD, for example 25", float, "USD")
 _WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args", record=None)
-_JUDGES: Type[str] = Type("auto, a number, dask:… or python:…", str, "WHO", record=None)
 _PATH: Type[Path] = Type("a path", Path, "PATH")
 
 _MODELS = Group("models and judge")
@@ -154,21 +153,6 @@ class Options:
         10.0,
         "estimated USD above which --helmbench-max-cost must be given",
         name="ask-above",
-        use="ini",
-    )
-    judges: UsersWord[str] | None = _LIMITS(
-        users(_JUDGES),
-        None,
-        "where replies are judged that take over 2 ms: auto (processes of this machine when it pays), N processes,"
-        " dask:ADDRESS, dask:local:N, python:MODULE:FACTORY; 0 for none but the session's own",
-        absent="auto",
-    )
-    judges_wait_s: float = _LIMITS(
-        _SECONDS,
-        60.0,
-        "seconds that judges are waited for that are gone, before processes of this machine stand in; agents on their"
-        " hosts wait as long, and at least 5 s, for a session that is silent",
-        name="judges-wait",
         use="ini",
     )
     db: Path = _RECORD(

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from pytest_helmbench.core.judge_places import JudgePlaces
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, Resumed, Share
-from pytest_helmbench.engine.executors import judge_offer
 from pytest_helmbench.engine.job import CaseJob
-from pytest_helmbench.engine.judge_access import JudgeOffer
 from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.retries import Patience
@@ -31,16 +26,12 @@ class CaseEngines:
         library: Its benchmarks.
         template: The judge's wording.
         share: What the process has of its session.
-        places: Where its replies are judged.
-        note: Takes a sentence for the summary, from any thread.
     """
 
     settings: Settings
     library: Library
     template: JudgeTemplate
     share: Share
-    places: JudgePlaces
-    note: Callable[[str], object]
 
     def make(self, backend: Backend, resumed: Resumed) -> CaseEngine:
         """Return a case engine, ready to start.
@@ -58,15 +49,8 @@ class CaseEngines:
             at_recorded_times=settings.replay_times,
             calls_in_flight={model_id: one.most for model_id, one in limits.items()},
             servers={model_id: one.server for model_id, one in limits.items() if one.server is not None},
-            judges=self._offer(),
         )
-        return CaseEngine(self.library.loop, backend, shared, self.share, resumed, self.note)
-
-    def _offer(self) -> JudgeOffer | None:
-        """Return who may judge beside this process; the workers of a session have each other."""
-        if self.share.workers > 1:
-            return None
-        return judge_offer(self.places, self.settings.judges_wait_s)
+        return CaseEngine(self.library.loop, backend, shared, self.share, resumed)
 
 
 def composed(job: CaseJob, system_prompt: str | None) -> Outcome:

@@ -9,12 +9,10 @@ from dataclasses import replace
 import pytest
 
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
-from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
 from pytest_helmbench.engine.closed_process import close_to_others
-from pytest_helmbench.engine.executors import refuse_missing
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.options.option import Option
 from pytest_helmbench.options.settings import Settings, resolve_settings
@@ -57,13 +55,12 @@ def register(config: pytest.Config) -> None:
         settings = _settings(config)
         template = load_template(settings.judge_template)
         gates = _gates(config, settings)
-        places = _judge_places(config, settings)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
     unpack_archives(config)
     _choose_paths(config, settings)
     if hasattr(config, "workerinput"):
-        _register_worker(config, settings, template, places)
+        _register_worker(config, settings, template)
         return
     notes = Notes()
     library = Library(settings, os.environ, notes.say)
@@ -80,7 +77,7 @@ def register(config: pytest.Config) -> None:
         config.pluginmanager.register(role, "helmbench-xdist")
     else:
         share = Share(session_concurrency(settings), _few_ahead(config))
-        engines = CaseEngines(settings, library, template, share, places, notes.say)
+        engines = CaseEngines(settings, library, template, share)
         role = SingleProcess(coordinator, engines, announce, live.tick)
     config.pluginmanager.register(TypedIds(config, settings, library), "helmbench-typed-ids")
     _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live), library)
@@ -116,9 +113,7 @@ def _register_job_end(config: pytest.Config, coordinator: Coordinator, end: Sess
     config.pluginmanager.register(JobEnd(config, coordinator, end), "helmbench-job")
 
 
-def _register_worker(
-    config: pytest.Config, settings: Settings, template: JudgeTemplate, places: JudgePlaces
-) -> None:
+def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:
     from pytest_helmbench.pytest_side.xdist_channel import send
     from pytest_helmbench.pytest_side.xdist_worker import XdistWorker
 
@@ -133,7 +128,7 @@ def _register_worker(
         name=f"{workerinput['workerid']}:",
     )
     live = LiveLine(config, None)
-    engines = CaseEngines(settings, library, template, share, places, notes.say)
+    engines = CaseEngines(settings, library, template, share)
     role = XdistWorker(engines, channel, live.tick)
     config.pluginmanager.register(TypedIds(config, settings, library), "helmbench-typed-ids")
     _register(config, SessionPlugin(config, settings, library, role, None, notes, live), library)
@@ -181,23 +176,6 @@ def _given(config: pytest.Config, option: Option) -> object:
     """Return what was given for an option: on the command line, else in ini files, else None."""
     value: object = None if option.use == "ini" else config.getoption(option.key)
     return value if value is not None else (config.getini(option.key) or None)
-
-
-def _judge_places(config: pytest.Config, settings: Settings) -> JudgePlaces:
-    """Return where replies are judged.
-
-    Raises:
-        HelmbenchError: They cannot be judged there, or workers judge already.
-    """
-    places = JudgePlaces.parse(settings.judges)
-    if not places.asks_others or places.kind is JudgeKind.AUTO or hasattr(config, "workerinput"):
-        return places
-    if _is_controller(config):
-        raise HelmbenchError(
-            "--helmbench-judges and the workers of -n both spread judging over processes\n  hint: give one of them"
-        )
-    refuse_missing(places)
-    return places
 
 
 def _is_controller(config: pytest.Config) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pytest_helmbench.core.anchor import AnchorVerdict, JudgeHeld
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.evaluations import EvaluatedHere
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.judges import Judges
 from pytest_helmbench.engine.questions import Judge, judged_evaluations
@@ -73,7 +72,6 @@ async def _verdict(
             watch=Unwatched(),
             settings=settings,
             judges=asker,
-            evaluations=EvaluatedHere(),
         )
         try:
             evaluations = await judged_evaluations(case, reply_of(anchor), (judge,), context)

@@ -20,7 +20,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.evaluations import EvaluatedHere
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.judges import Judges
 from pytest_helmbench.engine.route import Route
@@ -250,7 +249,6 @@ class _Judge:
             watch=Unwatched(),
             settings=self._settings,
             judges=Judges(answers),
-            evaluations=EvaluatedHere(),
         )
         try:
             return await job.work.perform(job.case(None), context)

@@ -40,7 +40,6 @@ _FREE = frozenset(
         "db",
         "dry_run",
         "judge",
-        "judges_wait_s",
         "junit_failures",
         "marking_api_key_env",
         "marking_base_url",

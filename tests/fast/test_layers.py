@@ -23,11 +23,11 @@ _ROOMS = _rooms_of_the_page()
 _PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
 _SOLE_USERS = {
     "aiohttp": {"gateway", "view"},
-    "distributed": {"engine"},
+    "distributed": {"run"},
     "genai_prices": {"gateway"},
     "jinja2": {"reports"},
     "pycurl": {"gateway"},
-    "re2": {"core"},
+    "regex": {"core"},
     "sqlite_utils": {"store"},
     "yaml": {"files"},
 }
@@ -135,11 +135,7 @@ _LATE = {
     ("prices", "pytest_helmbench.gateway.price_list"),  # for hosted models only
     ("local_answers", "pytest_helmbench.gateway.baselines.baseline"),  # for embedded models only
     ("local_answers", "pytest_helmbench.gateway.function_calls"),  # for applications only
-    ("foreign_patterns", "re2"),  # where a benchmark brings a regular expression
-    # Only where judging takes long: processes, Dask, an executor of the user's.
-    ("executors", "pytest_helmbench.engine.local_judges"),
-    ("executors", "pytest_helmbench.engine.dask_judges"),
-    ("line_opening", "pytest_helmbench.engine.dask_lines"),
+    ("foreign_patterns", "regex"),  # where a benchmark brings a regular expression
     # Only where somebody else's code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),
     ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),

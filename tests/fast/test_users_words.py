@@ -50,7 +50,7 @@ _GIVE_RIGHTS = {
         "marking-api-key-env",
     ),
     *("sandbox", "unprotected", "pull", "allow-command", "agent", "agent-env", "agent-mount", "agent-host"),
-    *("node", "verifier", "build", "trusted", "judges"),
+    *("node", "verifier", "build", "trusted"),
 }
 """The options whose values are words."""
 

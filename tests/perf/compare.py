@@ -160,35 +160,6 @@ def compare_workers(concurrency: int, repeat: int) -> None:
     print(f"-n 2 is {walls['one process'] / walls['-n 2']:.2f} times as fast")
 
 
-def compare_judges(concurrency: int, repeat: int) -> None:
-    """Print what judges win where checking the replies burns CPU, and that they cost nothing where it does not."""
-    load = Load(2_000, 50, concurrency, heavy=True)
-    judges = {"auto": "auto", "2 judges": "2", "2 judges, Dask": "dask:local:2"}
-    runners = [Tool("one process", ours("--helmbench-judges=0")), Tool("-n 2", ours("-n", "2"))]
-    runners += [Tool(name, ours(f"--helmbench-judges={who}")) for name, who in judges.items()]
-    runs = take_turns(load, runners, repeat)
-    alone = median(runs["one process"], _cpu)
-    print("\n2,000 cases whose replies (300 findings, 35 kB) are checked against a schema, 50 ms\n")
-    print(
-        "| | wall s | CPU s | busiest process s | bound, 2 cores | bound, more cores | CPU, of one process | peak MiB |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
-    for name, taken in runs.items():
-        cpu_s, busiest_s = median(taken, _cpu), median(taken, lambda run: run.busiest_s)
-        print(
-            f"| {name} | {median(taken, _wall):.1f} | {cpu_s:.1f} | {busiest_s:.1f} |"
-            f" {alone / max(busiest_s, cpu_s / 2):.2f} | {alone / busiest_s:.2f} | {cpu_s / alone:.2f} |"
-            f" {max(run.peak_mib for run in taken):.0f} |"
-        )
-    wait = Load(5_000, 50, concurrency)
-    runners = [Tool(f"judges {who}", ours(f"--helmbench-judges={who}")) for who in ("0", "auto", "2")]
-    waited = {name: median(taken, _cpu) for name, taken in take_turns(wait, runners, repeat).items()}
-    print(
-        "\n5,000 cases that only wait: CPU s "
-        + ", ".join(f"{name} {cpu:.2f}" for name, cpu in waited.items())
-    )
-
-
 def compare_collection(repeat: int) -> None:
     """Print what collecting and selecting costs beside trivial items of a class of our own."""
 
@@ -321,7 +292,7 @@ def _largest(run: Measure) -> float:
 
 def main() -> None:
     """Print what was asked for."""
-    parts = "tools,wire,tail,workers,judges,collection,memory,hosted,growth,shards"
+    parts = "tools,wire,tail,workers,collection,memory,hosted,growth,shards"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default=parts, help=f"which of {parts}")
     parser.add_argument("--cases", type=int, default=1000, help="of the table of all tools")
@@ -343,8 +314,6 @@ def main() -> None:
         compare_tail(given.concurrency, given.repeat)
     if "workers" in chosen:
         compare_workers(given.concurrency, given.repeat)
-    if "judges" in chosen:
-        compare_judges(given.concurrency, given.repeat)
     if "collection" in chosen:
         compare_collection(given.repeat)
     if "memory" in chosen:

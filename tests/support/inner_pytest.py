@@ -24,9 +24,6 @@ QUICK = ("-p", "no:hypothesispytest")
 _OF_EXTRAS = (
     "imports.inspect_logs",
     "exports.inspect_log",
-    "engine.dask_cluster",
-    "engine.dask_judges",
-    "engine.dask_lines",
 )
 
 

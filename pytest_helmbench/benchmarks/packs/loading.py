@@ -9,12 +9,9 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
 from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentMeans
-from pytest_helmbench.benchmarks.packs.agent.agents_on_hosts import AgentsOnHosts
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
-from pytest_helmbench.benchmarks.packs.code_on_hosts import CodeOnHosts
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.packs.jobs import LoadedPack
-from pytest_helmbench.benchmarks.packs.judge_host import SandboxWishes
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
 from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
 from pytest_helmbench.benchmarks.packs.self_check import self_check
@@ -50,10 +47,8 @@ class PackLoader:
         agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
         needs = AgentNeeds.parse(given.agent_env, given.agent_mount, given.agent_host, Path.cwd())
         self._sandboxes = Sandboxes(given.sandbox, pull=given.pull, note=note, unprotected=given.unprotected)
-        self._hosts = CodeOnHosts(SandboxWishes.of(settings))
         self._relay = Relay()
-        on_hosts = AgentsOnHosts(SandboxWishes.of(settings), given.unprotected, note)
-        self._agents = AgentSessions(self._relay, AgentMeans(agent, needs), on_hosts)
+        self._agents = AgentSessions(self._relay, AgentMeans(agent, needs))
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedPack:
         """Return the pack at a folder.
@@ -63,7 +58,7 @@ class PackLoader:
         """
         pack = load_pack(root, cluster=self._cluster)
         tools = RowTools(self._packs, pack.files, self._sandboxes)
-        return LoadedPack(pack, targets, PackWork(tools, self._agents, self._hosts))
+        return LoadedPack(pack, targets, PackWork(tools, self._agents))
 
     async def self_check_all(self, root: Path) -> tuple[Sequence[Problem], Mapping[str, int]]:
         """Check every healthy row of a pack; return what is wrong, and how many were skipped by reason."""

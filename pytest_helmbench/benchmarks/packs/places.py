@@ -81,5 +81,4 @@ PLACES = KindPlaces(
     is_data=True,
     manifests=manifests_of,
     is_meant=_is_meant,
-    judge_host="pytest_helmbench.benchmarks.packs.judge_host",
 )

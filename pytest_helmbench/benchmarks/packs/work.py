@@ -7,7 +7,6 @@ from dataclasses import replace
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
 from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentRow
-from pytest_helmbench.benchmarks.packs.code_on_hosts import CodeOnHosts
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
 from pytest_helmbench.benchmarks.packs.families.text.text_evaluator import ReadingEvaluator, TextEvaluator
@@ -17,6 +16,7 @@ from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
+from pytest_helmbench.engine.rules import held
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
 from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
@@ -30,13 +30,11 @@ class PackWork:
     Args:
         tools: Of the pack.
         agents: For the families that an agent works on.
-        hosts: For replies of code, where judges are on hosts of their own.
     """
 
-    def __init__(self, tools: RowTools, agents: AgentSessions, hosts: CodeOnHosts) -> None:
+    def __init__(self, tools: RowTools, agents: AgentSessions) -> None:
         self.tools = tools
         self._agents = agents
-        self._hosts = hosts
 
     @property
     def settings(self) -> PackSettings:
@@ -50,7 +48,7 @@ class PackWork:
             reply = await one_reply(case, context)
             return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))
         family, rule = _rule_of(case)
-        obstacle = await self._obstacle(family, rule, context)
+        obstacle = await self._obstacle(family, rule)
         if obstacle is not None:
             return obstacle
         if isinstance(family, AgentFamily):
@@ -59,16 +57,9 @@ class PackWork:
         if isinstance(family, TextFamily):
             return judged_outcome(reply, (await self._judged_by_text(family, case, rule, reply, context),))
         try:
-            return judged_outcome(reply, (await self._judged_by_tests(family, rule, reply, context),))
+            return judged_outcome(reply, (await family.evaluate(rule, reply, self.tools),))
         except UnjudgedError as stop:
             raise UnjudgedError(with_reply(stop.outcome, reply)) from stop
-
-    async def _judged_by_tests(
-        self, family: Family, rule: PackRule, reply: Reply, context: CaseContext
-    ) -> Evaluation:
-        if context.evaluations.has_hosts:
-            return await self._hosts.evaluation(rule, self.settings, reply, context)
-        return await family.evaluate(rule, reply, self.tools)
 
     async def _judged_by_text(
         self, family: TextFamily, case: Case, rule: PackRule, reply: Reply, context: CaseContext
@@ -76,10 +67,10 @@ class PackWork:
         shows = self.settings.show_hidden
         if rule.judge and family.read_by_judge:
             asks = ReadingEvaluator(rule, shows)
-            criterion = await context.evaluations.of(asks, reply, context.watch)
+            criterion = await held(asks.evaluate, reply)
             if criterion is not None:
                 return await self._read(family, case, rule, criterion, reply, context)
-        return await context.evaluations.of(TextEvaluator(rule, shows), reply, context.watch)
+        return await held(TextEvaluator(rule, shows).evaluate, reply)
 
     async def _read(
         self,
@@ -96,19 +87,14 @@ class PackWork:
         found = family.read_evaluation(rule, read, reply, shows=self.settings.show_hidden)
         return replace(found, judgements=read.judgements)
 
-    async def _obstacle(self, family: Family, rule: PackRule, context: CaseContext) -> Outcome | None:
+    async def _obstacle(self, family: Family, rule: PackRule) -> Outcome | None:
         """Return why a row cannot be judged here, before its model is asked; None when it can."""
         if not family.runs_code:
             return None
         denied = family.denied(rule.task, self.settings.allow_commands)
         if denied is not None:
             return Outcome(Verdict.SKIPPED, "denied_command", denied)
-        image = family.image_of(rule.task)
-        agents = isinstance(family, AgentFamily)
-        if self._agents.are_elsewhere(context) if agents else context.evaluations.has_hosts:
-            obstacle = await self._hosts.obstacle(image, context.evaluations)
-        else:
-            obstacle = await self.tools.obstacle(image)
+        obstacle = await self.tools.obstacle(family.image_of(rule.task))
         return None if obstacle is None else Outcome(Verdict.SKIPPED, obstacle.code, obstacle.reason)
 
 

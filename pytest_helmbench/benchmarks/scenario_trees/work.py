@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_evaluator import ReplyEvaluator
+from functools import partial
+
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_evaluator import reply_evaluation
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
+from pytest_helmbench.engine.rules import held
 from pytest_helmbench.engine.work import CaseContext
 from pytest_helmbench.judging.case_evaluation import judged_outcome
 
@@ -20,8 +23,8 @@ class TreeWork:
         """See `Work.perform`."""
         if isinstance(case.rule, ReplyRule):
             reply = await one_reply(case, context)
-            evaluator = ReplyEvaluator.of(case.rule, case, strict_json=context.settings.strict_json)
-            return judged_outcome(reply, (await context.evaluations.of(evaluator, reply, context.watch),))
+            rule = partial(reply_evaluation, case.rule, case, context.settings.strict_json)
+            return judged_outcome(reply, (await held(rule, reply),))
         judges = usable_judges(context)
         reply = await one_reply(case, context)
         return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))

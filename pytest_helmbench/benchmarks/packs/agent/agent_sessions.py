@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentMeans, AgentRow, work_on
-from pytest_helmbench.benchmarks.packs.agent.agents_on_hosts import AgentsOnHosts
 from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
@@ -24,16 +23,10 @@ class AgentSessions:
     Args:
         relay: Where external agents reach the model.
         means: Which agent works.
-        hosts: For agents that work where the judges are.
     """
 
     relay: Relay
     means: AgentMeans
-    hosts: AgentsOnHosts
-
-    def are_elsewhere(self, context: CaseContext) -> bool:
-        """Return whether agents work on the hosts of judges."""
-        return self.hosts.take(self.means, context.evaluations)
 
     async def run(self, row: AgentRow, tools: RowTools, context: CaseContext) -> Outcome:
         """Let the agent work, and have judged what it leaves.
@@ -47,18 +40,9 @@ class AgentSessions:
         means = replace(self.means, limits=replace(self.means.limits, wall_s=wall_s))
         clock = CaseClock(replace(patience, case_timeout_s=wall_s), context.clock.seconds)
         line = ItemLine(context.origin, context.entry, context.endpoint, "agent")
-        elsewhere = self.are_elsewhere(context)
-        # What has been asked for on a host that died is asked for again: until then its call goes on.
-        kept = {"grace_s": wall_s} if elsewhere else {}
-        conversation = Conversation(context.gateway, line, clock, context.watch, journal=elsewhere, **kept)
-        async with conversation:
+        async with Conversation(context.gateway, line, clock, context.watch) as conversation:
             try:
-                if elsewhere:
-                    outcome = await self.hosts.work_on(
-                        row, means, tools, conversation, context.evaluations, context.watch
-                    )
-                else:
-                    outcome = await work_on(row, means, tools, self.relay, conversation)
+                outcome = await work_on(row, means, tools, self.relay, conversation)
             except UnjudgedError as stop:
                 raise UnjudgedError(with_sums(stop.outcome, conversation.sums)) from stop
             return with_sums(outcome, conversation.sums)

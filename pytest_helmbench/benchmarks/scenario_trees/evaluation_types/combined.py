@@ -72,10 +72,6 @@ class _Combined(ReplyCheck):
         parse = next((part.parse for part in parts if part.parse), None)
         return Checked(passed, observed, reason, parse, any(part.observed_text for part in told))
 
-    def takes_time(self, case: Case, reply: Reply) -> bool:
-        """See `ReplyRule.takes_time`."""
-        return any(rule.takes_time(case, reply) for rule in self.rules)
-
     def wanted(self) -> str:
         """See `ReplyCheck.wanted`."""
         return f" {self.word} ".join(_wanted(rule) for rule in self.rules)

@@ -1,4 +1,4 @@
-"""`regex`: a regular expression is found in the reply, as `re.search` finds it."""
+"""`regex`: a regular expression is found in the reply, as the package `regex` finds it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type impo
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import FIELD
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import IGNORE_CASE, TextCheck
-from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.foreign_patterns import PatternError, check_pattern, found, may_be_slow
+from pytest_helmbench.core.foreign_patterns import PatternError, check_pattern, found
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.files.json_fields import a_text
 
 __all__ = ["Regex", "RegexType"]
@@ -30,11 +28,7 @@ class Regex(TextCheck):
 
     def holds(self, text: str) -> bool:
         """See `TextCheck.holds`."""
-        return found(self._written(), text)
-
-    def takes_time(self, case: Case, reply: Reply) -> bool:
-        """See `ReplyRule.takes_time`."""
-        return may_be_slow(self._written()) or TextCheck.takes_time(self, case, reply)
+        return found(f"(?i:{self.pattern})" if self.ignore_case else self.pattern, text)
 
     def wanted(self) -> str:
         """See `ReplyCheck.wanted`."""
@@ -43,9 +37,6 @@ class Regex(TextCheck):
     def own_data(self) -> JsonObject:
         """See `TextCheck.own_data`."""
         return {"pattern": self.pattern, "ignore_case": self.ignore_case}
-
-    def _written(self) -> str:
-        return f"(?i:{self.pattern})" if self.ignore_case else self.pattern
 
 
 class RegexType(TextType):
@@ -68,7 +59,12 @@ class RegexType(TextType):
         try:
             check_pattern(a_text(source.values.get("pattern")) or "")
         except PatternError as error:
-            self.fault(source, str(error), "write it as Python's `re` reads it, in single quotes", "pattern")
+            self.fault(
+                source,
+                str(error),
+                "write it as Python's `re` or the package `regex` reads it, in single quotes",
+                "pattern",
+            )
 
     def make(self, source: RuleSource, field: str | None) -> Regex:
         """See `TextType.make`."""

@@ -9,12 +9,9 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Evaluation, Reply
 from pytest_helmbench.core.rule import CaseRule
-from pytest_helmbench.judging.json_replies import schema_takes_time
 from pytest_helmbench.judging.rule_hash import rule_hash
 
 __all__ = ["ReplyRule"]
-
-_LONG = 100_000
 
 
 class ReplyRule(CaseRule, ABC):
@@ -39,10 +36,6 @@ class ReplyRule(CaseRule, ABC):
     @abstractmethod
     def data(self) -> JsonObject:
         """Return what the record keeps of it: all that decides."""
-
-    def takes_time(self, case: Case, reply: Reply) -> bool:
-        """Return whether `evaluate` may take so long that other cases should not wait for it."""
-        return len(reply.text) > _LONG or (case.schema is not None and schema_takes_time(case.schema))
 
     def is_inverted(self, case: Case) -> bool:
         """Return whether what passes elsewhere is wrong in a case."""

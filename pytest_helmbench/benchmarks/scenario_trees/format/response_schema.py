@@ -22,8 +22,6 @@ from pytest_helmbench.benchmarks.scenario_trees.format.schema_walk import (
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.schema_validator import schema_validator
 from pytest_helmbench.files.json_fields import a_mapping
 from pytest_helmbench.files.json_text import json_lines
 from pytest_helmbench.files.source import Fault, Reader
@@ -139,11 +137,6 @@ def _schema_faults(schema: JsonObject, lines: Mapping[Place, int], outer: Place)
         message = f"this is no valid JSON Schema: {where}: {_cut(error.message)}"
         yield Fault(lines.get(place), message)
         return
-    try:
-        schema_validator(schema)
-    except HelmbenchError as error:
-        message, _, hint = str(error).partition("\n  hint: ")
-        yield Fault(lines.get(outer[:1], 1), message, hint)
     for place, part in subschemas(dict(schema), outer):
         for key in REFERENCES:
             target = part.get(key)

@@ -11,8 +11,6 @@ from pytest_helmbench.judging.rubric import Criterion
 
 __all__ = ["ReadingEvaluator", "TextEvaluator"]
 
-_LONG = 100_000
-
 
 @dataclass(frozen=True, slots=True)
 class _RowEvaluator:
@@ -25,20 +23,6 @@ class _RowEvaluator:
 
     rule: PackRule
     shows: bool
-
-    @property
-    def group(self) -> str:
-        """See `Evaluator.group`."""
-        return self.rule.task.task_type
-
-    @property
-    def shared(self) -> tuple[object, ...]:
-        """See `Evaluator.shared`."""
-        return ()
-
-    def takes_time(self, reply: Reply) -> bool:
-        """See `Evaluator.takes_time`."""
-        return len(reply.text) > _LONG
 
     @property
     def _family(self) -> TextFamily:
@@ -54,7 +38,7 @@ class TextEvaluator(_RowEvaluator):
     __slots__ = ()
 
     def evaluate(self, reply: Reply) -> Evaluation:
-        """See `Evaluator.evaluate`."""
+        """Return the evaluation of a reply."""
         return self._family.evaluation(self.rule, reply, shows=self.shows)
 
 
@@ -63,11 +47,6 @@ class ReadingEvaluator(_RowEvaluator):
 
     __slots__ = ()
 
-    @property
-    def group(self) -> str:
-        """See `Evaluator.group`."""
-        return f"{self.rule.task.task_type}, whether it is read"
-
     def evaluate(self, reply: Reply) -> Criterion | None:
-        """See `Evaluator.evaluate`."""
+        """Return the evaluation of a reply."""
         return self._family.wants_reading(self.rule, reply)

@@ -1,29 +1,54 @@
-"""Rules that break down: an error of their case, told by type and place, while the other cases go on."""
+"""Replies held to rules: at once where that is cheap, else in a thread; what breaks down is told."""
 
 from __future__ import annotations
 
+import asyncio
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from pytest_helmbench.core.bounded_calls import RuleTimeoutError, TakesTimeError, no_time_to_wait
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
-from pytest_helmbench.core.pattern_process import RuleTimeoutError
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.work import UnjudgedError
-from pytest_helmbench.judging.evaluator import Evaluator
-
-__all__ = ["held", "rule_faults"]
+from pytest_helmbench.judging.case_evaluation import with_reply
 
 T = TypeVar("T")
 
+_LONG = 100_000
+"""Characters of a reply from which on no rule is quick."""
 
-def held(evaluator: Evaluator[T], reply: Reply) -> T | Outcome:
-    """Return what an evaluator finds in a reply, judged in this thread; an error where it raises."""
+
+async def held(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T:
+    """Return what a rule finds in a reply; other cases go on where it takes its time.
+
+    Args:
+        rule: It reads the reply, asks nobody and writes nothing, since it may be begun twice. It returns an outcome
+            where no verdict can be reached.
+        reply: The reply.
+
+    Raises:
+        UnjudgedError: No verdict can be reached, or the rule broke down or took too long.
+    """
+    found: T | Outcome
+    try:
+        if len(reply.text) > _LONG:
+            raise TakesTimeError
+        with no_time_to_wait():
+            found = _finding(rule, reply)
+    except TakesTimeError:
+        found = await asyncio.to_thread(_finding, rule, reply)
+    if isinstance(found, Outcome):
+        raise UnjudgedError(with_reply(found, reply))
+    return found
+
+
+def _finding(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T | Outcome:
     try:
         with rule_faults():
-            return evaluator.evaluate(reply)
+            return rule(reply)
     except UnjudgedError as stop:
         return stop.outcome
     except RuleTimeoutError as error:
@@ -41,7 +66,7 @@ def rule_faults() -> Iterator[None]:
     """
     try:
         yield
-    except HelmbenchError:
+    except (HelmbenchError, TakesTimeError):
         raise
     except Exception as error:  # noqa: BLE001 - a fault of ours in one case costs no other its verdict
         fault = Outcome(Verdict.ERROR, "rule_failed", _sentence(error))

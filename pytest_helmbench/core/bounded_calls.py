@@ -1,0 +1,143 @@
+"""Calls of what a benchmark brings, ended when they take too long: by one process that can be killed."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.problem import HelmbenchError
+
+LIMIT_S = 2
+"""CPU seconds that a call may take."""
+
+_LATEST_S = 10.0  # where the system does not count CPU time, or the process does not come to run
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); from pytest_helmbench.core.bounded_process import main;"
+    " main(sys.argv[2:])"
+)
+_KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT")
+"""Those of our variables that the process has: none that a key could stand in."""
+
+_in_haste: ContextVar[bool] = ContextVar("in_haste", default=False)
+
+
+class RuleTimeoutError(HelmbenchError):
+    """A rule of a benchmark took too long: an error of the case, and no verdict."""
+
+    code = "rule_timeout"
+
+
+class TakesTimeError(Exception):
+    """It would take time where there is none; it is to be done again in a thread."""
+
+
+@contextmanager
+def no_time_to_wait() -> Iterator[None]:
+    """Have `TakesTimeError` raised inside by what may take long: others wait for this thread."""
+    token = _in_haste.set(True)
+    try:
+        yield
+    finally:
+        _in_haste.reset(token)
+
+
+def is_in_haste() -> bool:
+    """Return whether this is inside of `no_time_to_wait`."""
+    return _in_haste.get()
+
+
+class BoundedCalls:
+    """Calls functions in a process of its own, which starts with the first call and is killed by one that takes long.
+
+    The process has none of our variables but those that Python needs. From any thread, one call at a time.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def call(self, function: str, *arguments: JsonValue, what: str) -> JsonValue:
+        """Return what a function returns.
+
+        Args:
+            function: `module:name`, of JSON types.
+            arguments: Of the function.
+            what: What it does, for the error: `holding the reply to its schema`.
+
+        Raises:
+            TakesTimeError: Inside of `no_time_to_wait`.
+            RuleTimeoutError: It took more than `LIMIT_S`.
+            HelmbenchError: It raised one, or its process broke down.
+        """
+        if is_in_haste():
+            raise TakesTimeError
+        with self._lock:
+            line = self._answer(json.dumps([function, *arguments]).encode() + b"\n", what)
+        answer = json.loads(line)
+        if "raised" in answer:
+            raise HelmbenchError(answer["raised"])
+        result: JsonValue = answer["result"]
+        return result
+
+    def close(self) -> None:
+        """End the process, whatever it is at. From any thread."""
+        process, self._process = self._process, None
+        if process is not None:
+            _end(process)
+
+    def _answer(self, question: bytes, what: str) -> bytes:
+        process = self._process = self._process or _started()
+        timer = threading.Timer(_LATEST_S, process.kill)
+        timer.daemon = True
+        timer.start()
+        answer = b""
+        try:
+            if process.stdin is not None and process.stdout is not None:
+                process.stdin.write(question)
+                process.stdin.flush()
+                answer = process.stdout.readline()
+        except (OSError, ValueError):
+            pass  # it has ended
+        finally:
+            timer.cancel()
+            if not answer:
+                self.close()
+        if not answer:
+            raise RuleTimeoutError(f"{what} took more than {LIMIT_S} s")
+        return answer
+
+
+def _started() -> subprocess.Popen[bytes]:
+    options = ["-I", *(["-B"] if sys.dont_write_bytecode else [])]
+    paths = [path for path in sys.path if Path(path).is_absolute()]
+    return subprocess.Popen(
+        [sys.executable, *options, "-c", _PROGRAM, str(Path(__file__).parents[2]), *paths],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
+        cwd=Path(sys.executable).anchor,
+        start_new_session=True,  # Ctrl-C does not reach it
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+
+
+BOUNDED_CALLS = BoundedCalls()
+atexit.register(BOUNDED_CALLS.close)
