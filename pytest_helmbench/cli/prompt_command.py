@@ -23,7 +23,7 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, resolve_endpoint
-from pytest_helmbench.gateway.wire import request_body
+from pytest_helmbench.gateway.requests import request_body
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.run.targets import resolve_targets
 

@@ -12,11 +12,9 @@ from pytest_helmbench.engine.job import CaseJob, RunIds
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import CaseKey, CaseRunner, JudgedBefore
 from pytest_helmbench.engine.work import RunnerSettings
-from pytest_helmbench.gateway.backend import Backend
-from pytest_helmbench.gateway.client_on_demand import ClientOnDemand
-from pytest_helmbench.gateway.gateway import Gateway
-from pytest_helmbench.gateway.reply_cache import RecordedUse
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.backend import Backend, RecordedUse
+from pytest_helmbench.gateway.faults import Patience
+from pytest_helmbench.gateway.gateway import ClientOnDemand, Gateway
 
 __all__ = ["CaseEngine", "CaseEngineSettings", "Resumed", "Share"]
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_helmbench.core.outcome import Reply
-from pytest_helmbench.gateway.call import Asking, Call, Watch
-from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.faults import FaultKind
+from pytest_helmbench.gateway.call import Asking, Call, CaseClock, Watch
+from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
-from pytest_helmbench.gateway.retries import CallFailedError
 
 __all__ = ["Judges"]
 

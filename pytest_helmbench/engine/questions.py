@@ -14,9 +14,9 @@ from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, usable_endpoint
 from pytest_helmbench.gateway.call import Call
+from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.permits import ModelStoppedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.judging.case_evaluation import (
     AskJudge,
     evaluate_judged,

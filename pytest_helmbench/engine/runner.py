@@ -26,8 +26,7 @@ from pytest_helmbench.engine.work import (
 )
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import Backend
-from pytest_helmbench.gateway.call import Call, Origin
-from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.call import Call, CaseClock, Origin
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Unusable

@@ -12,9 +12,8 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.route import Route
-from pytest_helmbench.gateway.call import Asking, Origin, Watch
-from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.faults import FaultKind
+from pytest_helmbench.gateway.call import Asking, CaseClock, Origin, Watch
+from pytest_helmbench.gateway.faults import CallFailedError, FaultKind, Patience
 from pytest_helmbench.gateway.permits import (
     ModelFoundStoppedError,
     ModelStoppedError,
@@ -22,9 +21,8 @@ from pytest_helmbench.gateway.permits import (
     RefusedError,
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
-from pytest_helmbench.gateway.relay.client_errors import BadRequestError
-from pytest_helmbench.gateway.relay.sums import Sums
-from pytest_helmbench.gateway.retries import CallFailedError, Patience
+from pytest_helmbench.gateway.relay.exchanges import Sums
+from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = [

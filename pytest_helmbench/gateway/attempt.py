@@ -1,4 +1,4 @@
-"""An attempt: a call as it is sent, and the row that records what came of it."""
+"""An attempt: a call as it is sent, the row that records what came of it, and what it has used."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
 from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.gateway.backend import Wanted
 from pytest_helmbench.gateway.call import Call
-from pytest_helmbench.gateway.faults import Fault
-from pytest_helmbench.gateway.http_answers import RawAnswer
-from pytest_helmbench.gateway.live_stream import written_times
-from pytest_helmbench.gateway.other_replies import CHAT
-from pytest_helmbench.gateway.reply_cache import Wanted
-from pytest_helmbench.gateway.token_counts import bound_completion
-from pytest_helmbench.gateway.wire import encode, request_body, request_hash
-
-__all__ = ["Attempt", "PreparedCall", "prepared", "unbounded", "utc_now"]
+from pytest_helmbench.gateway.faults import Fault, FaultKind
+from pytest_helmbench.gateway.http_answers import RawAnswer, written_times
+from pytest_helmbench.gateway.prices import price_of
+from pytest_helmbench.gateway.providers.provider import credible_usd
+from pytest_helmbench.gateway.replies import CHAT, ParsedReply, encode
+from pytest_helmbench.gateway.requests import bound_completion, request_body, request_hash, with_estimates
 
 
 def utc_now() -> str:
@@ -153,3 +151,32 @@ class Attempt:
             judge=call.entry.id if call.purpose == "judge" else None,
             asked=call.entry.id,
         )
+
+
+def counted_usage(request: PreparedCall, parsed: ParsedReply) -> Usage:
+    """Return the usage of a reply, with estimates where the provider has counted nothing."""
+    if request.call.endpoint.server.embedded:
+        return parsed.usage
+    return with_estimates(parsed.usage, request.encoded, dict(parsed.message))
+
+
+def cut_by_budget(call: Call, reply: Reply) -> Fault:
+    """Return what a call has brought whose reply ends at the bound that the budget alone has set."""
+    return Fault(
+        FaultKind.REJECTED,
+        None,
+        "cut_by_budget",
+        f"the reply was cut at {call.entry.budget_tokens} tokens, the bound that --helmbench-max-cost sets where"
+        " nobody states one",
+        hint="state a bound that is large enough: --helmbench-max-tokens=N, or max_tokens in models.yml",
+        usage=reply.usage,
+        finish_reason=reply.finish_reason,
+    )
+
+
+def priced_usage(call: Call, usage: Usage, provider_model: str | None) -> Usage:
+    """Return the usage with its cost: the provider's own figure, else a price list's, else unknown."""
+    if usage.cost_usd is not None:
+        return usage
+    cost_usd = price_of(usage, call.entry.price, call.endpoint, provider_model)
+    return replace(usage, cost_usd=credible_usd(cost_usd))

@@ -1,9 +1,10 @@
-"""A call: one question to one model, whose it is, and who watches it."""
+"""A call: one question to one model, whose it is, who watches it, and the time that its case may take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 from pytest_helmbench.core.case import Message
@@ -11,11 +12,9 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Reply
-from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
+from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-
-__all__ = ["Asking", "Call", "Origin", "Unwatched", "Watch"]
+from pytest_helmbench.gateway.requests import ForwardedRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +102,109 @@ class Asking(Protocol):
             CallFailedError: No reply came.
             RefusedError: The session may not ask any more.
         """
+
+
+class CaseClock:
+    """The time a case has used: on the wire and in backoff, not in our own queues.
+
+    Args:
+        patience: Its limit.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, patience: Patience, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit_s = patience.longest_pause_s
+        self._clock = clock
+        self._counts = patience.case_timeout_s is not None
+        self._spent_s = 0.0
+        self._running = 0
+        self._since = 0.0
+
+    @property
+    def seconds(self) -> Callable[[], float]:
+        """Monotonic seconds, as it counts them."""
+        return self._clock
+
+    def left_s(self) -> float:
+        """Return what is left; may be below 0."""
+        running_s = self._clock() - self._since if self._running and self._counts else 0.0
+        return self._limit_s - self._spent_s - running_s
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Entered while a request of somebody else's code is open, on the wire or waiting."""
+        return nullcontext()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the time inside; calls that overlap count once."""
+        if not self._running:
+            self._since = self._clock()
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                if self._counts:
+                    self._spent_s += self._clock() - self._since
+                self._counts = True
+
+
+class ItemClock(CaseClock):
+    """Counts all the time of an item but what its requests wait in our own queues.
+
+    Args:
+        patience: Its limit.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, patience: Patience, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(patience, clock)
+        self._now = clock
+        self._asked = 0
+        self._out = 0
+        self._began = clock()
+        self._waited_s = 0.0
+        self._waits_since: float | None = None
+
+    def begin(self) -> None:
+        """Count from now on: the item's code starts, or starts over."""
+        self._began = self._now()
+        self._waited_s = 0.0
+        if self._waits_since is not None:
+            self._waits_since = self._began
+
+    def used_s(self) -> float:
+        """Return the seconds since `begin`, without those in which every open request waited for leave."""
+        now = self._now()
+        waiting_s = 0.0 if self._waits_since is None else now - self._waits_since
+        return now - self._began - self._waited_s - waiting_s
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """See `CaseClock.asking`."""
+        self._count(asked=1)
+        try:
+            yield
+        finally:
+            self._count(asked=-1)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """See `CaseClock.running`."""
+        self._count(out=1)
+        try:
+            with super().running():
+                yield
+        finally:
+            self._count(out=-1)
+
+    def _count(self, asked: int = 0, out: int = 0) -> None:
+        self._asked += asked
+        self._out += out
+        waits = self._asked > 0 and self._out == 0
+        if waits and self._waits_since is None:
+            self._waits_since = self._now()
+        elif not waits and self._waits_since is not None:
+            self._waited_s += self._now() - self._waits_since
+            self._waits_since = None

@@ -1,17 +1,22 @@
-"""Faults: what went wrong with a call, and what that means for the call, the case and the model."""
+"""Faults: what went wrong with a call, what that means for it, whether it is tried again, and when."""
 
 from __future__ import annotations
 
+import math
+import re
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import REDACTED, scrub
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.providers.registry import without_keys
-
-__all__ = ["Fault", "FaultKind", "excerpt", "is_unanswered"]
+from pytest_helmbench.gateway.providers.servers import without_keys
 
 _BROKEN_OFF = frozenset({"timeout", "reset", "truncated_body", "not_http", "content_encoding"})
 _SHOWN = 200
@@ -93,3 +98,277 @@ def excerpt(text: str, endpoint: Endpoint | None = None) -> str:
     shown = endpoint.redacted(start) if endpoint is not None else without_keys(start)
     line = scrub(" ".join(shown.split()))
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+
+
+_DURATION = re.compile(
+    r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
+)
+_UNITS_S = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
+
+
+@dataclass(frozen=True, slots=True)
+class RateHeaders:
+    """What a provider says about its limits; None where it does not.
+
+    Args:
+        limit_requests: Requests per window.
+        remaining_requests: Left in this window.
+        reset_requests_s: Seconds until the window of requests starts anew.
+        limit_tokens: Tokens per window.
+        remaining_tokens: Left in this window.
+        reset_tokens_s: Seconds until the window of tokens starts anew.
+    """
+
+    limit_requests: float | None = None
+    remaining_requests: float | None = None
+    reset_requests_s: float | None = None
+    limit_tokens: float | None = None
+    remaining_tokens: float | None = None
+    reset_tokens_s: float | None = None
+
+
+def rate_headers(headers: Mapping[str, str], now: float | None = None) -> RateHeaders:
+    """Read `x-ratelimit-*`.
+
+    Args:
+        headers: Names in lower case.
+        now: Seconds since 1970, for providers that send a point in time; None for the system's clock.
+    """
+    at = time.time() if now is None else now
+
+    def number(*names: str) -> float | None:
+        return next((value for name in names if (value := _number(headers.get(name))) is not None), None)
+
+    def reset(*names: str) -> float | None:
+        return next((value for name in names if (value := _reset_s(headers.get(name), at)) is not None), None)
+
+    return RateHeaders(
+        limit_requests=number("x-ratelimit-limit-requests", "x-ratelimit-limit"),
+        remaining_requests=number("x-ratelimit-remaining-requests", "x-ratelimit-remaining"),
+        reset_requests_s=reset("x-ratelimit-reset-requests", "x-ratelimit-reset"),
+        limit_tokens=number("x-ratelimit-limit-tokens"),
+        remaining_tokens=number("x-ratelimit-remaining-tokens"),
+        reset_tokens_s=reset("x-ratelimit-reset-tokens"),
+    )
+
+
+def asked_pause_s(headers: Mapping[str, str], now: float) -> float | None:
+    """Return how long to wait: `retry-after-ms`, `Retry-After`, else the reset of what is used up."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    stated = headers.get("retry-after")
+    seconds = _number(stated)
+    if seconds is None and stated:
+        seconds = _seconds_until(stated, now)
+    if seconds is not None:
+        return seconds
+    rates = rate_headers(headers, now)
+    used_up = (
+        (rates.remaining_requests, rates.reset_requests_s),
+        (rates.remaining_tokens, rates.reset_tokens_s),
+    )
+    return max((reset for left, reset in used_up if left == 0 and reset is not None), default=None)
+
+
+def _seconds_until(date: str, now: float) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    # A date without a zone is UTC: HTTP knows no other.
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(0.0, aware.timestamp() - now)
+
+
+def _reset_s(text: str | None, now: float) -> float | None:
+    value = _number(text)
+    if value is not None:
+        moment = value / 1000 if value > 1e11 else value
+        return max(0.0, moment - now) if moment > 1e9 else value
+    if not text:
+        return None
+    match = _DURATION.fullmatch(text.strip())
+    if match and any(match.groups()):
+        return sum(float(part) * unit for part, unit in zip(match.groups(), _UNITS_S, strict=True) if part)
+    try:
+        moment_at = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    # Without a zone nobody knows which moment is meant.
+    return max(0.0, moment_at.timestamp() - now) if moment_at.tzinfo else None
+
+
+def _number(text: str | None) -> float | None:
+    """Return a finite number that is at least 0."""
+    try:
+        value = float(text) if text else math.nan
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+_RETRIED = frozenset(
+    {FaultKind.RATE_LIMITED, FaultKind.TRANSIENT, FaultKind.TIMEOUT, FaultKind.MALFORMED},
+)
+_UNAUTHORIZED = 401
+_FIRST_BACKOFF_S = 0.5
+_LONGEST_BACKOFF_S = 30.0
+_MOST_DOUBLINGS = 10
+_LEAST_ASKED_S = 1.0  # a pause that is shorter says nothing about when to come back
+_MOST_SHARED_WAITS = 50  # pauses of everybody that one call may ask for
+
+
+def is_retried(kind: FaultKind) -> bool:
+    """Return whether another attempt may succeed."""
+    return kind in _RETRIED
+
+
+class CallFailedError(HelmbenchError):
+    """A call that brought no reply, after all retries.
+
+    Args:
+        fault: The last fault.
+        attempts: How many attempts were sent.
+        out_of_time: The case's time limit ended it, not the number of attempts.
+    """
+
+    def __init__(self, fault: Fault, attempts: int, *, out_of_time: bool = False) -> None:
+        self.fault = fault
+        after = f" after {attempts} attempts" if attempts > 1 else ""
+        limit = ", at the time limit of the case" if out_of_time else ""
+        hint = f"\n  hint: {fault.hint}" if fault.hint else ""
+        super().__init__(f"{fault.message}{after}{limit}{hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how often.
+
+    Args:
+        timeout_s: Per attempt.
+        case_timeout_s: Per case, our own waiting for limits apart; None for 3 × timeout after the first
+            attempt.
+        max_retries: Attempts after the first; a 429 uses none up, but so many that name no pause are waited for.
+        grace_s: How long calls on the wire are waited for whose model has stopped.
+    """
+
+    timeout_s: float = 120.0
+    case_timeout_s: float | None = None
+    max_retries: int = 5
+    grace_s: float = 5.0
+
+    @property
+    def longest_pause_s(self) -> float:
+        """How long a provider may make everybody wait: as long as one case may take."""
+        return self.case_timeout_s or 3 * self.timeout_s
+
+    def announced_pause_s(self, headers: Mapping[str, str]) -> float:
+        """Return how long a provider wants to be left alone whose window is used up; 0 for not at all."""
+        said = rate_headers(headers)
+        waits = [
+            reset_s
+            for remaining, reset_s in (
+                (said.remaining_requests, said.reset_requests_s),
+                (said.remaining_tokens, said.reset_tokens_s),
+            )
+            if remaining is not None and remaining < 1 and reset_s is not None
+        ]
+        return min(max(waits, default=0.0), self.longest_pause_s)
+
+    def pause_after_s(self, fault: Fault, headers: Mapping[str, str]) -> float:
+        """Return how long nobody asks a provider that has answered with a fault; 0 for not at all.
+
+        What it asks for with a 429 is not cut: whether it is too long, the limiter decides.
+        """
+        if fault.kind is FaultKind.RATE_LIMITED:
+            return fault.retry_after_s or 0.0
+        return self.announced_pause_s(headers)
+
+
+class Retries:
+    """The attempts of one call: whether another one follows, and when.
+
+    Args:
+        patience: How long and how often.
+        jitter: A number in [0, 1), so that calls which failed together do not come back together.
+    """
+
+    __slots__ = ("_forgiven", "_jitter", "_own_waits", "_patience", "_retries", "_shared_waits", "_waits")
+
+    def __init__(self, patience: Patience, jitter: Callable[[], float]) -> None:
+        self._patience = patience
+        self._jitter = jitter
+        self._retries = 0
+        self._waits = 0
+        self._own_waits = 0
+        self._forgiven = 0
+        self._shared_waits = 0
+
+    @property
+    def attempts(self) -> int:
+        """Attempts that have failed so far."""
+        return self._retries + self._waits + self._forgiven
+
+    def forgive_once(self, fault: Fault) -> Fault:
+        """Return a 401 as a fault that passes, the first time: servers that answer well send one now and then."""
+        if self._forgiven or not _says_unauthorized(fault) or fault.kind is not FaultKind.DEAD_MODEL:
+            return fault
+        return replace(fault, kind=FaultKind.TRANSIENT)
+
+    def check_time(self, left_s: float) -> None:
+        """Refuse to go on when the case has no time left.
+
+        Raises:
+            CallFailedError: It has none.
+        """
+        if left_s > 0:
+            return
+        sentence = f"the case has used up its {self._patience.longest_pause_s:g} s"
+        fault = Fault(FaultKind.TIMEOUT, None, "timeout", sentence, hint="raise --helmbench-case-timeout")
+        raise CallFailedError(fault, self.attempts)
+
+    def next_pause_s(self, fault: Fault, left_s: float) -> float:
+        """Count a failed attempt; return how long to wait before the next one.
+
+        A pause that a rate limit asks of everybody is waited for in the limiter, and costs the case no time.
+
+        Args:
+            fault: What came instead of a reply.
+            left_s: What is left of the time of the case.
+
+        Raises:
+            CallFailedError: No other attempt follows.
+        """
+        limited = fault.kind is FaultKind.RATE_LIMITED
+        if limited:
+            self._waits += 1
+        elif _says_unauthorized(fault):
+            self._forgiven += 1
+        else:
+            self._retries += 1
+        self._own_waits += limited and not fault.retry_after_s
+        if not is_retried(fault.kind) or max(self._retries, self._own_waits) > self._patience.max_retries:
+            raise CallFailedError(fault, self.attempts)
+        if limited and (fault.retry_after_s or 0.0) >= _LEAST_ASKED_S:
+            self._shared_waits += 1
+            if self._shared_waits > _MOST_SHARED_WAITS:
+                raise CallFailedError(fault, self.attempts)
+            return 0.0
+        pause_s = self._pause_s(fault, self._waits if limited else self._retries)
+        if pause_s >= left_s:
+            raise CallFailedError(fault, self.attempts, out_of_time=True)
+        return pause_s
+
+    def _pause_s(self, fault: Fault, count: int) -> float:
+        doubled_s = _FIRST_BACKOFF_S * 2.0 ** min(max(count, 1) - 1, _MOST_DOUBLINGS)
+        backoff_s = min(_LONGEST_BACKOFF_S, doubled_s) * (0.5 + self._jitter() / 2)
+        if fault.retry_after_s is None or fault.retry_after_s < _LEAST_ASKED_S:
+            return max(backoff_s, fault.retry_after_s or 0.0)
+        # A little more than asked for, and not all at the same moment.
+        return fault.retry_after_s + self._jitter() * min(1.0, 0.1 + fault.retry_after_s / 10)
+
+
+def _says_unauthorized(fault: Fault) -> bool:
+    """Return whether it is a 401, or says the same in an answer of another status, as routers do."""
+    return fault.status == _UNAUTHORIZED or fault.reason == "bad_key"

@@ -12,32 +12,66 @@ from dataclasses import replace
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.gateway.attempt import Attempt, PreparedCall, prepared, unbounded
-from pytest_helmbench.gateway.backend import Backend
-from pytest_helmbench.gateway.call import Call, Watch
-from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.fault_streaks import failed_case
-from pytest_helmbench.gateway.faults import Fault, FaultKind, is_unanswered
-from pytest_helmbench.gateway.http_answers import PLAIN, Client, RawAnswer, TransportError
+from pytest_helmbench.gateway.attempt import (
+    Attempt,
+    PreparedCall,
+    counted_usage,
+    cut_by_budget,
+    prepared,
+    priced_usage,
+    unbounded,
+)
+from pytest_helmbench.gateway.backend import Backend, Recorded, RecordedUse
+from pytest_helmbench.gateway.call import Call, CaseClock, Watch
+from pytest_helmbench.gateway.faults import (
+    CallFailedError,
+    Fault,
+    FaultKind,
+    Patience,
+    Retries,
+    is_unanswered,
+)
+from pytest_helmbench.gateway.http_answers import PLAIN, Client, RawAnswer, Sending, TransportError
 from pytest_helmbench.gateway.local_answers import answered_here
-from pytest_helmbench.gateway.model_stops import ModelStops
-from pytest_helmbench.gateway.other_replies import CHAT, EMBEDDINGS
 from pytest_helmbench.gateway.permits import (
     AttemptUsage,
     Ending,
     ModelFoundStoppedError,
     ModelStoppedError,
+    ModelStops,
     Permit,
     PermitRequest,
+    failed_case,
 )
-from pytest_helmbench.gateway.providers.endpoints import other_route
-from pytest_helmbench.gateway.reply_cache import Recorded, RecordedUse
-from pytest_helmbench.gateway.retries import CallFailedError, Patience, Retries
-from pytest_helmbench.gateway.token_counts import completion_bound, estimated_tokens, most_tokens
-from pytest_helmbench.gateway.usage import counted_usage, cut_by_budget, priced_usage
-from pytest_helmbench.gateway.wire import ParsedReply, parse_reply
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, other_route
+from pytest_helmbench.gateway.replies import CHAT, EMBEDDINGS, ParsedReply, parse_reply
+from pytest_helmbench.gateway.requests import completion_bound, estimated_tokens, most_tokens
 
-__all__ = ["NOT_ON_RECORD", "Gateway"]
+
+class ClientOnDemand:
+    """A `ChatClient` from the first request on: embedded models, replays and dry runs need none.
+
+    Its library takes a seventh of the CPU of a short session.
+    """
+
+    def __init__(self) -> None:
+        self._client: Client | None = None
+
+    async def post(
+        self, endpoint: Endpoint, body: bytes, timeout_s: float, sending: Sending = PLAIN
+    ) -> RawAnswer:
+        """See `Client.post`."""
+        if self._client is None:
+            from pytest_helmbench.gateway.client import ChatClient
+
+            self._client = ChatClient()
+        return await self._client.post(endpoint, body, timeout_s, sending)
+
+    async def close(self) -> None:
+        """See `Client.close`."""
+        if self._client is not None:
+            await self._client.close()
+
 
 NOT_ON_RECORD = "not_on_record"
 """Reason of a replay that finds no reply."""

@@ -1,16 +1,119 @@
-"""HTTP answers of providers, the error of one that did not come, and the protocol of the client that gets them."""
+"""HTTP answers of providers, as bytes and as streams of events, and the protocol of the client that gets them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.faults import Fault
-from pytest_helmbench.gateway.live_stream import ChunkTimes
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
-__all__ = ["PLAIN", "Client", "RawAnswer", "Sending", "TransportError"]
+_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+
+ChunkTimes = tuple[tuple[int, float], ...]
+"""For each event of a stream: where it ends, in bytes, and when it had arrived, in ms since the request was sent."""
+
+
+class LiveStream:
+    """The events of a reply that have arrived so far."""
+
+    def __init__(self) -> None:
+        self.events: list[bytes] = []
+        self.on_the_wire = False
+        """A request is out: whoever waits for the first event waits for the model, and no more for leave."""
+        self._listener: Callable[[], None] | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Something has been passed on: the request cannot be made again."""
+        return bool(self.events)
+
+    def begin(self) -> None:
+        """Take note that the request is sent."""
+        self.on_the_wire = True
+
+    def add(self, event: bytes) -> None:
+        """Take the next event, with the blank line that ends it."""
+        self.events.append(event)
+        if self._listener is not None:
+            self._listener()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have a function called when there is more; it replaces the one before."""
+        self._listener = listener
+        listener()
+
+
+class EventCutter:
+    """Cuts what arrives into events.
+
+    Args:
+        passed_on: Takes each event, with the blank line that ends it.
+        cleaned: Returns an event without what must not be seen.
+        now_ms: Since the request was sent.
+    """
+
+    def __init__(
+        self,
+        passed_on: Callable[[bytes], None],
+        cleaned: Callable[[bytes], bytes],
+        now_ms: Callable[[], float],
+    ) -> None:
+        self._passed_on = passed_on
+        self._cleaned = cleaned
+        self._now_ms = now_ms
+        self._rest = bytearray()
+        self._looked_at = 0
+        self._events: list[bytes] = []
+        self._times: list[tuple[int, float]] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Take what has arrived."""
+        self._rest += chunk
+        while (found := _END.search(self._rest, max(0, self._looked_at - 3))) is not None:
+            event = bytes(self._rest[: found.end()])
+            del self._rest[: found.end()]
+            self._looked_at = 0
+            self._take(event)
+        self._looked_at = len(self._rest)
+
+    def close(self) -> tuple[bytes, ChunkTimes]:
+        """Return the whole body as it was passed on, and the times of its events."""
+        if self._rest:
+            rest = bytes(self._rest)
+            self._rest.clear()
+            self._take(rest)
+        return b"".join(self._events), tuple(self._times)
+
+    def _take(self, event: bytes) -> None:
+        event = self._cleaned(event)
+        self._events.append(event)
+        self._size += len(event)
+        self._times.append((self._size, round(self._now_ms(), 1)))
+        self._passed_on(event)
+
+
+def events_of(stream: bytes, times: ChunkTimes) -> Sequence[tuple[bytes, float]]:
+    """Return the events of a recorded stream with their times; as one, at 0, where no times are known."""
+    if not times or times[-1][0] != len(stream):
+        return ((stream, 0.0),)
+    starts = (0, *(end for end, _ in times))
+    return tuple((stream[start:end], at) for start, (end, at) in zip(starts, times, strict=False))
+
+
+def written_times(times: ChunkTimes) -> str | None:
+    """Return times as JSON; None for none."""
+    return json.dumps(times) if times else None
+
+
+def read_times(text: str | None) -> ChunkTimes:
+    """Return times that were written."""
+    return tuple((int(end), float(at)) for end, at in json.loads(text)) if text else ()
 
 
 class TransportError(Exception):
@@ -81,3 +184,119 @@ class Client(Protocol):
 
     async def close(self) -> None:
         """Close every connection."""
+
+
+_TEXTS = ("content", "reasoning", "reasoning_content", "refusal")
+_HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider", "usage", "error")
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+def is_stream(body: bytes) -> bool:
+    """Return whether a body is a stream of events: no JSON begins like one."""
+    return body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_FIELDS)
+
+
+def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
+    """Return the chat completion that a stream says; None when it breaks off, or says none.
+
+    Args:
+        body: Whole, as received.
+    """
+    document: dict[str, JsonValue] = {"object": "chat.completion"}
+    texts: dict[str, list[str]] = {}
+    calls: dict[int, _ToolCall] = {}
+    reason: JsonValue = None
+    done = False
+    for data in stream_events(body):
+        if data == "[DONE]":
+            done = True
+            continue
+        chunk = _decoded(data)
+        if chunk is None:
+            return None
+        document |= {name: chunk[name] for name in _HEAD if chunk.get(name) is not None}
+        # Tokens in an event of their own are counted when all is written.
+        done = done or (bool(chunk.get("usage")) and not chunk.get("choices"))
+        for choice in _first_choices(chunk):
+            reason = choice.get("finish_reason") or reason
+            delta = choice.get("delta") or choice.get("message")
+            if isinstance(delta, dict):
+                _extend(texts, calls, delta)
+    if not (done or reason or document.get("error")):
+        return None
+    message: dict[str, JsonValue] = {"role": "assistant", "content": None}
+    message |= {name: "".join(pieces) for name, pieces in texts.items()}
+    if calls:
+        message["tool_calls"] = [calls[index].whole() for index in sorted(calls)]
+    document["choices"] = [{"index": 0, "message": message, "finish_reason": reason}]
+    return document
+
+
+def stream_events(body: bytes) -> Iterator[str]:
+    """Yield the data of each event of a stream."""
+    lines: list[str] = []
+    for line in body.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        if line.startswith("data:"):
+            lines.append(line[5:].removeprefix(" "))
+        elif not line and lines:
+            yield "\n".join(lines)
+            lines = []
+    if lines:
+        yield "\n".join(lines)
+
+
+def _decoded(data: str) -> JsonObject | None:
+    try:
+        chunk = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return chunk if isinstance(chunk, dict) else None
+
+
+def _first_choices(chunk: JsonObject) -> Iterator[JsonObject]:
+    choices = chunk.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict) and not choice.get("index"):
+            yield choice
+
+
+class _ToolCall:
+    """A call of a tool, as far as it has come."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, JsonValue] = {}
+        self._function: dict[str, JsonValue] = {}
+        self._arguments: list[str] = []
+
+    def extend(self, part: JsonObject) -> None:
+        """Add the next part: what it names stands, but for the arguments, which come in pieces."""
+        self._fields |= {name: value for name, value in part.items() if name not in ("index", "function")}
+        stated = part.get("function")
+        pieces = stated if isinstance(stated, dict) else {}
+        arguments = pieces.get("arguments")
+        if isinstance(arguments, str):
+            self._arguments.append(arguments)
+        elif arguments is not None and not self._arguments:
+            self._function["arguments"] = arguments
+        self._function |= {
+            name: value
+            for name, value in pieces.items()
+            if name != "arguments" and (value or not self._function)
+        }
+
+    def whole(self) -> JsonValue:
+        """Return it as a reply has it."""
+        arguments: dict[str, JsonValue] = {"arguments": "".join(self._arguments)} if self._arguments else {}
+        return {**self._fields, "function": {**self._function, **arguments}}
+
+
+def _extend(texts: dict[str, list[str]], calls: dict[int, _ToolCall], delta: JsonObject) -> None:
+    for name in _TEXTS:
+        piece = delta.get(name)
+        if isinstance(piece, str):
+            texts.setdefault(name, []).append(piece)
+    parts = delta.get("tool_calls")
+    for part in parts if isinstance(parts, list) else ():
+        if isinstance(part, dict):
+            index = part.get("index")
+            calls.setdefault(index if isinstance(index, int) else len(calls), _ToolCall()).extend(part)

@@ -14,14 +14,20 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.call_costs import CallCosts, may_have_cost_usd
-from pytest_helmbench.gateway.fault_streaks import FailedCase, FaultStreak
-from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, Rate
-from pytest_helmbench.gateway.local_servers import LocalServer
+from pytest_helmbench.gateway.limits import (
+    AdaptiveLimit,
+    Budget,
+    CallCosts,
+    LocalServer,
+    Rate,
+    may_have_cost_usd,
+)
 from pytest_helmbench.gateway.permits import (
     AttemptUsage,
     BudgetSpentError,
     Ending,
+    FailedCase,
+    FaultStreak,
     ModelLimits,
     ModelStoppedError,
     Permit,
@@ -29,8 +35,6 @@ from pytest_helmbench.gateway.permits import (
     RefusedError,
     SessionLimits,
 )
-
-__all__ = ["Limiter"]
 
 _UNPRICED_TRIES = 3  # calls that may go unanswered before a budget is given up for want of a price
 

@@ -1,10 +1,13 @@
-"""Pure arithmetic of limits: adaptive concurrency, rates per minute, the budget. The clock is passed in."""
+"""Pure arithmetic of limits: calls in flight, rates per minute, the budget, costs of calls. The clock is passed in."""
 
 from __future__ import annotations
 
-from pytest_helmbench.core.light_dataclass import dataclass
+from collections.abc import Sequence
+from typing import Protocol
 
-__all__ = ["AdaptiveLimit", "Budget", "Rate"]
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.model import Price
+from pytest_helmbench.core.outcome import Usage
 
 _CUT = 0.7
 _EPISODE_S = 5.0  # what arrives this soon after a cut tells of the same jam
@@ -150,3 +153,138 @@ class Budget:
 
     def _fits(self, sum_usd: float) -> bool:
         return self.most_usd is None or sum_usd <= self.most_usd + _DUST_USD
+
+
+class _Model(Protocol):
+    """A model that is served."""
+
+    paused_until: float
+
+    @property
+    def waiting(self) -> Sequence[object]:
+        """Its calls that wait."""
+
+
+class LocalServer:
+    """Calls to one server, whatever the model."""
+
+    def __init__(self) -> None:
+        self._most = 1
+        self._in_flight = 0
+        self._loaded: _Model | None = None
+
+    def allow(self, most: int) -> None:
+        """Let so many calls be in flight; the largest number of its models counts."""
+        self._most = max(self._most, most)
+
+    def has_room_for(self, model: _Model, now: float) -> bool:
+        """Return whether a call of a model may go; the one that is loaded goes on while it has calls to make."""
+        if self._in_flight >= self._most:
+            return False
+        loaded = self._loaded
+        if loaded is None or loaded is model:
+            return True
+        return not self._in_flight and (not loaded.waiting or loaded.paused_until > now)
+
+    def grant(self, model: _Model) -> None:
+        """Take note that a call goes."""
+        self._in_flight += 1
+        self._loaded = model
+
+    def settle(self) -> None:
+        """Take note that a call has come back."""
+        self._in_flight -= 1
+
+
+_UNBOUNDED_TOKENS = 32_768  # of a completion, where no bound is sent
+_DEARER_COMPLETION = (
+    8  # times: no list has a larger step from the price of a prompt's token to a completion's
+)
+_MOST_PER_ESTIMATED = 4  # tokens for one that was counted here: no tokenizer makes more than one of a byte
+_CHEAPER_AT_FIRST = 4  # calls of a known price that may be out before the first cost is known
+
+
+def may_have_cost_usd(usage: Usage, reserved_usd: float) -> float:
+    """Return what a budget counts for a reply: where nobody has counted its tokens, the most that they may be.
+
+    Args:
+        usage: With its cost.
+        reserved_usd: What was reserved for it.
+    """
+    cost = usage.cost_usd or 0.0
+    return max(cost, min(cost * _MOST_PER_ESTIMATED, reserved_usd)) if usage.estimated else cost
+
+
+class CallCosts:
+    """The bound that a budget reserves for a call. It never shrinks to what a cheap reply has cost.
+
+    Args:
+        price: None when unknown.
+        free: Calls cost nothing.
+    """
+
+    def __init__(self, price: Price | None, *, free: bool) -> None:
+        self._price = price
+        self._free = free
+        self.factor = 1.0
+        """How often the price of what was sent calls have cost, where that is more than once."""
+        self._per_token_usd: float | None = None
+        self._known = 0
+        self.largest_usd: float | None = None
+        self.largest_completion = 0
+
+    @property
+    def priced(self) -> bool:
+        """Whether a call's cost is known before it is sent."""
+        return self._free or self._price is not None
+
+    @property
+    def most_at_once(self) -> float:
+        """How many calls may be out: few until the first costs are known."""
+        if self._free:
+            return float("inf")
+        return (_CHEAPER_AT_FIRST if self._price is not None else 1) + 2 * self._known
+
+    def bound_usd(self, prompt_tokens: int, max_tokens: int | None) -> float | None:
+        """Return what a call may cost; None when nobody can say.
+
+        Args:
+            prompt_tokens: Estimate.
+            max_tokens: Bound that is sent; None when none is.
+        """
+        if self._free:
+            return 0.0
+        completion = max_tokens or max(self.largest_completion, _UNBOUNDED_TOKENS)
+        if self._price is not None:
+            by_price = (self._price.input * prompt_tokens + self._price.output * completion) / 1e6
+            return by_price * self.factor
+        if self._per_token_usd is None:
+            return self.largest_usd
+        by_token = self._per_token_usd * (prompt_tokens + _DEARER_COMPLETION * completion)
+        return max(by_token, self.largest_usd or 0.0)
+
+    def unknown_usd(self, reserved_usd: float) -> float | None:
+        """Return what to count for a call whose cost nobody has said; None when nobody can say.
+
+        Args:
+            reserved_usd: What was reserved for it.
+        """
+        return reserved_usd if self.priced else self.largest_usd
+
+    def add(self, usage: Usage, by_price_usd: float) -> None:
+        """Learn from what a call has cost.
+
+        Args:
+            usage: With its cost.
+            by_price_usd: What was reserved for it, before the factor.
+        """
+        self.largest_completion = max(self.largest_completion, usage.completion_tokens or 0)
+        if usage.cost_usd is None:
+            return
+        self._known += 1
+        self.largest_usd = max(self.largest_usd or 0.0, usage.cost_usd)
+        if self._price is not None and by_price_usd > 0:
+            self.factor = max(self.factor, usage.cost_usd / by_price_usd)
+        tokens = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+        if tokens:
+            self._per_token_usd = max(self._per_token_usd or 0.0, usage.cost_usd / tokens)

@@ -1,16 +1,24 @@
-"""Answers that are made in this process: of embedded models, and of applications that are functions."""
+"""Answers that are made in this process: of embedded models, and of applications that are Python functions."""
 
 from __future__ import annotations
 
+import asyncio
+import importlib
+import inspect
 import json
+import sys
+import threading
 import time
+from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
 
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.attempt import PreparedCall
-from pytest_helmbench.gateway.faults import Fault, FaultKind
+from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
-
-__all__ = ["answered_here"]
 
 
 async def answered_here(request: PreparedCall, timeout_s: float) -> RawAnswer:
@@ -21,13 +29,8 @@ async def answered_here(request: PreparedCall, timeout_s: float) -> RawAnswer:
     """
     endpoint = request.call.endpoint
     if endpoint.server.function:
-        from pytest_helmbench.gateway.function_calls import call_function  # for applications alone
-
         return await call_function(endpoint.server.function, request.body, timeout_s)
-    from pytest_helmbench.gateway.baselines.baseline import (  # for floors alone
-        baseline_reply,
-        guarded_reply,
-    )
+    from pytest_helmbench.gateway.baselines.baseline import baseline_reply, guarded_reply  # for floors alone
 
     started = time.perf_counter()
     try:
@@ -36,3 +39,172 @@ async def answered_here(request: PreparedCall, timeout_s: float) -> RawAnswer:
     except HelmbenchError as error:
         raise TransportError(Fault(FaultKind.REJECTED, None, "no_answer", str(error))) from error
     return RawAnswer(200, {}, json.dumps(document).encode(), (time.perf_counter() - started) * 1000)
+
+
+_TOO_MANY = 429
+
+
+async def call_function(named: UsersWord[str], body: JsonObject, timeout_s: float) -> RawAnswer:
+    """Call a function with the messages of a request and return its reply as an answer of a provider.
+
+    Args:
+        named: `package.module:function`.
+        body: Of the request; a function with a parameter `request` gets all of it.
+        timeout_s: A thread that takes longer goes on, and its reply is dropped.
+
+    Raises:
+        TransportError: There is no such function, it failed, took too long, or returned something else.
+    """
+    function = named.value
+    found = _found(function)
+    request = json.loads(json.dumps(body))
+    keywords = {"request": request} if "request" in _parameters(found) else {}
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(timeout_s):
+            if inspect.iscoroutinefunction(found):
+                returned = await _on_its_own(found(request["messages"], **keywords))
+            else:
+                returned = await _in_thread(lambda: found(request["messages"], **keywords))
+                if inspect.isawaitable(returned):
+                    returned = await _on_its_own(returned)
+    except TimeoutError as error:
+        message = f"{function} gave no reply within {timeout_s:g} s"
+        fault = Fault(FaultKind.TIMEOUT, None, "timeout", message, hint="raise --helmbench-timeout")
+        raise TransportError(fault) from error
+    except Exception as error:
+        raise TransportError(_fault(function, error)) from error
+    document = _document(function, returned)
+    return RawAnswer(200, {}, json.dumps(document).encode(), (time.perf_counter() - started) * 1000)
+
+
+@cache
+def _found(function: str) -> Callable[..., object]:
+    module, _, name = function.partition(":")
+    start = str(Path.cwd())
+    if start not in sys.path:
+        sys.path.append(start)
+    try:
+        found: object = importlib.import_module(module)
+        for step in name.split("."):
+            found = getattr(found, step)
+    except Exception as error:
+        message = f"python:{function} cannot be imported: {type(error).__name__}: {excerpt(str(error))}"
+        is_there = isinstance(error, AttributeError) and module in sys.modules
+        hint = (
+            f"{module} is there, and has no {name}"
+            if is_there
+            else "the module is looked for as Python does, and in the folder where the session was started"
+        )
+        raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message, hint=hint)) from error
+    if not callable(found):
+        message = f"python:{function} is {type(found).__name__}, not a function"
+        raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message))
+    _check_parameters(function, found)
+    return found
+
+
+def _check_parameters(function: str, found: Callable[..., object]) -> None:
+    """Find out before the first call whether a function can be called as it will be.
+
+    Raises:
+        TransportError: It takes no messages, or needs something else.
+    """
+    try:
+        signature = inspect.signature(found)
+    except (TypeError, ValueError):  # of C: nobody knows
+        return
+    keywords: dict[str, object] = {"request": {}} if "request" in signature.parameters else {}
+    try:
+        signature.bind([], **keywords)
+    except TypeError as error:
+        message = f"python:{function} cannot be called with the messages of a case: {error}"
+        hint = "def answer(messages): …, with a parameter 'request' where it wants all of the request"
+        raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message, hint=hint)) from error
+
+
+def _parameters(function: Callable[..., object]) -> frozenset[str]:
+    try:
+        return frozenset(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return frozenset()
+
+
+async def _on_its_own(call: Awaitable[object]) -> object:
+    """Return what a call returns, in a task of its own: when it cancels itself, that is its fault and not our end."""
+
+    async def run() -> object:
+        try:
+            return await call
+        except (Exception, asyncio.CancelledError):
+            raise
+        except BaseException as error:  # which would end the loop too
+            raise RuntimeError(repr(error)) from error
+
+    task = asyncio.ensure_future(run())
+    try:
+        return await task
+    except asyncio.CancelledError as error:
+        ours = asyncio.current_task()
+        if ours is not None and ours.cancelling():
+            raise
+        raise RuntimeError("asyncio.CancelledError, though nobody had cancelled the call") from error
+
+
+async def _in_thread(call: Callable[[], object]) -> object:
+    """Return what a call in a thread of its own returns: a daemon, so that no end waits for it."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
+
+    def settle(returned: object, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(returned)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        returned: object = None
+        raised: Exception | None = None
+        try:
+            returned = call()
+        except StopIteration as error:  # no future takes one
+            raised = RuntimeError(f"StopIteration: {error}")
+        except BaseException as error:  # noqa: BLE001 - SystemExit of the user's code is a fault like others
+            raised = error if isinstance(error, Exception) else RuntimeError(repr(error))
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, returned, raised)
+
+    threading.Thread(target=run, name="helmbench-function", daemon=True).start()
+    return await done
+
+
+def _document(function: str, returned: object) -> object:
+    """Return a reply as a chat completion.
+
+    Raises:
+        TransportError: It is neither text nor one.
+    """
+    if isinstance(returned, str):
+        return {"choices": [{"message": {"role": "assistant", "content": returned}, "finish_reason": "stop"}]}
+    dump = getattr(returned, "model_dump", None)
+    document = dump(mode="json") if callable(dump) else returned
+    if isinstance(document, dict) and "choices" in document:
+        try:
+            return json.loads(json.dumps(document))
+        except (TypeError, ValueError):
+            pass
+    message = f"python:{function} returned {type(returned).__name__}: neither text nor a chat completion"
+    raise TransportError(Fault(FaultKind.REJECTED, None, "no_reply", message, hint="return a str"))
+
+
+def _fault(function: str, error: Exception) -> Fault:
+    status = getattr(error, "status_code", None)
+    status = status if isinstance(status, int) and not isinstance(status, bool) else None
+    message = f"python:{function} raised {type(error).__name__}: {excerpt(str(error))}"
+    if status == _TOO_MANY:
+        return Fault(FaultKind.RATE_LIMITED, status, "rate_limited", message)
+    refused = status is not None and 400 <= status < 500
+    kind = FaultKind.REJECTED if refused else FaultKind.TRANSIENT
+    return Fault(kind, status, "application_error", message)

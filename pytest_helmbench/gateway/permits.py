@@ -1,27 +1,19 @@
-"""Permits: what is asked of the limiter before an attempt, what it answers, and what it is told afterwards."""
+"""Permits: what is asked of the limiter before an attempt, what it is told afterwards, and models that are stopped."""
 
 from __future__ import annotations
 
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.core.problem import HelmbenchError
-
-__all__ = [
-    "AttemptUsage",
-    "BudgetSpentError",
-    "Ending",
-    "ModelFoundStoppedError",
-    "ModelLimits",
-    "ModelStoppedError",
-    "NotStoredError",
-    "Permit",
-    "PermitRequest",
-    "RefusedError",
-    "SessionLimits",
-]
+from pytest_helmbench.gateway.faults import Fault, FaultKind
 
 
 class RefusedError(HelmbenchError):
@@ -154,3 +146,138 @@ class AttemptUsage:
     pause_s: float = 0.0
     sentence: str = ""
     unanswered: bool = False
+
+
+_CASES = 20
+_OF_ONE_REQUEST = frozenset(
+    {"prompt_too_large", "schema_rejected", "unsupported_parameters", "no_answer", "no_reply"}
+)
+_ABOUT_LENGTH = re.compile(
+    r"context[ _-]?(?:length|window|size)|maximum context|too (?:long|many tokens)|string_above_max_length|exceeds? the"
+    r" (?:maximum|limit|model)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCase:
+    """A call that has failed for good.
+
+    Args:
+        case: Names the case.
+        fault: Status and code of the provider; None for the fault of a single request, which says nothing of the model.
+        sentence: The fault, for people.
+    """
+
+    case: str
+    fault: str | None
+    sentence: str
+
+
+class FaultStreak:
+    """The first cases of a model."""
+
+    def __init__(self) -> None:
+        self._has_answered = False
+        self._fault = ""
+        self._cases: set[str] = set()
+
+    def answered(self) -> None:
+        """Take note that the model works: whatever comes now, it is not stopped for this."""
+        self._has_answered = True
+        self._cases.clear()
+
+    def ends_with(self, failed: FailedCase) -> str | None:
+        """Count a case; return why the model is to be stopped, once the first 20 have ended in the same fault."""
+        if self._has_answered or failed.fault is None:
+            return None
+        if failed.fault != self._fault:
+            self._fault = failed.fault
+            self._cases.clear()
+        self._cases.add(failed.case)
+        if len(self._cases) < _CASES:
+            return None
+        return f"its first {_CASES} cases all ended in the same fault, {failed.sentence}"
+
+
+def failed_case(case: str, fault: Fault) -> FailedCase:
+    """Return what a call that has failed for good says of its model."""
+    single = (
+        fault.kind in (FaultKind.BLOCKED, FaultKind.TOO_LARGE)
+        or fault.reason in _OF_ONE_REQUEST
+        or (
+            fault.kind is FaultKind.REJECTED
+            and _ABOUT_LENGTH.search(f"{fault.code} {fault.message}") is not None
+        )
+    )
+    key = None if single else f"{fault.status} {fault.reason} {fault.code}"
+    return FailedCase(case, key, fault.text())
+
+
+_Tasks = defaultdict[str, set["asyncio.Task[object]"]]
+
+
+class ModelStops:
+    """The models of a process that have stopped, and the calls of all others. Used on the loop.
+
+    Args:
+        grace_s: How long calls on the wire are waited for: they may be paid, and a reply that still comes is kept.
+    """
+
+    def __init__(self, grace_s: float) -> None:
+        self._grace_s = grace_s
+        self._sentences: dict[str, str] = {}
+        self._asleep: _Tasks = defaultdict(set)
+        self._on_the_wire: _Tasks = defaultdict(set)
+        self._ended: set[asyncio.Task[object]] = set()
+
+    def sentence(self, model: str) -> str | None:
+        """Return why a model has stopped; None while it goes on."""
+        return self._sentences.get(model)
+
+    def check(self, model: str) -> None:
+        """Raise `ModelStoppedError` when a model has stopped."""
+        if model in self._sentences:
+            raise ModelStoppedError(self._sentences[model])
+
+    def stop(self, model: str, sentence: str) -> None:
+        """End every call of a model."""
+        if model in self._sentences:
+            return
+        self._sentences[model] = sentence
+        self._end(self._asleep[model])
+        asyncio.get_running_loop().call_later(self._grace_s, self._end, self._on_the_wire[model])
+
+    def _end(self, tasks: set[asyncio.Task[object]]) -> None:
+        for task in tuple(tasks):
+            self._ended.add(task)
+            task.cancel()
+
+    @contextmanager
+    def asleep(self, model: str) -> Iterator[None]:
+        """Inside, a model that stops ends the wait: the task's cancellation becomes `ModelStoppedError`."""
+        with self._stoppable(model, self._asleep[model]):
+            yield
+
+    @contextmanager
+    def on_the_wire(self, model: str) -> Iterator[None]:
+        """Inside, a model that stops ends the call when its grace is over, as in `asleep`."""
+        with self._stoppable(model, self._on_the_wire[model]):
+            yield
+
+    @contextmanager
+    def _stoppable(self, model: str, tasks: set[asyncio.Task[object]]) -> Iterator[None]:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("calls are made inside of tasks")
+        tasks.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            # Whoever else cancelled the task must be obeyed.
+            if task not in self._ended or task.uncancel() > 0:
+                raise
+            raise ModelStoppedError(self._sentences[model]) from None
+        finally:
+            tasks.discard(task)
+            self._ended.discard(task)

@@ -11,8 +11,6 @@ from genai_prices.types import PriceCalculation
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.gateway.providers.provider import PricePlace
 
-__all__ = ["listed_context", "listed_cost", "listed_price"]
-
 _SAMPLE_TOKENS = 1_000  # below every step of a tiered price
 
 

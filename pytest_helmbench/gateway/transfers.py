@@ -1,13 +1,70 @@
-"""Transfers of libcurl on an event loop: many at a time over connections that are kept."""
+"""Transfers of libcurl on an event loop: many at a time, each with its end, and the faults of those that have none."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import select
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
 
 import pycurl
 
-__all__ = ["BrokenTransferError", "Transfers"]
+from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
+
+_IDLE_TURNS = 10  # of the loop: a read, the task that waited for it, and some to spare
+_TURN_S = 0.001  # so that a sender whose buffer was full can go on
+_LONGEST_S = 1.0  # a server that never stops sending has no longer
+
+
+class ReadDeadline:
+    """Raises `TimeoutError` in the task that entered it, once time is over and turns of the loop bring nothing.
+
+    The loop runs what is due in the turn in which it reads, so after a standstill (a container that was paused)
+    a plain timeout throws away what has just been read.
+
+    Args:
+        timeout_s: From entering it.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._timeout = asyncio.timeout(None)
+        self._timer: asyncio.Handle | None = None
+        self._over_at: float | None = None
+        self._idle_turns = 0
+
+    async def __aenter__(self) -> Self:
+        await self._timeout.__aenter__()
+        self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._is_over)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._timeout.__aexit__(kind, error, trace)
+
+    def received(self) -> None:
+        """Say that something has arrived."""
+        self._idle_turns = 0
+
+    def _is_over(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if self._over_at is None:
+            self._over_at = now
+        if self._idle_turns >= _IDLE_TURNS or now - self._over_at >= _LONGEST_S:
+            self._timeout.reschedule(now)
+            return
+        self._idle_turns += 1
+        self._timer = loop.call_later(_TURN_S, self._is_over)
+
 
 _KEPT_CONNECTIONS = 1024
 _LOOK_S = 0.005
@@ -172,3 +229,108 @@ class Transfers:
             future.set_result(None)
         else:
             future.set_exception(error)
+
+
+CONNECT_S = 30
+"""Bound of making a connection, in seconds."""
+
+OK = range(200, 300)
+"""Status of an answer that is a reply."""
+_TOO_LARGE_HEAD, _PROXY_HANDSHAKE = 100, 97  # newer than the names that `pycurl` knows
+_UNREACHABLE = {
+    pycurl.E_COULDNT_RESOLVE_PROXY,
+    pycurl.E_COULDNT_RESOLVE_HOST,
+    pycurl.E_COULDNT_CONNECT,
+    pycurl.E_OPERATION_TIMEDOUT,
+}
+_TLS = {
+    pycurl.E_SSL_CONNECT_ERROR,
+    pycurl.E_SSL_ENGINE_NOTFOUND,
+    pycurl.E_SSL_ENGINE_SETFAILED,
+    pycurl.E_SSL_CERTPROBLEM,
+    pycurl.E_SSL_CIPHER,
+    pycurl.E_PEER_FAILED_VERIFICATION,
+    pycurl.E_USE_SSL_FAILED,
+    pycurl.E_SSL_ENGINE_INITFAILED,
+    pycurl.E_SSL_CACERT_BADFILE,
+    pycurl.E_SSL_CRL_BADFILE,
+    pycurl.E_SSL_ISSUER_ERROR,
+    pycurl.E_SSL_PINNEDPUBKEYNOTMATCH,
+    pycurl.E_SSL_INVALIDCERTSTATUS,
+}
+_NO_HTTP = {pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_FTP_WEIRD_SERVER_REPLY, _TOO_LARGE_HEAD}
+_LOST = {errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.ECONNABORTED}
+
+
+def fault_of(error: BrokenTransferError, endpoint: Endpoint, head: Mapping[str, str] | None) -> Fault:
+    """Return the fault of a transfer.
+
+    Args:
+        error: What libcurl says.
+        endpoint: Where it went.
+        head: Of the answer, names in lower case; None where none had come.
+    """
+    if error.code in _TLS and error.errno not in _LOST:
+        return Fault(
+            FaultKind.DEAD_MODEL,
+            None,
+            "tls",
+            f"no secure connection to {endpoint.base_url} ({_words(error, endpoint)})",
+            hint="check the address and the certificates of this machine (SSL_CERT_FILE)",
+        )
+    if error.code == _PROXY_HANDSHAKE or (error.connect_status and error.connect_status not in OK):
+        status = error.connect_status or None
+        answered = f"answered {status}" if status else "broke off"
+        return Fault(FaultKind.TRANSIENT, status, "proxy", f"the proxy {answered} instead of connecting")
+    if error.code in _UNREACHABLE:
+        return _unreachable(error, endpoint)
+    if error.code == pycurl.E_URL_MALFORMAT:
+        return Fault(FaultKind.DEAD_MODEL, None, "address", f"{endpoint.base_url} is no usable address")
+    if head is not None:
+        return Fault(
+            FaultKind.TRANSIENT, None, "truncated_body", "the provider's answer broke off before its end"
+        )
+    if error.code in _NO_HTTP:
+        return Fault(
+            FaultKind.MALFORMED, None, "not_http", "the provider answered with something that is no HTTP"
+        )
+    why = _words(error, endpoint)
+    message = f"the connection to the provider broke before an answer came ({why})"
+    return Fault(FaultKind.TRANSIENT, None, "reset", message)
+
+
+def unreadable(head: Mapping[str, str], endpoint: Endpoint) -> Fault:
+    """Return the fault of an answer whose coding is not known, or that is damaged.
+
+    Args:
+        head: Of the answer, names in lower case.
+        endpoint: Where it came from.
+    """
+    return Fault(
+        FaultKind.REJECTED,
+        None,
+        "content_encoding",
+        "the provider's answer is coded in a way that cannot be read"
+        f" (content-encoding: {excerpt(head.get('content-encoding', ''), endpoint)})",
+        hint="only gzip and deflate are asked for: switch others off in the server, or in the proxy before it",
+    )
+
+
+def _unreachable(error: BrokenTransferError, endpoint: Endpoint) -> Fault:
+    hint = "check the base URL and the network"
+    if is_loopback(urlsplit(endpoint.base_url).hostname or ""):
+        hint = "start the server, or check the port in the base URL"
+    why = f"no connection within {CONNECT_S} s"
+    if error.code != pycurl.E_OPERATION_TIMEDOUT:
+        why = _words(error, endpoint)
+    message = f"the provider at {endpoint.base_url} cannot be reached ({why})"
+    return Fault(FaultKind.TRANSIENT, None, "unreachable", message, hint=hint)
+
+
+def _words(error: BrokenTransferError, endpoint: Endpoint) -> str:
+    """Return the reason that the system gave, else the library's."""
+    if error.errno > 0 and error.code not in _TLS:
+        return os.strerror(error.errno).lower()
+    if error.code == pycurl.E_SEND_FAIL_REWIND:
+        return "server disconnected"  # a connection that had been kept: what was sent on it is not sent again
+    return excerpt(error.said, endpoint).lower()

@@ -13,7 +13,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.core.users_word import UsersWord
-from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse
+from pytest_helmbench.gateway.backend import CacheMode, RecordedUse
 from pytest_helmbench.options.declarations import OPTIONS, Options, SamplingOptions
 from pytest_helmbench.options.option import Option, declared_in
 from pytest_helmbench.options.option_types import OUTPUT_FILE

@@ -12,7 +12,7 @@ import pytest
 from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import Target
-from pytest_helmbench.gateway.reply_cache import CacheMode
+from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY
 from pytest_helmbench.pytest_side.gate_warnings import gate_warnings, refuse_unknown_gates
 from pytest_helmbench.reports.session_texts import (

@@ -12,17 +12,17 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.fault_streaks import FailedCase
+from pytest_helmbench.gateway.backend import Recorded, Wanted
 from pytest_helmbench.gateway.permits import (
     AttemptUsage,
     BudgetSpentError,
+    FailedCase,
     ModelStoppedError,
     NotStoredError,
     Permit,
     PermitRequest,
     RefusedError,
 )
-from pytest_helmbench.gateway.reply_cache import Recorded, Wanted
 from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
 
 __all__ = ["REFUSALS", "Channel", "NewNode", "RemoteBackend", "Start", "send"]

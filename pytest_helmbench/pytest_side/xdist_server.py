@@ -10,9 +10,8 @@ from typing import Any
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.backend import LocalBackend
+from pytest_helmbench.gateway.backend import LocalBackend, Question, Wanted
 from pytest_helmbench.gateway.permits import NotStoredError, Permit, PermitRequest, RefusedError
-from pytest_helmbench.gateway.reply_cache import Question, Wanted
 from pytest_helmbench.pytest_side.xdist_channel import REFUSALS, Channel, send
 
 __all__ = ["ChannelServer", "Told"]

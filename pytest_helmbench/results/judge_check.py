@@ -13,8 +13,7 @@ from pytest_helmbench.engine.judges import Judges
 from pytest_helmbench.engine.questions import Judge, judged_evaluations
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.engine.work import Answering, CaseContext, RunnerSettings, UnjudgedError
-from pytest_helmbench.gateway.call import Origin, Unwatched
-from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.judging.case_evaluation import case_passed

@@ -24,8 +24,7 @@ from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.judges import Judges
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.engine.work import CaseContext, RunnerSettings, UnjudgedError
-from pytest_helmbench.gateway.call import Origin, Unwatched
-from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.judging.case_evaluation import with_reply
 from pytest_helmbench.judging.judge import load_template

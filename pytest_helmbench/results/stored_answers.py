@@ -11,11 +11,10 @@ from pathlib import Path
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
 from pytest_helmbench.engine.work import UnjudgedError
-from pytest_helmbench.gateway.call import Call, Watch
-from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.faults import Fault
-from pytest_helmbench.gateway.retries import Patience
-from pytest_helmbench.gateway.wire import encode, parse_reply, request_hash
+from pytest_helmbench.gateway.call import Call, CaseClock, Watch
+from pytest_helmbench.gateway.faults import Fault, Patience
+from pytest_helmbench.gateway.replies import encode, parse_reply
+from pytest_helmbench.gateway.requests import request_hash
 from pytest_helmbench.store.replay import JudgeReply, StoredCase, StoredReply, newest_reply
 
 __all__ = ["NEEDS_JUDGE", "OTHER_PROMPT", "GivenAnswer", "JudgeAnswers", "StoredAnswers"]

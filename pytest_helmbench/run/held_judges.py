@@ -11,10 +11,9 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.engine.job import RunIds, Target
 from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
-from pytest_helmbench.gateway.client_on_demand import ClientOnDemand
-from pytest_helmbench.gateway.gateway import Gateway
+from pytest_helmbench.gateway.faults import Patience
+from pytest_helmbench.gateway.gateway import ClientOnDemand, Gateway
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.judging.judge import load_template
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.anchor_rules import HeldTo, anchored_rules

@@ -18,10 +18,14 @@ from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBen
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
-from pytest_helmbench.gateway.providers.base_urls import normalise_address, normalise_base_url
-from pytest_helmbench.gateway.providers.endpoints import replay_endpoint, resolve_endpoint
-from pytest_helmbench.gateway.providers.registry import is_embedded, provider_of
-from pytest_helmbench.gateway.relay.denied_fields import refusals_of_stated
+from pytest_helmbench.gateway.providers.endpoints import (
+    normalise_address,
+    normalise_base_url,
+    replay_endpoint,
+    resolve_endpoint,
+)
+from pytest_helmbench.gateway.providers.servers import is_embedded, provider_of
+from pytest_helmbench.gateway.relay.refusals import refusals_of_stated
 from pytest_helmbench.options.settings import Settings
 
 __all__ = ["NamedModels", "judge_options", "named_models", "odd_models"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_helmbench.gateway.live_stream import read_times
-from pytest_helmbench.gateway.reply_cache import CacheMode, Recorded, Wanted
+from pytest_helmbench.gateway.backend import CacheMode, Recorded, Wanted
+from pytest_helmbench.gateway.http_answers import read_times
 from pytest_helmbench.store.recorded_runs import RecordedRuns
 from pytest_helmbench.store.writer import Store
 

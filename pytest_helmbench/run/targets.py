@@ -13,12 +13,12 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.route import Route
+from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.baselines.schema_answer import BASELINE_IDS
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.prices import context_tokens, is_confirmed, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
-from pytest_helmbench.gateway.providers.registry import is_embedded
-from pytest_helmbench.gateway.reply_cache import CacheMode
+from pytest_helmbench.gateway.providers.servers import is_embedded
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 from pytest_helmbench.run.named_models import judge_options, named_models
 

@@ -131,10 +131,9 @@ _LATE = {
     ("formats", "pytest_helmbench.reports.page.document"),  # jinja2 comes with the first page
     ("formats", "pytest_helmbench.reports.page.parts"),
     # A seventh of the CPU of a short session; a sixth; a thirtieth.
-    ("client_on_demand", "pytest_helmbench.gateway.client"),  # not for embedded models, replays and dry runs
+    ("gateway", "pytest_helmbench.gateway.client"),  # not for embedded models, replays and dry runs
     ("prices", "pytest_helmbench.gateway.price_list"),  # for hosted models only
     ("local_answers", "pytest_helmbench.gateway.baselines.baseline"),  # for embedded models only
-    ("local_answers", "pytest_helmbench.gateway.function_calls"),  # for applications only
     ("foreign_patterns", "regex"),  # where a benchmark brings a regular expression
     # Only where somebody else's code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),

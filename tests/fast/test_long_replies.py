@@ -12,9 +12,9 @@ import pytest
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import code_blocks, without_thoughts
 from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import MalformedPatchError, read_patch
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.gateway.error_bodies import read_error_body
-from pytest_helmbench.gateway.relay.client_errors import BadRequestError, read_request
-from pytest_helmbench.gateway.wire import parse_reply, whole_body
+from pytest_helmbench.gateway.error_answers import read_error_body
+from pytest_helmbench.gateway.relay.refusals import BadRequestError, read_request
+from pytest_helmbench.gateway.replies import parse_reply, whole_body
 from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
 from pytest_helmbench.reports.markup import code_span, fenced
 

@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
 from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.model import HttpTemplate, ModelEntry
 from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
-from pytest_helmbench.gateway.function_calls import call_function
+from pytest_helmbench.gateway.local_answers import call_function
 from pytest_helmbench.gateway.providers.application import function_application, http_application
 from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
 from pytest_helmbench.sandbox.box import SandboxSearch

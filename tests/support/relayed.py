@@ -18,18 +18,16 @@ from wired import Onlooker, Wired, endpoint_of, wired
 from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.call import Origin
-from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, RecordedUse, ReplyCache
+from pytest_helmbench.gateway.call import CaseClock, Origin
 from pytest_helmbench.gateway.client import ChatClient
+from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
-from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
-from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse, ReplyCache
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.relay.server import RelayBounds
 from pytest_helmbench.pytest_side.xdist_channel import RemoteBackend
 from pytest_helmbench.run.recorded_replies import RecordedReplies
 from pytest_helmbench.store.writer import RunRecord, Store

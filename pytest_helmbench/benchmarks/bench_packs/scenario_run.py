@@ -22,9 +22,9 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import fault_outcome, with_sums
 from pytest_helmbench.gateway.attempt import utc_now
+from pytest_helmbench.gateway.call import ItemClock
 from pytest_helmbench.gateway.relay.conversation import Conversation
-from pytest_helmbench.gateway.relay.item_clock import ItemClock
-from pytest_helmbench.gateway.relay.sums import Sums
+from pytest_helmbench.gateway.relay.exchanges import Sums
 from pytest_helmbench.sandbox.fence import Door
 
 __all__ = ["ScenarioRun", "Told"]

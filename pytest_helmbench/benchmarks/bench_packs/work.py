@@ -22,9 +22,9 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
 from pytest_helmbench.gateway.attempt import utc_now
+from pytest_helmbench.gateway.call import ItemClock
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
-from pytest_helmbench.gateway.relay.item_clock import ItemClock
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.workspace import SandboxError
 

@@ -23,8 +23,8 @@ from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outco
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
+from pytest_helmbench.gateway.relay.exchanges import Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
-from pytest_helmbench.gateway.relay.sums import Sums
 
 __all__ = [
     "INTERRUPTED",

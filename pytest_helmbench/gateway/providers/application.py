@@ -19,8 +19,6 @@ from pytest_helmbench.core.request_template import filled
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.provider import Lack, PricePlace, Provider
 
-__all__ = ["FUNCTION_PREFIX", "HttpApplication", "PythonFunction", "function_application", "http_application"]
-
 FUNCTION_PREFIX = "python:"
 
 _FUNCTION = re.compile(

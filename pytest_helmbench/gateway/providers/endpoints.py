@@ -1,7 +1,8 @@
-"""Endpoints: which server a model id leads to, its name on the wire, and its key. The only reader of keys."""
+"""Base URLs: made uniform, refused where they would carry a secret, and told apart from this machine."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
@@ -16,11 +17,62 @@ from pytest_helmbench.gateway.providers.application import (
     function_application,
     http_application,
 )
-from pytest_helmbench.gateway.providers.base_urls import is_loopback, normalise_address, normalise_base_url
 from pytest_helmbench.gateway.providers.provider import MaxTokensKey, Provider
-from pytest_helmbench.gateway.providers.registry import provider_at, provider_of, routes, without_keys
+from pytest_helmbench.gateway.providers.servers import provider_at, provider_of, routes, without_keys
 
-__all__ = ["Endpoint", "Unusable", "other_route", "replay_endpoint", "resolve_endpoint"]
+
+def normalise_base_url(text: str) -> str:
+    """Return a base URL without a slash or `/chat/completions` at the end; `/v1` is not added.
+
+    Raises:
+        HelmbenchError: It is no http(s) address, or carries what would end up in the database.
+    """
+    return normalise_address(text).rstrip("/").removesuffix("/chat/completions").rstrip("/")
+
+
+def normalise_address(text: str) -> str:
+    """Return an address with scheme and host in small letters.
+
+    Raises:
+        HelmbenchError: See `normalise_base_url`.
+    """
+    url = text.strip()
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname and parts.hostname.encode("idna")) and parts.port != 0
+    except ValueError:
+        parts, usable = SplitResult("", "", "", "", ""), False
+    if parts.username is not None or parts.password is not None:
+        # The text holds a secret: it is not repeated.
+        raise HelmbenchError(
+            f"the base URL for host {parts.hostname} carries a user name or password\n"
+            "  hint: put the key into a variable and name it with --helmbench-api-key-env"
+        )
+    if not usable or parts.scheme.lower() not in ("http", "https") or any(map(str.isspace, url)):
+        raise HelmbenchError(
+            f"base URL {_hidden(text)!r} is no http:// or https:// address\n"
+            "  hint: for example https://api.example.com/v1 or http://localhost:8000/v1"
+        )
+    if parts.query or parts.fragment:
+        raise HelmbenchError(
+            f"base URL {parts.scheme}://{parts.netloc}{parts.path} is followed by a query or fragment\n"
+            "  hint: leave out everything from '?' or '#' on"
+        )
+    return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path}"
+
+
+def _hidden(text: str) -> str:
+    """Return an address that cannot be read, without what may be a password."""
+    return f"…@{text.rpartition('@')[2]}" if "@" in text else text
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
 
 _ANY_SERVER_KEY = "HELMBENCH_API_KEY"
 _NAME = re.compile(r"[A-Za-z_]\w{0,79}\Z", re.ASCII)

@@ -11,8 +11,6 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import UsersWord
 
-__all__ = ["Lack", "MaxTokensKey", "PricePlace", "Provider", "amount", "credible_usd", "vendor_places"]
-
 _MOST_USD = 1e6  # of a call
 
 MaxTokensKey = Literal["max_tokens", "max_completion_tokens"]

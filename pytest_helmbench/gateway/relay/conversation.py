@@ -13,25 +13,21 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import prepared
-from pytest_helmbench.gateway.call import Asking, Call, Origin, Watch
-from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
-from pytest_helmbench.gateway.live_stream import LiveStream
-from pytest_helmbench.gateway.other_replies import CHAT
+from pytest_helmbench.gateway.call import Asking, Call, CaseClock, Origin, Watch
+from pytest_helmbench.gateway.faults import CallFailedError
+from pytest_helmbench.gateway.http_answers import LiveStream
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.relay.client_errors import (
+from pytest_helmbench.gateway.relay.exchanges import Exchange, Exchanges, RawReply, Sums, Tally
+from pytest_helmbench.gateway.relay.refusals import (
     BadRequestError,
     ItemEndedError,
     NotAdmittedError,
     check_request,
     failure_of,
 )
-from pytest_helmbench.gateway.relay.exchanges import Exchange, Exchanges, RawReply
-from pytest_helmbench.gateway.relay.sums import Sums, Tally
-from pytest_helmbench.gateway.retries import CallFailedError
-
-__all__ = ["ClientGaveUpError", "Conversation", "ItemLine"]
+from pytest_helmbench.gateway.replies import CHAT
+from pytest_helmbench.gateway.requests import ForwardedRequest
 
 _GRACE_S = 2.0
 _SETTLE_S = 0.5  # for the end of a connection to reach us

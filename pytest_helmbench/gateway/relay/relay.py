@@ -16,14 +16,11 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.gateway.relay.client_errors import ItemEndedError, NotAdmittedError
-from pytest_helmbench.gateway.relay.forwarding import Forwarding
-from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
+from pytest_helmbench.gateway.relay.exchanges import Forwarding
+from pytest_helmbench.gateway.relay.refusals import ItemEndedError, NotAdmittedError
 
 if TYPE_CHECKING:
-    from pytest_helmbench.gateway.relay.server import RelayServer
-
-__all__ = ["Relay", "RelayAddress", "RelayRoute"]
+    from pytest_helmbench.gateway.relay.server import RelayBounds, RelayServer
 
 _LOOPBACK = "127.0.0.1"
 _BEARER = "bearer "
@@ -77,7 +74,7 @@ class Relay:
     """
 
     def __init__(self, bounds: RelayBounds | None = None) -> None:
-        self._bounds = bounds or RelayBounds()
+        self._bounds = bounds
         self._addresses: dict[bytes, _OpenAddress] = {}
         # Asking the system for each address takes longer than all the rest of opening it.
         self._seed = secrets.token_bytes(32)

@@ -11,24 +11,54 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.gateway.other_replies import CHAT, EMBEDDINGS, PATHS
 from pytest_helmbench.gateway.permits import RefusedError
-from pytest_helmbench.gateway.relay.client_errors import (
+from pytest_helmbench.gateway.relay.exchanges import Forwarding, RawReply
+from pytest_helmbench.gateway.relay.passing import (
+    HEARTBEAT,
+    Passing,
+    error_event,
+    recorded_blocks,
+    wants_usage,
+)
+from pytest_helmbench.gateway.relay.refusals import (
     BadRequestError,
     ItemEndedError,
     NotAdmittedError,
     error_body,
     read_request,
 )
-from pytest_helmbench.gateway.relay.event_stream import HEARTBEAT, error_event, wants_usage
-from pytest_helmbench.gateway.relay.exchanges import RawReply
-from pytest_helmbench.gateway.relay.forwarding import Forwarding
-from pytest_helmbench.gateway.relay.passing import Passing, recorded_blocks
-from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
+from pytest_helmbench.gateway.replies import CHAT, EMBEDDINGS, PATHS
 
-__all__ = ["RelayServer"]
+
+@dataclass(frozen=True, slots=True)
+class RelayBounds:
+    """What a client may ask of us.
+
+    Args:
+        body_bytes: Largest request, decompressed.
+        item_bytes: Of all requests of one item that are out at a time.
+        body_s: For sending a request.
+        write_s: For taking an answer, or one piece of a stream.
+        heartbeat_s: Between two signs of life in a stream that waits for leave; a fault before the first is a plain
+            HTTP error.
+        silence_s: Between two signs of life while the model is silent. It is long, since a client may measure when
+            its first bytes arrive.
+        idle_s: For which a connection without a request is kept.
+        connections: Open at a time, of all items; more are refused.
+    """
+
+    body_bytes: int = 32 * 2**20
+    item_bytes: int = 128 * 2**20
+    body_s: float = 60.0
+    write_s: float = 60.0
+    heartbeat_s: float = 2.0
+    silence_s: float = 15.0
+    idle_s: float = 120.0
+    connections: int = 512
+
 
 _BACKLOG = 1024
 _STOP_S = 0.2
@@ -68,7 +98,8 @@ class RelayServer:
         bounds: Of requests and answers.
     """
 
-    def __init__(self, admitted: Callable[[str, str | None], Forwarding], bounds: RelayBounds) -> None:
+    def __init__(self, admitted: Callable[[str, str | None], Forwarding], bounds: RelayBounds | None) -> None:
+        bounds = bounds or RelayBounds()
         self._admitted = admitted
         self._bounds = bounds
         self._held: Counter[Forwarding] = Counter()

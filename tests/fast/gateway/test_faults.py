@@ -11,10 +11,8 @@ from said import said as users
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.error_answers import classify
-from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
+from pytest_helmbench.gateway.faults import Fault, FaultKind, RateHeaders, excerpt, is_retried, rate_headers
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
-from pytest_helmbench.gateway.rate_headers import RateHeaders, rate_headers
-from pytest_helmbench.gateway.retries import is_retried
 
 NOW = 1_763_700_000.0
 KEY = "sk-hidden-SECRET-0123456789"

@@ -8,13 +8,12 @@ import pytest
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.call_costs import may_have_cost_usd
-from pytest_helmbench.gateway.providers.any_server import ANY_SERVER
+from pytest_helmbench.gateway.limits import may_have_cost_usd
+from pytest_helmbench.gateway.prices import stated_usage
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
-from pytest_helmbench.gateway.relay.client_errors import BadRequestError, check_request
-from pytest_helmbench.gateway.relay.denied_fields import refusals_of_stated
-from pytest_helmbench.gateway.stated_usage import stated_usage
-from pytest_helmbench.gateway.token_counts import bound_completion, completion_bound, most_tokens
+from pytest_helmbench.gateway.providers.servers import ANY_SERVER
+from pytest_helmbench.gateway.relay.refusals import BadRequestError, check_request, refusals_of_stated
+from pytest_helmbench.gateway.requests import bound_completion, completion_bound, most_tokens
 
 _AWAY = "https://attacker.example/x.png"
 _HERE = "data:image/png;base64,AAAA"

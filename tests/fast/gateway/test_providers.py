@@ -11,10 +11,14 @@ from said import said
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.providers.base_urls import normalise_base_url
-from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, resolve_endpoint
+from pytest_helmbench.gateway.providers.endpoints import (
+    Endpoint,
+    Unusable,
+    normalise_base_url,
+    resolve_endpoint,
+)
 from pytest_helmbench.gateway.providers.provider import Provider
-from pytest_helmbench.gateway.providers.registry import provider_at, routes
+from pytest_helmbench.gateway.providers.servers import provider_at, routes
 
 ALL_KEYS = {
     "OPENROUTER_API_KEY": "router-key",

@@ -22,7 +22,8 @@ from pytest_helmbench.gateway.client import MAX_BODY_BYTES, ChatClient
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
-from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body
+from pytest_helmbench.gateway.replies import ParsedReply, encode, parse_reply
+from pytest_helmbench.gateway.requests import request_body
 
 KEY = "sk-hidden-SECRET-0123456789"
 T = TypeVar("T")

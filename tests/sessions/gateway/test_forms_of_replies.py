@@ -13,9 +13,8 @@ from provider import Provider
 from wired import Onlooker, call_to, wired
 
 from pytest_helmbench.core.outcome import Reply
-from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.faults import is_unanswered
-from pytest_helmbench.gateway.retries import CallFailedError, Patience
+from pytest_helmbench.gateway.call import CaseClock
+from pytest_helmbench.gateway.faults import CallFailedError, Patience, is_unanswered
 
 _REPLY = json.dumps(
     {"model": "m", "choices": [{"finish_reason": "stop", "message": {"content": "Grüße " * 50}}]}

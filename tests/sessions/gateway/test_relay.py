@@ -16,7 +16,7 @@ from provider import Provider, Request
 from relayed import TOOLS, Relayed, body, client_of, error_of, relayed, with_sampling
 
 from pytest_helmbench.gateway.permits import ModelLimits
-from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
+from pytest_helmbench.gateway.relay.server import RelayBounds
 
 _LONG = "Grüße 🙂\n" * 2_000
 _RICH: Any = {

@@ -15,14 +15,11 @@ from wired import resolved, wired
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.permits import (
-    BudgetSpentError,
-    ModelLimits,
-    SessionLimits,
-)
+from pytest_helmbench.gateway.permits import BudgetSpentError, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.relay.exchanges import RawReply
-from pytest_helmbench.gateway.wire import ParsedReply, parse_reply, passed_body
+from pytest_helmbench.gateway.replies import ParsedReply, parse_reply
+from pytest_helmbench.gateway.requests import passed_body
 
 _TOOL_CALL: JsonValue = {
     "id": "c1",

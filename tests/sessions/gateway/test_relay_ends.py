@@ -15,7 +15,7 @@ import pytest
 from provider import Provider
 from relayed import body, client_of, error_of, relayed, until
 
-from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
+from pytest_helmbench.gateway.relay.server import RelayBounds
 
 
 def test_path_and_token_must_belong_together_and_end_with_the_item(provider: Provider) -> None:

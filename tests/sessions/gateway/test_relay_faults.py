@@ -22,15 +22,15 @@ from wired import Onlooker
 from pytest_helmbench.core.model import ModelEntry, Price
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.call import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
+from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import BudgetSpentError, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.gateway.relay.exchanges import RawReply
-from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.relay.server import RelayBounds
 
 
 async def _no_sleep(_seconds: float) -> None:

@@ -11,10 +11,10 @@ from provider import Provider
 from relayed import body, converse, until
 from wired import Onlooker, wired
 
-from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.relay.client_errors import ItemEndedError
+from pytest_helmbench.gateway.call import CaseClock
+from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conversation
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.relay.refusals import ItemEndedError
 
 
 def test_the_end_of_an_item_ends_its_calls_and_nothing_more_is_passed_on(provider: Provider) -> None:

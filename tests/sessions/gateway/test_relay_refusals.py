@@ -16,9 +16,9 @@ from wired import Onlooker, resolved, wired
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.call import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.faults import Fault, FaultKind
+from pytest_helmbench.gateway.faults import CallFailedError, Fault, FaultKind, Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import (
@@ -29,9 +29,8 @@ from pytest_helmbench.gateway.permits import (
     SessionLimits,
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
-from pytest_helmbench.gateway.relay.client_errors import BadRequestError, failure_of
 from pytest_helmbench.gateway.relay.conversation import Conversation
-from pytest_helmbench.gateway.retries import CallFailedError, Patience
+from pytest_helmbench.gateway.relay.refusals import BadRequestError, failure_of
 
 _LOCAL = resolved("ollama/m")
 

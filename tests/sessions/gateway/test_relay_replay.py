@@ -20,17 +20,15 @@ from wired import Onlooker
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Usage
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.call import Call, Origin
-from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
+from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache
+from pytest_helmbench.gateway.call import Call, CaseClock, Origin
+from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import other_route, replay_endpoint
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
-from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
-from pytest_helmbench.gateway.retries import CallFailedError
+from pytest_helmbench.gateway.requests import ForwardedRequest
 from pytest_helmbench.pytest_side.xdist_server import ChannelServer, Told
 from pytest_helmbench.run.recorded_replies import RecordedReplies
 

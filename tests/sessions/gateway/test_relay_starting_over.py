@@ -9,10 +9,10 @@ from provider import Answer, Provider
 from relayed import body, converse, until
 from wired import wired
 
+from pytest_helmbench.gateway.call import ItemClock
+from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conversation
-from pytest_helmbench.gateway.relay.item_clock import ItemClock
-from pytest_helmbench.gateway.retries import Patience
 
 
 async def _told(item: Conversation, *texts: str) -> list[str]:

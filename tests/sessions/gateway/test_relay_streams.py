@@ -15,8 +15,8 @@ from openai import AsyncOpenAI
 from provider import Provider
 from relayed import body, converse, recording, relayed, relayed_over, until
 
+from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.relay.relay import RelayAddress
-from pytest_helmbench.gateway.reply_cache import CacheMode
 
 _USAGE = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
 _DONE = b"data: [DONE]\n\n"

@@ -18,8 +18,8 @@ from pytest_helmbench.benchmarks.packs.agent.builtin import AgentLimits, run_age
 from pytest_helmbench.benchmarks.packs.agent.transcript import Stop, Transcript
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.permits import ModelLimits
-from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Limits
 from pytest_helmbench.sandbox.workspace import SandboxError
 

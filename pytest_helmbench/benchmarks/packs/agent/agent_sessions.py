@@ -9,7 +9,7 @@ from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, with_sums
-from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.call import CaseClock
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay
 

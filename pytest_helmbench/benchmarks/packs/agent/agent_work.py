@@ -24,10 +24,9 @@ from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import UnjudgedError, fault_outcome
-from pytest_helmbench.gateway.relay.client_errors import BadRequestError
-from pytest_helmbench.gateway.relay.forwarding import Forwarding
+from pytest_helmbench.gateway.relay.exchanges import Forwarding, Sums
+from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.gateway.relay.relay import Relay
-from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, SandboxError
 from pytest_helmbench.sandbox.fence import Door, Fence
 from pytest_helmbench.sandbox.workspace import Workspace

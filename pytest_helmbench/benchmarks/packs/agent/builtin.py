@@ -23,11 +23,9 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import utc_now
-from pytest_helmbench.gateway.faults import FaultKind
+from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
-from pytest_helmbench.gateway.relay.exchanges import RawReply
-from pytest_helmbench.gateway.relay.forwarding import Forwarding
-from pytest_helmbench.gateway.retries import CallFailedError
+from pytest_helmbench.gateway.relay.exchanges import Forwarding, RawReply
 from pytest_helmbench.sandbox.box import Box, Limits
 
 __all__ = ["AGENT_LIMITS", "AGENT_VERSION", "AgentLimits", "run_agent"]

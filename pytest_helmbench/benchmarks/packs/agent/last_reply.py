@@ -6,11 +6,9 @@ from collections.abc import Callable
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.live_stream import LiveStream
-from pytest_helmbench.gateway.other_replies import CHAT
-from pytest_helmbench.gateway.relay.exchanges import RawReply
-from pytest_helmbench.gateway.relay.forwarding import Forwarding
-from pytest_helmbench.gateway.relay.sums import Sums
+from pytest_helmbench.gateway.http_answers import LiveStream
+from pytest_helmbench.gateway.relay.exchanges import Forwarding, RawReply, Sums
+from pytest_helmbench.gateway.replies import CHAT
 
 __all__ = ["LastReply"]
 

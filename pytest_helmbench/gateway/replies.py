@@ -1,50 +1,131 @@
-"""Chat completions as bytes: what is sent, and what an answer says. It alone knows the wire format."""
+"""Replies: what the answer to a chat completion, to a response and to embeddings says."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 
-from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.error_answers import classify, error_fault
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
-from pytest_helmbench.gateway.other_replies import (
-    CHAT,
-    EMBEDDINGS,
-    RESPONSES,
-    OtherReply,
-    other_reply,
-    streamed_response,
-)
-from pytest_helmbench.gateway.providers.any_server import ANY_SERVER
+from pytest_helmbench.gateway.http_answers import is_stream, stream_events, streamed_document
+from pytest_helmbench.gateway.prices import stated_usage
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.provider import Lack
-from pytest_helmbench.gateway.stated_usage import stated_usage
-from pytest_helmbench.gateway.streamed_replies import is_stream, streamed_document
+from pytest_helmbench.gateway.providers.servers import ANY_SERVER
 
-__all__ = [
-    "ParsedReply",
-    "encode",
-    "first_choice",
-    "parse_reply",
-    "passed_body",
-    "reply_document",
-    "request_body",
-    "request_hash",
-    "whole_body",
-]
+CHAT = "chat/completions"
+RESPONSES = "responses"
+EMBEDDINGS = "embeddings"
+PATHS = (CHAT, RESPONSES, EMBEDDINGS)
+"""What is passed on."""
+
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
+_REASONS: Mapping[str, str] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+@dataclass(frozen=True, slots=True)
+class OtherReply:
+    """What such an answer says, in the words of a chat completion.
+
+    Args:
+        text: All that was written; empty for embeddings.
+        refusal: Of the model.
+        finish_reason: `stop`, `length`, `tool_calls`, `content_filter`, `error`.
+        usage: With the names that chat completions have.
+        message: All that was put out.
+    """
+
+    text: str
+    refusal: str | None
+    finish_reason: str
+    usage: JsonObject
+    message: JsonObject
+
+
+def other_reply(path: str, document: JsonObject) -> OtherReply | None:
+    """Return what an answer says; None when it is none.
+
+    Args:
+        path: `responses` or `embeddings`.
+        document: As decoded; a stream as `streamed_response` returns it.
+    """
+    if path == EMBEDDINGS:
+        stated = document.get("usage")
+        usage: dict[str, JsonValue] = {"completion_tokens": 0, **(stated if isinstance(stated, dict) else {})}
+        return OtherReply("", None, "stop", usage, {}) if isinstance(document.get("data"), list) else None
+    output = document.get("output")
+    if not isinstance(output, list):
+        return None
+    parts = [part for item in output for part in _parts(item)]
+    return OtherReply(
+        text="".join(_text(part, "output_text", "text") for part in parts),
+        refusal="".join(_text(part, "refusal", "refusal") for part in parts) or None,
+        finish_reason=_finish_reason(document, output),
+        usage=_usage(document.get("usage")),
+        message={"output": output},
+    )
+
+
+def streamed_response(body: bytes) -> dict[str, JsonValue] | None:
+    """Return the response that a stream ends with; None when it breaks off before."""
+    if not is_stream(body):
+        return None
+    for data in stream_events(body):
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(event, dict):
+            continue
+        if event.get("type") == "error":
+            return {"error": event.get("error") or event}
+        response = event.get("response")
+        if event.get("type") in _ENDS and isinstance(response, dict):
+            return response
+    return None
+
+
+def _parts(item: JsonValue) -> Iterator[JsonObject]:
+    content = item.get("content") if isinstance(item, dict) else None
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict):
+            yield part
+
+
+def _text(part: JsonObject, kind: str, name: str) -> str:
+    text = part.get(name)
+    return text if part.get("type") == kind and isinstance(text, str) else ""
+
+
+def _finish_reason(document: JsonObject, output: list[JsonValue]) -> str:
+    if document.get("status") == "failed":
+        return "error"
+    details = document.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    if isinstance(reason, str):
+        return _REASONS.get(reason, reason)
+    called = any(isinstance(item, dict) and str(item.get("type")).endswith("_call") for item in output)
+    return "tool_calls" if called else "stop"
+
+
+def _usage(stated: JsonValue) -> JsonObject:
+    if not isinstance(stated, dict):
+        return {}
+    names = {
+        "input_tokens": "prompt_tokens",
+        "output_tokens": "completion_tokens",
+        "input_tokens_details": "prompt_tokens_details",
+        "output_tokens_details": "completion_tokens_details",
+    }
+    return {names.get(name, name): value for name, value in stated.items()}
+
 
 _NO_HEADERS: Mapping[str, str] = {}
-_OUR_BLOCKS = ("provider", "usage")
-_STREAM = ("stream", "stream_options")
-_TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
@@ -77,146 +158,12 @@ class ParsedReply:
         return self.usage.cost_usd
 
 
-def request_body(
-    endpoint: Endpoint,
-    sampling: Sampling,
-    messages: Sequence[Message],
-    response_format: JsonObject | None,
-    *,
-    repetition: int,
-) -> dict[str, JsonValue]:
-    """Return the JSON object to send; never a stream.
-
-    Args:
-        endpoint: Who is asked.
-        sampling: Only what is set goes out; a seed becomes seed + repetition − 1. `extra_body` goes over
-            everything, key by key; in `provider` and `usage` it goes over ours one level deeper.
-        messages: In order.
-        response_format: Wire form of the wanted reply; None for plain text.
-        repetition: From 1.
-    """
-    body: dict[str, JsonValue] = {
-        "model": endpoint.wire_model,
-        "messages": [{"role": message.role, "content": message.content} for message in messages],
-    }
-    if response_format is not None:
-        body["response_format"] = dict(response_format)
-    options = _options(endpoint, sampling, repetition)
-    body.update((name, value) for name, value in options.items() if value is not None)
-    endpoint.server.complete_request(body, with_schema=response_format is not None)
-    _extend(body, sampling.extra_body or {})
-    return body
-
-
-def passed_body(
-    endpoint: Endpoint, sampling: Sampling, stated: JsonObject, *, repetition: int, path: str = CHAT
-) -> dict[str, JsonValue]:
-    """Return the JSON object to send for a request that is not ours.
-
-    One that asks for a stream gets one, with the token counts at its end.
-
-    Args:
-        endpoint: Who is asked, whatever model is stated.
-        sampling: What is set wins over what is stated; what is unset passes as stated.
-        stated: Body of the request as its client wrote it.
-        repetition: From 1.
-        path: `chat/completions`, `responses` or `embeddings`.
-    """
-    body = dict(stated)
-    body["model"] = endpoint.wire_model
-    if path == EMBEDDINGS:
-        return body
-    if path == RESPONSES:
-        _set_response_options(body, sampling)
-    else:
-        _set_chat_options(body, endpoint, sampling, repetition)
-    _extend(body, sampling.extra_body or {})
-    if stated.get("stream") is True:
-        body["stream"] = True
-        if path == CHAT:
-            body["stream_options"] = {**_block(stated, "stream_options"), "include_usage": True}
-    return body
-
-
-def _set_response_options(body: dict[str, JsonValue], sampling: Sampling) -> None:
-    """Set what the user has set, as far as responses know it; a seed they do not."""
-    options = {
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "max_output_tokens": sampling.max_tokens,
-    }
-    body.update((name, value) for name, value in options.items() if value is not None)
-    if sampling.reasoning_effort is not None:
-        body["reasoning"] = {**_block(body, "reasoning"), "effort": sampling.reasoning_effort}
-
-
-def _set_chat_options(
-    body: dict[str, JsonValue], endpoint: Endpoint, sampling: Sampling, repetition: int
-) -> None:
-    if sampling.max_tokens is not None:
-        for name in _TOKEN_BOUNDS:
-            body.pop(name, None)
-    elif "max_tokens" in body and endpoint.max_tokens_key != "max_tokens":
-        bound = body.pop("max_tokens")
-        body.setdefault(endpoint.max_tokens_key, bound)
-    if sampling.reasoning_effort is not None:
-        # The router's own block says the same, and would contradict.
-        body.pop("reasoning", None)
-    options = _options(endpoint, sampling, repetition)
-    body.update((name, value) for name, value in options.items() if value is not None)
-    with_schema = _block(body, "response_format").get("type", "text") != "text"
-    endpoint.server.complete_request(body, with_schema=with_schema)
-
-
-def _block(body: JsonObject, name: str) -> JsonObject:
-    value = body.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _extend(body: dict[str, JsonValue], extra: JsonObject) -> None:
-    """Let `extra_body` go over everything but what would make a stream of the reply."""
-    for name, value in extra.items():
-        ours = body.get(name) if name in _OUR_BLOCKS else None
-        body[name] = {**ours, **value} if isinstance(ours, dict) and isinstance(value, Mapping) else value
-    for name in _STREAM:
-        body.pop(name, None)
-
-
-def _options(endpoint: Endpoint, sampling: Sampling, repetition: int) -> dict[str, JsonValue]:
-    return {
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "top_k": sampling.top_k,
-        "min_p": sampling.min_p,
-        "repetition_penalty": sampling.repetition_penalty,
-        "seed": None if sampling.seed is None else sampling.seed + repetition - 1,
-        endpoint.max_tokens_key: sampling.max_tokens,
-        "reasoning_effort": sampling.reasoning_effort,
-    }
-
-
 def encode(body: JsonObject) -> bytes:
     """Return compact JSON in UTF-8; a body with lone surrogates in ASCII with escapes."""
     try:
         return _ENCODER.encode(body).encode()
     except UnicodeEncodeError:
         return _ASCII_ENCODER.encode(body).encode()
-
-
-def request_hash(encoded: bytes, number: int = 1, path: str = CHAT) -> str:
-    """Return the SHA-256 (hex) of a body: it covers all that can change the answer, no key, no base URL.
-
-    Args:
-        encoded: As sent.
-        number: Which of several identical requests of one item it is, from 1; the first is like any other.
-        path: Where it goes.
-    """
-    digest = hashlib.sha256(encoded)
-    if path != CHAT:
-        digest.update(b"\n/" + path.encode())
-    if number > 1:
-        digest.update(b"\n%d" % number)  # no body ends like this
-    return digest.hexdigest()
 
 
 def parse_reply(

@@ -1,0 +1,340 @@
+"""Requests: the bodies that are sent, ours and those of foreign code, with the bounds and counts of their tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.model import Sampling
+from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.gateway.http_answers import (
+    ChunkTimes,
+    LiveStream,
+    Sending,
+    is_stream,
+)
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.replies import (
+    CHAT,
+    EMBEDDINGS,
+    RESPONSES,
+    encode,
+    whole_body,
+)
+
+_OUR_BLOCKS = ("provider", "usage")
+_STREAM = ("stream", "stream_options")
+_TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
+
+
+def request_body(
+    endpoint: Endpoint,
+    sampling: Sampling,
+    messages: Sequence[Message],
+    response_format: JsonObject | None,
+    *,
+    repetition: int,
+) -> dict[str, JsonValue]:
+    """Return the JSON object to send; never a stream.
+
+    Args:
+        endpoint: Who is asked.
+        sampling: Only what is set goes out; a seed becomes seed + repetition − 1. `extra_body` goes over
+            everything, key by key; in `provider` and `usage` it goes over ours one level deeper.
+        messages: In order.
+        response_format: Wire form of the wanted reply; None for plain text.
+        repetition: From 1.
+    """
+    body: dict[str, JsonValue] = {
+        "model": endpoint.wire_model,
+        "messages": [{"role": message.role, "content": message.content} for message in messages],
+    }
+    if response_format is not None:
+        body["response_format"] = dict(response_format)
+    options = _options(endpoint, sampling, repetition)
+    body.update((name, value) for name, value in options.items() if value is not None)
+    endpoint.server.complete_request(body, with_schema=response_format is not None)
+    _extend(body, sampling.extra_body or {})
+    return body
+
+
+def passed_body(
+    endpoint: Endpoint, sampling: Sampling, stated: JsonObject, *, repetition: int, path: str = CHAT
+) -> dict[str, JsonValue]:
+    """Return the JSON object to send for a request that is not ours.
+
+    One that asks for a stream gets one, with the token counts at its end.
+
+    Args:
+        endpoint: Who is asked, whatever model is stated.
+        sampling: What is set wins over what is stated; what is unset passes as stated.
+        stated: Body of the request as its client wrote it.
+        repetition: From 1.
+        path: `chat/completions`, `responses` or `embeddings`.
+    """
+    body = dict(stated)
+    body["model"] = endpoint.wire_model
+    if path == EMBEDDINGS:
+        return body
+    if path == RESPONSES:
+        _set_response_options(body, sampling)
+    else:
+        _set_chat_options(body, endpoint, sampling, repetition)
+    _extend(body, sampling.extra_body or {})
+    if stated.get("stream") is True:
+        body["stream"] = True
+        if path == CHAT:
+            body["stream_options"] = {**_block(stated, "stream_options"), "include_usage": True}
+    return body
+
+
+def _set_response_options(body: dict[str, JsonValue], sampling: Sampling) -> None:
+    """Set what the user has set, as far as responses know it; a seed they do not."""
+    options = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_output_tokens": sampling.max_tokens,
+    }
+    body.update((name, value) for name, value in options.items() if value is not None)
+    if sampling.reasoning_effort is not None:
+        body["reasoning"] = {**_block(body, "reasoning"), "effort": sampling.reasoning_effort}
+
+
+def _set_chat_options(
+    body: dict[str, JsonValue], endpoint: Endpoint, sampling: Sampling, repetition: int
+) -> None:
+    if sampling.max_tokens is not None:
+        for name in _TOKEN_BOUNDS:
+            body.pop(name, None)
+    elif "max_tokens" in body and endpoint.max_tokens_key != "max_tokens":
+        bound = body.pop("max_tokens")
+        body.setdefault(endpoint.max_tokens_key, bound)
+    if sampling.reasoning_effort is not None:
+        # The router's own block says the same, and would contradict.
+        body.pop("reasoning", None)
+    options = _options(endpoint, sampling, repetition)
+    body.update((name, value) for name, value in options.items() if value is not None)
+    with_schema = _block(body, "response_format").get("type", "text") != "text"
+    endpoint.server.complete_request(body, with_schema=with_schema)
+
+
+def _block(body: JsonObject, name: str) -> JsonObject:
+    value = body.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _extend(body: dict[str, JsonValue], extra: JsonObject) -> None:
+    """Let `extra_body` go over everything but what would make a stream of the reply."""
+    for name, value in extra.items():
+        ours = body.get(name) if name in _OUR_BLOCKS else None
+        body[name] = {**ours, **value} if isinstance(ours, dict) and isinstance(value, Mapping) else value
+    for name in _STREAM:
+        body.pop(name, None)
+
+
+def _options(endpoint: Endpoint, sampling: Sampling, repetition: int) -> dict[str, JsonValue]:
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
+        "repetition_penalty": sampling.repetition_penalty,
+        "seed": None if sampling.seed is None else sampling.seed + repetition - 1,
+        endpoint.max_tokens_key: sampling.max_tokens,
+        "reasoning_effort": sampling.reasoning_effort,
+    }
+
+
+def request_hash(encoded: bytes, number: int = 1, path: str = CHAT) -> str:
+    """Return the SHA-256 (hex) of a body: it covers all that can change the answer, no key, no base URL.
+
+    Args:
+        encoded: As sent.
+        number: Which of several identical requests of one item it is, from 1; the first is like any other.
+        path: Where it goes.
+    """
+    digest = hashlib.sha256(encoded)
+    if path != CHAT:
+        digest.update(b"\n/" + path.encode())
+    if number > 1:
+        digest.update(b"\n%d" % number)  # no body ends like this
+    return digest.hexdigest()
+
+
+_BOUNDS = ("max_completion_tokens", "max_tokens")
+_RESPONSE_BOUND = "max_output_tokens"
+_SEVERAL = ("n", "best_of")
+"""How many completions are written, also such as nobody gets."""
+_ASCII_BYTES_PER_TOKEN = 4
+_OTHER_BYTES_PER_TOKEN = 2
+_DATA = re.compile(rb'"data:[^"\\]*"')  # a picture as a rule: fewer tokens than bytes
+_DATA_BYTES_PER_TOKEN = 2
+
+
+def completion_bound(body: JsonObject, path: str = CHAT) -> int | None:
+    """Return how many tokens the completions of a request may have; None when it states no bound that counts.
+
+    Of several bounds the largest counts, since nobody knows which one the server takes.
+    """
+    names = (_RESPONSE_BOUND,) if path == RESPONSES else _BOUNDS
+    bound = max(_wholes(body, names), default=None)
+    choices = max(_wholes(body, _SEVERAL), default=1)
+    return bound * choices if bound else None
+
+
+def _wholes(body: JsonObject, names: Iterable[str]) -> Iterator[int]:
+    """Yield whole numbers above 0 as servers take them: some read `2.0` and `"2"`, too."""
+    for value in (body.get(name) for name in names):
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            continue
+        with suppress(ValueError, OverflowError):
+            number = math.ceil(float(value))
+            if number > 0:
+                yield number
+
+
+def bound_completion(
+    body: dict[str, JsonValue], endpoint: Endpoint, most_tokens: int | None, path: str = CHAT
+) -> bool:
+    """Bound the completion of a request that states no bound; return whether that was done."""
+    if most_tokens is None or path == EMBEDDINGS:
+        return False
+    stated = max(_wholes(body, (_RESPONSE_BOUND,) if path == RESPONSES else _BOUNDS), default=None)
+    known = _RESPONSE_BOUND if path == RESPONSES else endpoint.max_tokens_key
+    for name in {*_BOUNDS, _RESPONSE_BOUND} - {known}:
+        body.pop(name, None)
+    body[known] = stated or most_tokens  # a bound that the server does not read is none
+    return stated is None
+
+
+def estimated_tokens(text: bytes) -> int:
+    """Return about how many tokens a text has."""
+    others = 0 if text.isascii() else sum(byte > 127 for byte in text)
+    return math.ceil((len(text) - others) / _ASCII_BYTES_PER_TOKEN + others / _OTHER_BYTES_PER_TOKEN)
+
+
+def most_tokens(body: bytes) -> int:
+    """Return how many tokens a request has at most: no tokenizer makes more than one of a byte."""
+    data = sum(len(found[0]) for found in _DATA.finditer(body))
+    return len(body) - data + data // _DATA_BYTES_PER_TOKEN
+
+
+def with_estimates(usage: Usage, request: bytes, message: JsonValue) -> Usage:
+    """Return a usage with tokens of the prompt and of the completion, counted here where the provider did not.
+
+    Args:
+        usage: As the provider stated it.
+        request: Body as sent.
+        message: Of the reply, with all that was written: text, reasoning, calls of tools.
+    """
+    if usage.cost_usd is not None:
+        return usage
+    # No prompt has 0 tokens, and no text that was written: who says so has not counted.
+    written = None if usage.completion_tokens else estimated_tokens(_written(message))
+    prompt = usage.prompt_tokens or estimated_tokens(request)
+    completion = usage.completion_tokens or written
+    if (prompt, completion) == (usage.prompt_tokens, usage.completion_tokens):
+        return usage
+    return replace(usage, prompt_tokens=prompt, completion_tokens=completion, estimated=True)
+
+
+def _written(value: JsonValue) -> bytes:
+    """Return all texts in a value, but for names of fields and roles."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    if isinstance(value, Mapping):
+        return b"".join(_written(part) for name, part in value.items() if name not in ("role", "id", "type"))
+    return b"".join(map(_written, value)) if isinstance(value, list) else b""
+
+
+class ForwardedRequest:
+    """One request of code that is not ours, and what came back for it.
+
+    Args:
+        stated: Body as its client wrote it.
+        path: `chat/completions`, `responses` or `embeddings`.
+    """
+
+    __slots__ = (
+        "_encoded",
+        "_sent",
+        "answer",
+        "live",
+        "number",
+        "path",
+        "recalled",
+        "stated",
+        "stream",
+        "times",
+    )
+
+    def __init__(self, stated: JsonObject, path: str = "chat/completions") -> None:
+        self.stated = stated
+        self.path = path
+        self.number = 1
+        """Which of several identical requests of its item it is, from 1."""
+        self.answer: bytes | None = None
+        """HTTP body of the reply, as received."""
+        self.stream: bytes | None = None
+        """The same, as a stream; None where it came as a whole."""
+        self.times: ChunkTimes = ()
+        """Of the events of the stream, where it is to be replayed as it came."""
+        self.live = LiveStream() if stated.get("stream") is True and path != EMBEDDINGS else None
+        """The stream that was asked for, as far as it has come; None where none was."""
+        self.recalled = False
+        """The reply was taken from the record."""
+        self._sent: tuple[Endpoint, int | None, JsonObject, bool] | None = None
+        self._encoded = b""
+
+    def repeat(self, number: int) -> None:
+        """Be that one of several identical requests."""
+        self.number = number
+
+    def sent(
+        self, endpoint: Endpoint, sampling: Sampling, repetition: int, most_tokens: int | None = None
+    ) -> tuple[JsonObject, bytes, bool]:
+        """Return what goes out to an endpoint, decoded and encoded, and whether it was bounded; made once.
+
+        Args:
+            endpoint: Who is asked.
+            sampling: Of the model.
+            repetition: From 1.
+            most_tokens: Bound of the completion where nobody states one; None for none.
+        """
+        if self._sent is None or self._sent[0] is not endpoint or self._sent[1] != most_tokens:
+            body = passed_body(endpoint, sampling, self.stated, repetition=repetition, path=self.path)
+            bounded = bound_completion(body, endpoint, most_tokens, self.path)
+            self._encoded = encode(body)
+            self._sent = (endpoint, most_tokens, body, bounded)
+        return self._sent[2], self._encoded, self._sent[3]
+
+    @property
+    def begun(self) -> bool:
+        """Whether the client has had a part of the reply: it cannot be asked for again."""
+        return self.live is not None and self.live.begun
+
+    def sending(self) -> Sending:
+        """Return how it is sent, now."""
+        if self.live is None:
+            return Sending(self.path)
+        self.live.begin()
+        return Sending(self.path, self.live.add)
+
+    def arrived(self, answer: bytes, *, recalled: bool = False, times: ChunkTimes = ()) -> None:
+        """Take the HTTP body of the reply.
+
+        Args:
+            answer: As received.
+            recalled: It was taken from the record.
+            times: When its events came, where it is to be replayed so.
+        """
+        self.answer = whole_body(answer, self.path)
+        self.stream = answer if is_stream(answer) else None
+        self.times = times
+        self.recalled = recalled
