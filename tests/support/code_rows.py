@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from engines import Running
 from paths import DATA
 
-from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeFinding, CodeTests
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import evaluate_code
-from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding
 from pytest_helmbench.benchmarks.packs.task import Environment, PackTask, Resource, Visibility
 
 __all__ = ["CodeRow", "code_rows", "code_task", "judge_all"]

@@ -1,15 +1,15 @@
-"""Code that wants to pass without being right: every attack fails. Their honest twins stand in `honest.txt`."""
+"""Code that wants to pass without being right: on plain data every attack fails, elsewhere the verdict is marked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import pytest
-from code_rows import code_rows, judge_all
+from code_rows import CodeRow, code_rows, judge_all
 from engines import Running
 from once import found_once
 
-from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeFinding
 from pytest_helmbench.core.outcome import Verdict
 
 _ATTACKS = code_rows("attacks.txt")
@@ -20,12 +20,18 @@ def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping
     return found_once(tmp_path_factory, "code_attacks", lambda: judge_all(bwrap, _ATTACKS, timeout_s=2.0))
 
 
-@pytest.mark.parametrize("name", [row.name for row in _ATTACKS])
-def test_no_attack_passes(name: str, attacks: Mapping[str, CodeFinding]) -> None:
-    found = attacks[name]
-    assert found.verdict is Verdict.FAILED
-    assert found.reason in ("tests_failed", "does_not_load", "timeout", "limit")
-    assert found.message
+@pytest.mark.parametrize("row", _ATTACKS, ids=lambda row: row.name)
+def test_no_attack_passes_without_the_mark(row: CodeRow, attacks: Mapping[str, CodeFinding]) -> None:
+    found = attacks[row.name]
+    assert found.in_process == (row.says == "in_process")
+    if not found.in_process:
+        assert found.verdict is Verdict.FAILED
+        assert found.reason in ("tests_failed", "does_not_load", "timeout", "limit")
+        assert found.message
+
+
+def test_attacks_on_plain_data_are_most_of_the_table() -> None:
+    assert (len(_ATTACKS), sum(row.says == "in_process" for row in _ATTACKS)) == (77, 16)
 
 
 def test_the_tests_would_pass_for_the_right_code(bwrap: Running) -> None:

@@ -10,10 +10,13 @@ from code_rows import CodeRow, code_rows, code_task, judge_all
 from engines import Running
 from once import found_once
 
-from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
+    CodeFinding,
+    CodePhase,
+    CodeTests,
+    code_self_check,
+)
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import code_image, evaluate_code
-from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding, CodePhase
-from pytest_helmbench.benchmarks.packs.families.code_completion.self_check import code_self_check
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     Environment,
@@ -46,9 +49,11 @@ def errors(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[
     return found_once(tmp_path_factory, "code_errors", lambda: judge_all(bwrap, _ERRORS, timeout_s=20.0))
 
 
-@pytest.mark.parametrize("name", [row.name for row in _HONEST])
-def test_an_honest_reply_passes(name: str, honest: Mapping[str, CodeFinding]) -> None:
-    assert honest[name] == CodeFinding(Verdict.PASSED)
+@pytest.mark.parametrize("row", _HONEST, ids=lambda row: row.name)
+def test_an_honest_reply_passes(row: CodeRow, honest: Mapping[str, CodeFinding]) -> None:
+    found = honest[row.name]
+    assert found == CodeFinding(Verdict.PASSED)
+    assert found.in_process == (row.says == "in_process")
 
 
 @pytest.mark.parametrize("row", _WRONG, ids=lambda row: row.name)
@@ -245,12 +250,6 @@ _KEPT_BACK = [
         "a kind of KeyError at line 3",
     ),
     ("a module that the tests need", "import okapi_1", _ADDS, "need a module that is not in the sandbox"),
-    (
-        "a class of the tests that is derived",
-        "class okapi_1(add): pass",
-        "class add:\n    def __init__(*_): pass",
-        "",
-    ),
     (
         "a test of a test case",
         "import unittest\nclass Test(unittest.TestCase):\n    def test_okapi_1(self): self.fail()",

@@ -14,13 +14,18 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     fenced,
     without_thoughts,
 )
-from pytest_helmbench.benchmarks.packs.families.code_completion.inside.compose import REPLY, STARTER, compose
-from pytest_helmbench.benchmarks.packs.families.code_completion.inside.unwritten import unwritten
+from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import CANDIDATE, TESTER, program
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply import (
+    REPLY,
+    STARTER,
+    composed,
+    unwritten,
+)
 from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import (
     chosen_block,
     file_names,
 )
-from pytest_helmbench.benchmarks.packs.families.code_completion.programs import CANDIDATE, TESTER, program
+from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob, Suite
 
 
 @pytest.mark.parametrize(
@@ -65,6 +70,10 @@ def test_thoughts_are_no_code(text: str, wanted: str) -> None:
     assert without_thoughts(text) == wanted
 
 
+def _program(blocks: list[str], reply: str, starter: str) -> ReplyJob:
+    return Suite("", starter).job("", blocks, reply, is_code=False)["reply"]
+
+
 _STUB = "import math\n\ndef f(x):\n    ..."
 
 
@@ -95,7 +104,7 @@ _STUB = "import math\n\ndef f(x):\n    ..."
 def test_what_a_reply_stands_for(
     blocks: list[str], reply: str, starter: str, wanted: list[tuple[str, str]]
 ) -> None:
-    assert compose(blocks, reply, starter) == wanted
+    assert composed(_program(blocks, reply, starter)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -138,7 +147,7 @@ def test_programs_are_small_enough_to_start_fast(names: tuple[str, ...]) -> None
     assert compile(program(names, compiled=False), "run.py", "exec")
 
 
-_CHEAP = {"__future__", "_ast", "_thread", "_weakref", "builtins", "os", "sys"}
+_CHEAP = {"__future__", "_ast", "_thread", "builtins", "os", "sys"}
 
 
 @pytest.mark.parametrize("names", [CANDIDATE, TESTER])
@@ -177,4 +186,5 @@ _OTHER = "the reply does not define 'add', which the starter declares; it define
 def test_what_a_reply_leaves_unwritten_of_its_starter_is_said(
     starter: str, reply: str, sentence: str
 ) -> None:
-    assert unwritten([], reply, starter) == unwritten([reply], f"```\n{reply}\n```", starter) == sentence
+    assert unwritten(_program([], reply, starter)) == sentence
+    assert unwritten(_program([reply], f"```\n{reply}\n```", starter)) == sentence

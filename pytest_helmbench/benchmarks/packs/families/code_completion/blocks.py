@@ -6,8 +6,6 @@ import re
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["CodeBlock", "code_blocks", "fenced", "without_thoughts"]
-
 _THOUGHT_TAG = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _THOUGHT_START = re.compile(r"\A\s*<(?:think|thinking|reasoning)>.*\Z", re.DOTALL | re.IGNORECASE)
@@ -61,11 +59,11 @@ def code_blocks(text: str) -> tuple[CodeBlock, ...]:
     return tuple(blocks)
 
 
-def fenced(code: str) -> str:
+def fenced(code: str, label: str = "") -> str:
     """Return code in a fence that nothing inside it can close."""
     longest = max((len(run) for run in _RUN.findall(code)), default=2)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{code}\n{fence}"
+    return f"{fence}{label}\n{code}\n{fence}"
 
 
 def _without_closed_thoughts(reply: str) -> str:

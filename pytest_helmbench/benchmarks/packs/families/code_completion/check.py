@@ -1,15 +1,21 @@
-"""code_completion: the tests of a row, compiled, and what they need to run."""
+"""code_completion: what a row is held to, the finding on a reply's code, and replies of known worth."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import field
+from enum import StrEnum
+from typing import NamedTuple
+
+from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import fenced
 from pytest_helmbench.benchmarks.packs.format.command_checks import command_check
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
-from pytest_helmbench.benchmarks.packs.task import CommandCheck, PackTask
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, MaterializationError, PackTask
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Verdict
 
-__all__ = ["CodeTests", "code_tests", "code_tests_of", "language_of", "missing_for"]
-
+_SOLUTIONS = ("reference_solution", "canonical_solution")
 _PYTHON = frozenset({"python", "python3", "py"})
 
 
@@ -61,3 +67,111 @@ def missing_for(public: JsonObject, hidden: JsonObject, *, has_image: bool) -> s
     if object_in(hidden, "tests").get("command") is None:
         missing.append("eval.tests.command")
     return f"the language {language!r} needs {' and '.join(missing)}" if missing else None
+
+
+class CodePhase(StrEnum):
+    """The steps in their order; a finding names the one that it ended in."""
+
+    EXTRACT = "extract"
+    START = "start"
+    LOAD = "load"
+    TESTS = "tests"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFinding:
+    """The verdict over a reply's code. Holds no hidden value.
+
+    Args:
+        verdict: Passed; failed for what the code is wrong in; error for what is the pack's or the sandbox's fault.
+        reason: One word for tables, such as `no_code`, `does_not_load`, `tests_failed`, `timeout`, `limit`,
+            `not_expressible`, `unfit_tests`, `cannot_start`; None when it passed.
+        phase: Where it ended; None when it passed.
+        message: For people, without a name that only the tests or a running reply know; empty when it passed.
+        output: Words of the reply or of the tests about it, scrubbed.
+        line: The line of the tests that it speaks of; the tests are hidden.
+        named: The message with that name; the tests are hidden. Empty where there is none.
+        in_process: Code and tests shared a box, so the code could have forged the verdict.
+        image_used: False where the row names an image and this machine's Python stood in for it.
+    """
+
+    verdict: Verdict
+    reason: str | None = None
+    phase: CodePhase | None = None
+    message: str = ""
+    output: str = ""
+    image_used: bool = True
+    line: str = ""
+    named: str = ""
+    in_process: bool = field(default=False, compare=False)
+
+    def told(self, *, shows: bool) -> str:
+        """Return the message for people; `shows`: with the name and the line of hidden tests that it speaks of."""
+        if not shows:
+            return self.message
+        return f"{self.named or self.message}: {self.line}" if self.line else self.named or self.message
+
+
+class KnownReply(NamedTuple):
+    """A reply and the verdict that it must get.
+
+    Args:
+        label: What it is, for people.
+        text: The reply. A hidden value where `must_pass`.
+        must_pass: Whether the tests must pass.
+    """
+
+    label: str
+    text: str
+    must_pass: bool
+
+
+def code_self_check(task: PackTask) -> list[KnownReply]:
+    """Return the replies that a row is checked with.
+
+    Raises:
+        MaterializationError: A solution is a file that cannot be read.
+    """
+    replies = [
+        KnownReply(name, fenced(text), must_pass=True)
+        for name in _SOLUTIONS
+        if (text := solution(task, name)) is not None
+    ]
+    prompt = str(task.input_value("prompt") or "")
+    starter = str(task.input_value("starter_code") or "")
+    replies.append(KnownReply("an empty reply", "", must_pass=False))
+    replies.append(KnownReply("'I do not know'", "I do not know", must_pass=False))
+    echo = f"{prompt}\n\n{fenced(starter)}" if starter.strip() else prompt
+    replies.append(KnownReply("the prompt, echoed", echo, must_pass=False))
+    if starter.strip():
+        replies.append(KnownReply("the starter code, untouched", fenced(starter), must_pass=False))
+    return replies
+
+
+def references(task: PackTask) -> tuple[str, ...]:
+    """Return the solutions of a row that can be read."""
+    found = []
+    for name in _SOLUTIONS:
+        with suppress(MaterializationError):
+            found.append(solution(task, name))
+    return tuple(text for text in found if text is not None)
+
+
+def solution(task: PackTask, name: str) -> str | None:
+    """Return one of a row's solutions; None for a row without.
+
+    Raises:
+        MaterializationError: It is a file that cannot be read.
+    """
+    value = task.eval_value(name)
+    if not isinstance(value, dict):
+        return None if value is None else str(value)
+    if "path" not in value:
+        return str(value.get("code", ""))
+    for file in task.eval_files:
+        if file.path == str(value["path"]).removesuffix("/") and file.source is not None:
+            try:
+                return file.source.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise MaterializationError(f"{task.id}: the file of {name} cannot be read as text") from error
+    raise MaterializationError(f"{task.id}: the file of {name} belongs to no pack")

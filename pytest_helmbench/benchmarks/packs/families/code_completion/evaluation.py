@@ -1,19 +1,23 @@
-"""The verdict over a reply's code: it runs in one sandbox, its tests in another, and only data passes between.
+"""The verdict over a reply's code: it runs in one sandbox, its tests in another, and only plain data passes between.
 
 The tests' sandbox says how they ended, over a channel that no code of the reply has an end of, with a word that it
-never learns. See the modules in `inside` for what may pass.
+never learns. Where tests need objects (`suite`), both share one sandbox, and the verdict says so.
 """
 
 from __future__ import annotations
 
 import asyncio
 import builtins
+import importlib.util
 import json
+import marshal
 import os
 import re
 import secrets
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 from typing import TypedDict
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
@@ -21,59 +25,27 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     code_blocks,
     without_thoughts,
 )
-from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests, code_tests_of
-from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding, CodePhase
-from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import evaluate_in_image
-from pytest_helmbench.benchmarks.packs.families.code_completion.programs import (
-    CANDIDATE,
-    TESTER,
-    Job,
-    program,
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
+    CodeFinding,
+    CodePhase,
+    code_tests_of,
+    references,
 )
+from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import evaluate_in_image
+from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Job, Suite
 from pytest_helmbench.benchmarks.packs.task import PackTask
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine, Limits
-
-__all__ = ["CODE_LIMITS", "code_image", "evaluate_code"]
 
 _MIB = 1024 * 1024
 CODE_LIMITS = Limits(wall_s=30.0, memory_bytes=512 * _MIB, pids=64, output_bytes=_MIB, disk_bytes=64 * _MIB)
 """Bounds of the candidate, and as much for its tests; the row's own timeout takes the place of `wall_s`."""
 
 _STOCK = re.compile(r"(docker\.io/)?(library/)?python(:(?!2)[\w.-]+)?(@sha256:[0-9a-f]+)?")
-_NO_CODE = frozenset(
-    (
-        *(
-            "bash",
-            "sh",
-            "shell",
-            "zsh",
-            "console",
-            "terminal",
-            "powershell",
-            "output",
-            "text",
-            "txt",
-            "plaintext",
-        ),
-        *(
-            "log",
-            "json",
-            "yaml",
-            "toml",
-            "diff",
-            "markdown",
-            "md",
-            "html",
-            "css",
-            "javascript",
-            "js",
-            "typescript",
-        ),
-        *("ts", "sql"),
-    )
+_NO_CODE = re.compile(
+    "bash|sh|shell|zsh|console|terminal|powershell|output|text|txt|plaintext|log|json|yaml|toml|diff|markdown|md|"
+    "html|css|javascript|js|typescript|ts|sql"
 )
 _LAST_WORDS_S = 0.5
 _HEAD_BYTES = 8
@@ -82,6 +54,23 @@ _NAME = "{}"
 _WORD = re.compile(r"\w+")
 _ONE_NAME = re.compile(r"(?:: |')?(\w+)'?")
 _UNFIT = "not expressible"
+_VACUOUS = "the tests use nothing that the candidate defines"
+
+_FOLDER = "pytest_helmbench.benchmarks.packs.families.code_completion.inside"
+CANDIDATE = ("frames", "reply", "candidate")
+TESTER = ("frames", "reply", "tests")
+"""Modules of a program in the order in which they build on each other; the last one is run."""
+
+_COMPILED_HEADER_BYTES = 16  # of a compiled file, which Python passes over
+_BOOT = """
+import marshal, sys
+for name, code in {modules!r}:
+    module = type(sys)(name)
+    sys.modules[name] = module
+    exec({load}, vars(module))
+del module
+exec((lambda name, code: {load})({name!r}, {code!r}), {{"__name__": "__main__", "__builtins__": __builtins__}})
+"""
 
 
 def code_image(task: PackTask) -> str | None:
@@ -117,14 +106,32 @@ async def evaluate_code(
     elif tests.language != "python":
         finding = await evaluate_in_image(task, tests, text, engine, limits, parity=parity)
     else:
-        spec = BoxSpec(image=image, limits=limits, label=task.id)
-        async with await engine.open(spec) as tester, await engine.open(spec) as candidate, engine.places:
-            finding = await _Talk(task, tests, text, tester, candidate, parity).judged()
+        finding = await _evaluate_python(
+            task, text, engine, BoxSpec(image=image, limits=limits, label=task.id), parity
+        )
     return replace(finding, image_used=image == task.environment.image)
 
 
+async def _evaluate_python(
+    task: PackTask, text: str, engine: Engine, spec: BoxSpec, parity: bool
+) -> CodeFinding:
+    starter = str(task.input_value("starter_code") or "")
+    suite = Suite(code_tests_of(task).code, starter, references(task))
+    if suite.is_vacuous():
+        return CodeFinding(Verdict.ERROR, "unfit_tests", CodePhase.TESTS, _VACUOUS)
+    blocks = [] if parity else _python_blocks(code_blocks(text))
+    job = suite.job(secrets.token_hex(16), blocks, text, is_code=parity)
+    if job["in_process"]:
+        async with await engine.open(spec) as box, engine.places:
+            ended = await box.run(replace(_command(box, TESTER), stdin=_framed(job)))
+        return replace(_finding(task, job, ended, None), in_process=True)
+    async with await engine.open(spec) as tester, await engine.open(spec) as candidate, engine.places:
+        ended, other = await _talk(tester, candidate, _framed(job))
+    return _finding(task, job, ended, other)
+
+
 class _Report(TypedDict):
-    """What the process of the tests says of its end; only it can, see `inside/verdict.py`."""
+    """What the process of the tests says of its end; only it can, see `inside/tests.py`."""
 
     verdict: str
     phase: str
@@ -134,94 +141,61 @@ class _Report(TypedDict):
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Talk:
-    """One candidate and its tests.
+async def _talk(tester: Box, candidate: Box, job: bytes) -> tuple[Ended, Ended | None]:
+    """Run both; return how the tests ended, and the candidate if that is known."""
+    to_tester, to_candidate = os.pipe(), os.pipe()
+    feeding = asyncio.create_task(asyncio.to_thread(_feed, os.dup(to_tester[1]), job))
+    testing = asyncio.create_task(
+        tester.run_joined(_command(tester, TESTER), stdin=to_tester[0], stdout=to_candidate[1])
+    )
+    running = asyncio.create_task(
+        candidate.run_joined(_command(candidate, CANDIDATE), stdin=to_candidate[0], stdout=to_tester[1])
+    )
+    # While we hold an end open, the other side never learns that a process is gone.
+    testing.add_done_callback(lambda _: _close(to_tester[0], to_candidate[1]))
+    running.add_done_callback(lambda _: _close(to_candidate[0], to_tester[1]))
+    try:
+        await asyncio.wait((testing, running), return_when=asyncio.FIRST_COMPLETED)
+        if running.done() and running.exception() is not None:
+            testing.cancel()
+        ended = await testing if not testing.cancelled() else None
+        # Left alone, it ends by itself; and how it ended may be why.
+        await asyncio.wait((running,), timeout=_LAST_WORDS_S)
+    finally:
+        for task in (testing, running):
+            task.cancel()
+        await asyncio.wait((testing, running))
+        await feeding
+    other = None if running.cancelled() else running.result()
+    assert ended is not None
+    return ended, other
 
-    Args:
-        task: The row.
-        tests: Of the row.
-        text: The reply, without thoughts.
-        tester: Where the tests run.
-        candidate: Where the reply's code runs.
-        parity: The text is the code as it stands.
-    """
 
-    task: PackTask
-    tests: CodeTests
-    text: str
-    tester: Box
-    candidate: Box
-    parity: bool
+def _finding(task: PackTask, job: Job, ended: Ended, other: Ended | None) -> CodeFinding:
+    """Return the finding on how the tests ended, and the candidate's box if it is known."""
+    report = _report(ended.stderr, job["token"])
+    if report is None:
+        return _broken_off(ended)
+    verdict, phase = Verdict(report["verdict"]), CodePhase(report["phase"])
+    if verdict is Verdict.PASSED:
+        return CodeFinding(verdict)
+    message, named = _messages(report, task)
+    line, output = _line_of(report["message"], job["tests"]), scrub(report["detail"]).strip()
+    if verdict is Verdict.ERROR:
+        reason = "not_expressible" if message.startswith(_UNFIT) else "unfit_tests"
+        return CodeFinding(verdict, reason, phase, message, output, named=named)
+    if other is not None and other.reason:
+        reason = "timeout" if other.timed_out else "limit"
+        return CodeFinding(verdict, reason, phase, f"the code was stopped: {other.reason}", output)
+    reason = "does_not_load" if phase is CodePhase.LOAD else "tests_failed"
+    return CodeFinding(verdict, reason, phase, message, output, line=line, named=named)
 
-    async def judged(self) -> CodeFinding:
-        """Let the two talk; return what the tests say of it."""
-        token = secrets.token_hex(16)
-        job: Job = {
-            "token": token,
-            "tests": self.tests.code,
-            "starter": str(self.task.input_value("starter_code") or ""),
-            "blocks": [] if self.parity else _python_blocks(code_blocks(self.text)),
-            "is_code": self.parity,
-            "reply": self.text,
-        }
-        ended, other = await self._talk(json.dumps(job).encode("ascii"))
-        report = _report(ended.stderr, token)
-        if report is None:
-            return _broken_off(ended)
-        return self._finding(report, other)
 
-    async def _talk(self, job: bytes) -> tuple[Ended, Ended | None]:
-        """Run both; return how the tests ended, and the candidate if that is known."""
-        to_tester, to_candidate = os.pipe(), os.pipe()
-        feeding = asyncio.create_task(asyncio.to_thread(_feed, os.dup(to_tester[1]), job))
-        testing = asyncio.create_task(
-            self.tester.run_joined(_command(self.tester, TESTER), stdin=to_tester[0], stdout=to_candidate[1])
-        )
-        running = asyncio.create_task(
-            self.candidate.run_joined(
-                _command(self.candidate, CANDIDATE), stdin=to_candidate[0], stdout=to_tester[1]
-            )
-        )
-        # While we hold an end open, the other side never learns that a process is gone.
-        testing.add_done_callback(lambda _: _close(to_tester[0], to_candidate[1]))
-        running.add_done_callback(lambda _: _close(to_candidate[0], to_tester[1]))
-        try:
-            await asyncio.wait((testing, running), return_when=asyncio.FIRST_COMPLETED)
-            if running.done() and running.exception() is not None:
-                testing.cancel()
-            ended = await testing if not testing.cancelled() else None
-            # Left alone, it ends by itself; and how it ended may be why.
-            await asyncio.wait((running,), timeout=_LAST_WORDS_S)
-        finally:
-            for task in (testing, running):
-                task.cancel()
-            await asyncio.wait((testing, running))
-            await feeding
-        other = None if running.cancelled() else running.result()
-        assert ended is not None
-        return ended, other
-
-    def _finding(self, report: _Report, other: Ended | None) -> CodeFinding:
-        verdict, phase = Verdict(report["verdict"]), CodePhase(report["phase"])
-        if verdict is Verdict.PASSED:
-            return CodeFinding(verdict)
-        message, named = _messages(report, self.task)
-        line, output = self._line_of(report["message"]), scrub(report["detail"]).strip()
-        if verdict is Verdict.ERROR:
-            reason = "not_expressible" if message.startswith(_UNFIT) else "unfit_tests"
-            return CodeFinding(verdict, reason, phase, message, output, named=named)
-        if other is not None and other.reason:
-            reason = "timeout" if other.timed_out else "limit"
-            return CodeFinding(verdict, reason, phase, f"the code was stopped: {other.reason}", output)
-        reason = "does_not_load" if phase is CodePhase.LOAD else "tests_failed"
-        return CodeFinding(verdict, reason, phase, message, output, line=line, named=named)
-
-    def _line_of(self, message: str) -> str:
-        """Return the line of the tests that a message speaks of; empty for none."""
-        found = _TEST_LINE.search(message)
-        lines = self.tests.code.splitlines()
-        return excerpt(lines[int(found[1]) - 1]) if found and 0 < int(found[1]) <= len(lines) else ""
+def _line_of(message: str, tests: str) -> str:
+    """Return the line of the tests that a message speaks of; empty for none."""
+    found = _TEST_LINE.search(message)
+    lines = tests.splitlines()
+    return excerpt(lines[int(found[1]) - 1]) if found and 0 < int(found[1]) <= len(lines) else ""
 
 
 def _messages(report: _Report, task: PackTask) -> tuple[str, str]:
@@ -251,7 +225,7 @@ def _is_public(name: str, task: PackTask) -> bool:
 
 def _python_blocks(blocks: tuple[CodeBlock, ...]) -> list[str]:
     """Return the blocks that may be Python: those that say so or say nothing, if there are any."""
-    likely = [block.text for block in blocks if block.label not in _NO_CODE and block.text.strip()]
+    likely = [block.text for block in blocks if not _NO_CODE.fullmatch(block.label) and block.text.strip()]
     return likely or [block.text for block in blocks]
 
 
@@ -263,10 +237,36 @@ def _command(box: Box, names: tuple[str, ...]) -> Command:
     return Command((box.python, "-ISE", path) if native else (box.python, "-IB", path))
 
 
+@cache
+def program(names: tuple[str, ...], *, compiled: bool) -> bytes:
+    """Return a program as one file that brings its modules along.
+
+    Args:
+        names: Its modules.
+        compiled: For this very Python; otherwise as source, for any.
+    """
+    codes = []
+    for name in names:
+        source = files(_FOLDER).joinpath(f"{name}.py").read_text(encoding="utf-8")
+        code = compile(source, f"<{name}>", "exec", dont_inherit=True, optimize=2)
+        codes.append((f"{_FOLDER}.{name}", marshal.dumps(code) if compiled else source))
+    load = "marshal.loads(code)" if compiled else "compile(code, name, 'exec')"
+    text = _BOOT.format(modules=tuple(codes[:-1]), load=load, name=codes[-1][0], code=codes[-1][1])
+    if not compiled:
+        return text.encode()
+    header = importlib.util.MAGIC_NUMBER.ljust(_COMPILED_HEADER_BYTES, b"\0")
+    return header + marshal.dumps(compile(text, "boot.py", "exec", dont_inherit=True))
+
+
+def _framed(job: Job) -> bytes:
+    body = json.dumps(job).encode("ascii")
+    return len(body).to_bytes(_HEAD_BYTES, "big") + body
+
+
 def _feed(descriptor: int, job: bytes) -> None:
     """Write the job, in a thread: it may be larger than a pipe takes at once."""
-    data = memoryview(len(job).to_bytes(_HEAD_BYTES, "big") + job)
-    with suppress(OSError):  # whoever ended before has read enough
+    data = memoryview(job)
+    with suppress(OSError):  # a process that has ended before has read enough
         while data:
             data = data[os.write(descriptor, data) :]
     os.close(descriptor)

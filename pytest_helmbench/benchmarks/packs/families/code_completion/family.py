@@ -7,33 +7,82 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import fenced
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     CodeTests,
+    code_self_check,
     code_tests,
     missing_for,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import code_image, evaluate_code
-from pytest_helmbench.benchmarks.packs.families.code_completion.fields import EVAL_FIELDS, INPUT_FIELDS
-from pytest_helmbench.benchmarks.packs.families.code_completion.self_check import code_self_check
 from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
+from pytest_helmbench.benchmarks.packs.format.row_fields import (
+    Field,
+    Fields,
+    Names,
+    check_inline,
+    check_needed_text,
+    check_source,
+    not_an_object,
+)
 from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace
-from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, Visibility
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import UnjudgedError
+from pytest_helmbench.files.field_values import (
+    RowFaults,
+    check_command,
+    check_text,
+    check_unknown,
+    kind_of,
+)
 from pytest_helmbench.sandbox.box import SandboxError
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 
-__all__ = ["FAMILY", "CodeCompletion"]
-
-_FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 _NO_LABEL = re.compile(r"[^a-z0-9+#.-]")
 _IMAGE_NOT_USED = "image not used: this machine's Python ran the tests"
+
+
+_TESTS_HINT = 'write {"source": "inline", "code": "…"}'
+_TESTS_KEYS = ("source", "code", "command")
+
+
+def _plain_text(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if not isinstance(value, str):
+        faults.error(where, f"this is {kind_of(value)}, not text")
+
+
+def _tests(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if not isinstance(value, dict):
+        not_an_object(faults, where, value, _TESTS_HINT)
+        return
+    check_unknown(faults, where, value, _TESTS_KEYS)
+    check_source(faults, where, value, ("inline",))
+    check_needed_text(faults, where, value, "code")
+    if value.get("command") is not None:
+        check_command(faults, f"{where}.command", value["command"])
+
+
+def _solution(faults: RowFaults, where: str, value: JsonValue) -> None:
+    check_inline(faults, where, value, "code", hidden=True)
+
+
+_INPUT_FIELDS: Fields = {
+    "prompt": Field(check_text, required=True),
+    "language": Field(check_text),
+    "starter_code": Field(_plain_text),
+}
+_EVAL_FIELDS: Fields = {
+    "tests": Field(_tests, required=True, visibility=Visibility.EVALUATION_INPUTS),
+    "reference_solution": Field(_solution, names=Names.A_FILE),
+    "canonical_solution": Field(_solution, names=Names.A_FILE),
+}
 
 
 def _starter(public: JsonObject) -> str:
@@ -41,10 +90,8 @@ def _starter(public: JsonObject) -> str:
     code = str(public.get("starter_code") or "")
     if not code.strip():
         return ""
-    longest = max((len(run) for run in _FENCE.findall(code)), default=2)
-    fence = "`" * max(3, longest + 1)
     label = _NO_LABEL.sub("", _language(public).lower())
-    return f"{fence}{label}\n{code.rstrip()}\n{fence}"
+    return fenced(code.rstrip(), label)
 
 
 def _language(public: JsonObject) -> str:
@@ -56,11 +103,11 @@ class CodeCompletion(Family):
     """See `Family`."""
 
     name = "code_completion"
-    rules_version = 3
+    rules_version = 4
     runs_code = True
     is_one_question = True
-    input_fields = INPUT_FIELDS
-    eval_fields = EVAL_FIELDS
+    input_fields = _INPUT_FIELDS
+    eval_fields = _EVAL_FIELDS
     judged_by = ("tests",)
     template = PromptTemplate(
         name,

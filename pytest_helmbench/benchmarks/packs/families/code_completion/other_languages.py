@@ -9,46 +9,24 @@ from __future__ import annotations
 import re
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import CodeBlock, code_blocks
-from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
-from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding, CodePhase
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
+    CodeFinding,
+    CodePhase,
+    CodeTests,
+)
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, PackTask
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.sandbox.box import BoxSpec, Command, Ended, Engine, Limits
 
-__all__ = ["chosen_block", "evaluate_in_image", "file_names"]
-
-_ENDINGS = {
-    **{
-        "javascript": "js",
-        "js": "js",
-        "node": "js",
-        "typescript": "ts",
-        "ts": "ts",
-        "ruby": "rb",
-        "go": "go",
-    },
-    **{"rust": "rs", "c": "c", "c++": "cpp", "cpp": "cpp", "java": "java", "kotlin": "kt", "swift": "swift"},
-    **{
-        "php": "php",
-        "perl": "pl",
-        "bash": "sh",
-        "sh": "sh",
-        "shell": "sh",
-        "lua": "lua",
-        "r": "r",
-        "scala": "scala",
-    },
-    **{
-        "haskell": "hs",
-        "julia": "jl",
-        "c#": "cs",
-        "csharp": "cs",
-        "sql": "sql",
-        "elixir": "ex",
-        "dart": "dart",
-    },
-}
+_ENDINGS: dict[str, str] = dict(
+    re.findall(
+        r"(\S+):(\w+)",
+        "javascript:js js:js node:js typescript:ts ts:ts ruby:rb go:go rust:rs c:c c++:cpp cpp:cpp java:java "
+        "kotlin:kt swift:swift php:php perl:pl bash:sh sh:sh shell:sh lua:lua r:r scala:scala haskell:hs julia:jl "
+        "c#:cs csharp:cs sql:sql elixir:ex dart:dart",
+    )
+)
 _DECLARED = re.compile(r"([A-Za-z_]\w*)\s*\(|(?:class|struct|interface|trait|const|let|var|type)\s+(\w+)")
 _NOT_STARTED = (126, 127)
 _OUTPUT_TAIL = 4_000

@@ -1,41 +1,80 @@
-"""The process of the candidate: runs a reply's code and serves calls to it, one at a time, as data.
+"""The process of the candidate: runs a reply's code and serves calls to it, one at a time, as plain data.
 
-Nothing it says is believed. Whoever takes this process over can answer what it likes to questions it has been asked,
+Nothing it says is believed. Code that takes this process over can answer what it likes to questions it has been asked,
 as its functions could; it never learns what answer is wanted.
 """
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
-from _thread import RLock
 
-from pytest_helmbench.benchmarks.packs.families.code_completion.inside.candidate_values import (
-    MODULE,
-    CandidateCodec,
-    plain_part,
-    state_of,
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import (
+    BrokenWireError,
+    Parcel,
+    Wire,
+    name_of,
 )
-from pytest_helmbench.benchmarks.packs.families.code_completion.inside.compose import REPLY, compose
-from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import BrokenWireError, Wire
-from pytest_helmbench.benchmarks.packs.families.code_completion.inside.printed import Printed
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply import REPLY, load, unwritten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Iterable
     from typing import Any
 
-    from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import Parts
+    from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob
 
-__all__ = ["Candidate", "main"]
+_MODULE = "solution"
+_MESSAGE_LIMIT = 1 << 28
+_PRINT_LIMIT = 1 << 20
+_PLAIN_BASES = (int, float, str, bytes, tuple, frozenset, complex, list, dict, set, bytearray)
 
-_FRAME_LIMIT = 1 << 28
-
-__import__("collections.abc")  # what a reply may use after `import collections`, as where more is imported
+__import__("collections.abc")  # a reply may use it after `import collections`, as where more is imported
 
 
-class Candidate:
+class _Printed:
+    """Stands for stdout and stderr: text is kept for tests that redirect theirs."""
+
+    encoding = "utf-8"
+    errors = "strict"
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._room = 0
+        self.taken()
+
+    def write(self, text: str) -> int:
+        """Keep the text as long as there is room."""
+        if not isinstance(text, str):
+            raise TypeError("write() argument must be str, not " + type(text).__name__)
+        if self._room > 0:
+            self._parts.append(text[: self._room])
+            self._room -= len(text)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Keep texts one after the other, as long as there is room."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Do nothing: there is nothing behind."""
+
+    def isatty(self) -> bool:
+        """Return False: no terminal stands behind."""
+        return False
+
+    def taken(self) -> str:
+        """Return what was written since the last time."""
+        text = "".join(self._parts)
+        self._parts.clear()
+        self._room = _PRINT_LIMIT
+        return text
+
+
+class _Candidate:
     """Serves what the tests ask of a reply's code.
 
     Args:
@@ -43,100 +82,55 @@ class Candidate:
         printed: What stands for stdout and stderr.
     """
 
-    def __init__(self, wire: Wire, printed: Printed) -> None:
+    def __init__(self, wire: Wire, printed: _Printed) -> None:
         self._wire = wire
         self._printed = printed
-        self._codec = CandidateCodec(self.call_back, self.is_known)
-        self._module = type(sys)(MODULE)
-        self._known: frozenset[str] = frozenset()
-        self._asked = ""
-        self._lock = RLock()
-        self._loop: AbstractEventLoop | None = None
+        self._module = type(sys)(_MODULE)
+        self._objects: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._parcel = self._new_parcel()
 
-    def serve(self) -> None:
-        """Answer until the other side ends."""
-        while True:
-            self._answer(self._wire.receive())
+    def _new_parcel(self) -> Parcel:
+        return Parcel(self._encode_object, lambda _, parts: self._objects[parts[0]])
 
-    def is_known(self, cls: type) -> bool:
-        """Return whether the tests or the starter name a class."""
-        return any(getattr(self._module, name, None) is cls for name in self._known)
-
-    def call_back(
-        self, kind: str, number: int, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> object:
-        """Have the tests call something of theirs.
-
-        Raises:
-            RuntimeError: The tests wait for nothing now.
-        """
-        with self._lock:
-            if not self._asked:
-                raise RuntimeError("what the tests have passed can be used during a call only")
-            self._say("call", [kind, number, (args, kwargs)])
-            while True:
-                message = self._wire.receive()
-                if message[1] not in ("back", "threw", "stop"):
-                    self._answer(message)
-                    continue
-                value = self._heard(message)
-                if message[1] == "threw" and isinstance(value, BaseException):
-                    raise value
-                if message[1] == "stop":
-                    raise StopIteration
-                return value
-
-    def _answer(self, message: Parts) -> None:
-        outer, self._asked = self._asked, message[0]
-        status = "ok"
+    def answer(self) -> None:
+        """Answer the next question."""
+        nonce, what, data = self._wire.receive()
+        parcel = self._parcel = self._new_parcel()
+        arguments: Any = parcel.decode(data)
+        parcel.settle()
         try:
-            arguments: Any = self._heard(message)
-            value = getattr(self, "_do_" + message[1])(*arguments)
+            status, value = "ok", getattr(self, "_do_" + what)(*arguments)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the tests see it raised
-            status, value = "raised", error
-        arguments = None
+            status, value = "raised", _facts_of(error)
         try:
-            self._say(status, value)
+            message = [status, parcel.changes(), parcel.encode(value)]
         except RecursionError as error:
-            self._say("raised", error.with_traceback(None))
-        finally:
-            self._asked = outer
+            message = ["raised", [], parcel.encode(_facts_of(error))]
+        self._wire.send([nonce, *message, self._printed.taken()])
 
-    def _heard(self, message: Parts) -> object:
-        _, _, data, changes, gone, freed = message
-        self._codec.apply(changes)
-        self._codec.shared.drop(gone)
-        self._codec.free(freed)
-        value = self._codec.decode(data)
-        self._codec.settle()
-        return value
+    def _encode_object(self, value: Any) -> object:
+        """Return what is told of a value that is no plain data: it stays here and is spoken of by number."""
+        if isinstance(value, type) and name_of(value).startswith("builtins."):
+            return ["n", value.__name__]
+        base = next((base for base in _PLAIN_BASES if issubclass(type(value), base)), None)
+        if base is not None:
+            return self._parcel.encode(_plain_value(value, base))
+        kind = "o"
+        if hasattr(type(value), "__next__"):
+            kind = "y"
+        elif callable(value):
+            kind = "F"
+        number = self._numbers.get(id(value))
+        if number is None:
+            number = self._numbers[id(value)] = len(self._objects)
+            self._objects.append(value)
+        return [kind, number, _name_of_function(value) if kind == "F" else ""]
 
-    def _say(self, status: str, value: object) -> None:
-        shared = self._codec.shared
-        before = set(shared.objects)
-        try:
-            changes = self._codec.changes()
-            data = self._codec.encode(value)
-        except RecursionError:
-            shared.drop(set(shared.objects) - before)
-            raise
-        if isinstance(value, BaseException):
-            value.__traceback__ = None  # its frames would hold every argument
-        value = None
-        gone = shared.unheld() if status != "call" else []
-        shared.drop(gone)
-        self._codec.settle()
-        self._wire.send([self._asked, status, data, changes, gone, self._printed.taken()])
-
-    def _do_load(self, blocks: list[str], reply: str, starter: str, known: list[str]) -> None:
-        self._known = frozenset(known)
-        sys.modules[MODULE] = self._module
-        flags = 0
-        for name, text in compose(blocks, reply, starter):
-            code = compile(text, name, "exec", flags, dont_inherit=True)
-            if name != REPLY and "__future__" in text:
-                flags = code.co_flags & __import__("__future__").annotations.compiler_flag
-            exec(code, vars(self._module))
+    def _do_load(self, job: ReplyJob) -> str:
+        sys.modules[_MODULE] = self._module
+        load(job, self._module)
+        return "" if job["is_code"] else unwritten(job)
 
     def _do_names(self, *names: str) -> dict[str, object]:
         found = vars(self._module)
@@ -144,64 +138,65 @@ class Candidate:
             name: found[name] for name in names if name in found and not isinstance(found[name], type(sys))
         }
 
-    def _do_call(
-        self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> object:
-        return function(*args, **kwargs)
+    def _do_call(self, number: int, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+        return self._objects[number](*args, **kwargs)
 
-    def _do_method(
-        self, value: object, name: str, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> object:
-        method: Callable[..., object] = getattr(value, name)
-        return method(*args, **kwargs)
+    def _do_next(self, number: int) -> object:
+        return next(self._objects[number])
 
-    def _do_get(self, value: object, name: str) -> object:
-        return getattr(value, name)
 
-    def _do_set(self, value: object, name: str, given: object) -> None:
-        setattr(value, name, given)
+def _name_of_function(value: Any) -> str:
+    try:
+        return str(value.__name__)
+    except Exception:  # noqa: BLE001 - an object that can be called need not have one
+        return type(value).__name__
 
-    def _do_delete(self, value: object, name: str) -> None:
-        delattr(value, name)
 
-    def _do_operator(self, value: object, name: str, args: tuple[object, ...]) -> object:
-        if name in ("__copy__", "__deepcopy__"):
-            copy: Callable[..., object] = getattr(__import__("copy"), name.strip("_"))
-            return copy(value)
-        operator: Callable[..., object] = getattr(type(value), name)
-        return operator(value, *args)
+def _plain_value(value: Any, base: Any) -> object:
+    """Return what a value of a class that builds on a plain one is without that class, and without asking it."""
+    if base is dict:
+        return dict(zip(dict.keys(value), dict.values(value)))
+    if base is int:
+        return int.__index__(value)
+    if base in (float, complex):
+        return base.__pos__(value)
+    if base is str:
+        return str.__str__(value)
+    return base(base.__iter__(value))
 
-    def _do_send(self, generator: Generator[object, object, object], given: object) -> object:
-        return generator.send(given)
 
-    def _do_await(self, awaitable: Awaitable[object]) -> object:
-        if self._loop is None:
-            self._loop = __import__("asyncio").new_event_loop()
-
-        async def wait() -> object:
-            return await awaitable
-
-        return self._loop.run_until_complete(wait())
-
-    def _do_value(self, value: object) -> object:
-        return plain_part(value)
-
-    def _do_state(self, value: object) -> object:
-        return state_of(value)
+def _facts_of(error: BaseException) -> list[object]:
+    """Return an exception as its built-in name, arguments, text, own name and line of the reply's code."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the candidate's own method may do anything
+        text = ""
+    builtin = next(cls for cls in type(error).__mro__ if getattr(builtins, cls.__name__, None) is cls)
+    line = 0
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == REPLY:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    if line == 0 and isinstance(error, SyntaxError) and error.filename == REPLY:
+        line = error.lineno or 0
+    return [builtin.__name__, tuple(error.args), text, str(type(error).__name__), line]
 
 
 def main() -> None:
-    """Take the conversation away from stdin and stdout, then serve."""
+    """Take the conversation away from stdin and stdout, then serve until the other side ends."""
     source, target = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
-    printed = Printed()
+    printed = _Printed()
     for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
         setattr(sys, name, printed)
     sys.argv[:] = [REPLY]
+    candidate = _Candidate(Wire(source, target, _MESSAGE_LIMIT), printed)
     try:
-        Candidate(Wire(source, target, _FRAME_LIMIT), printed).serve()
+        while True:
+            candidate.answer()
     except BrokenWireError:
         os._exit(0)
 

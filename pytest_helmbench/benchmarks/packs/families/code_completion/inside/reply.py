@@ -1,0 +1,196 @@
+"""The program that a reply stands for: which of its blocks, and how much of the starter goes before them.
+
+Syntax trees are asked for through `compile`: the `ast` module costs half a start of Python, and `typing` more.
+"""
+
+from __future__ import annotations
+
+import _ast
+from _ast import (
+    AST,
+    AnnAssign,
+    Assign,
+    AsyncFunctionDef,
+    ClassDef,
+    FunctionDef,
+    Import,
+    ImportFrom,
+    Load,
+    Name,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob
+
+REPLY, STARTER = "reply.py", "starter.py"
+"""Names of the parts, as tracebacks have them."""
+
+_ONLY_TREE = 0x400  # ast.PyCF_ONLY_AST
+_TOO_MUCH = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+_AROUND = (_ast.If, _ast.Try, getattr(_ast, "TryStar", _ast.Try), _ast.With)
+"""Statements that others stand in, which run with the module."""
+
+_PLACEHOLDERS = ("pass", "...", "raise NotImplementedError", "return NotImplemented", "# ", "#TODO")
+_INDENT = "    "
+_MOST_NAMED = 3
+_LONGEST = 80
+
+
+def load(job: ReplyJob, module: ModuleType) -> None:
+    """Run a reply's program in a module."""
+    flags = 0
+    for name, text in composed(job):
+        code = compile(text, name, "exec", flags, dont_inherit=True)
+        if name != REPLY and "__future__" in text:
+            flags = code.co_flags & __import__("__future__").annotations.compiler_flag
+        exec(code, vars(module))
+
+
+def composed(job: ReplyJob) -> list[tuple[str, str]]:
+    """Return the parts of a program in the order in which they run, each with its name."""
+    declared = job["declared"]
+    code = _chosen(job["blocks"], declared) if job["blocks"] else job["reply"]
+    if not job["starter"].strip():
+        return [(REPLY, code)]
+    if declared and _tree(code) is not None and set(declared) <= set(_names(code)):
+        return [(STARTER, job["imports"]), (REPLY, code)]
+    if _is_valid(job["whole"]) and _is_valid(code):
+        return [(STARTER, job["whole"]), (REPLY, code)]
+    return [(REPLY, _as_body(code, job["starter"], set(declared)))]
+
+
+def unwritten(job: ReplyJob) -> str:
+    """Return that the starter's functions and classes stand as they were, in a sentence; empty where they do not."""
+    own = composed(job)[-1][1]
+    made = _names(own)
+    if _tree(own) is None:
+        return ""
+    written = [name for name, kind in job["declared"].items() if kind != "value"]
+    missing = [name for name in written if name not in made]
+    left = [name for name in missing if name in job["open"]]
+    if not left and len(missing) == len(written):
+        left = missing
+    if not left:
+        return ""
+    others = [name for name, kind in made.items() if kind in ("function", "class")]
+    defines = f"; it defines {_listed(others)}" if others else ""
+    return f"the reply does not define {_listed(left)}, which the starter declares{defines}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(repr(name[:_LONGEST]) for name in names[:_MOST_NAMED])
+
+
+def _tree(text: str) -> _ast.Module | None:
+    """Return the module's syntax tree; None when the text is no Python."""
+    try:
+        tree: _ast.Module = compile(text, "text", "exec", _ONLY_TREE, dont_inherit=True)
+    except _TOO_MUCH:
+        return None
+    return tree
+
+
+def _is_valid(text: str) -> bool:
+    """Return whether the text can be run: syntax, and what only the compiler refuses, such as a stray `return`."""
+    try:
+        compile(text, "text", "exec", dont_inherit=True)
+    except _TOO_MUCH:
+        return False
+    return True
+
+
+def _nodes(top: AST) -> Iterator[AST]:
+    """Yield a node and all below it, in no order."""
+    todo = [top]
+    while todo:
+        node = todo.pop()
+        yield node
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, list):
+                todo += [item for item in value if isinstance(item, AST)]
+            elif isinstance(value, AST):
+                todo.append(value)
+
+
+def _top_statements(tree: _ast.Module) -> Iterator[_ast.stmt]:
+    """Yield the statements of a module in order, those in `if` and `try` too."""
+    todo = list(reversed(tree.body))
+    while todo:
+        node = todo.pop()
+        yield node
+        if isinstance(node, _AROUND):
+            for field in ("finalbody", "orelse", "body"):
+                todo += reversed(getattr(node, field, []))
+            for handler in getattr(node, "handlers", []):
+                todo += reversed(handler.body)
+
+
+def _names(text: str) -> dict[str, str]:
+    """Return every name that a module has when it has run, with the kind of it; none for what is no Python."""
+    tree = _tree(text)
+    found: dict[str, str] = {}
+    for node in _top_statements(tree) if tree is not None else ():
+        if isinstance(node, (FunctionDef, AsyncFunctionDef)):
+            found[node.name] = "function"
+        elif isinstance(node, ClassDef):
+            found[node.name] = "class"
+        elif isinstance(node, (Assign, AnnAssign)):
+            for target in node.targets if isinstance(node, Assign) else [node.target]:
+                found.update((name.id, "value") for name in _nodes(target) if isinstance(name, Name))
+        elif isinstance(node, (Import, ImportFrom)):
+            found.update((alias.asname or alias.name.partition(".")[0], "import") for alias in node.names)
+    return found
+
+
+def _used(text: str) -> set[str]:
+    """Return every name that is read anywhere."""
+    tree = _tree(text)
+    nodes = _nodes(tree) if tree is not None else ()
+    return {node.id for node in nodes if isinstance(node, Name) and isinstance(node.ctx, Load)}
+
+
+def _chosen(blocks: list[str], declared: dict[str, str]) -> str:
+    """Return the last block that defines what the starter declares, with the blocks it builds on; else all."""
+    wanted = [name for name, kind in declared.items() if kind != "value"]
+    defines = [set(_names(block)) for block in blocks]
+    uses = [_used(block) for block in blocks]
+    places = {name: place for place, names in enumerate(defines) for name in names}
+    picked = {places[name] for name in wanted if name in places}
+    if not picked:
+        joined = "\n\n".join(blocks)
+        # A block that is no Python (a shell command, some output) does not spoil those that are.
+        sound = [block for block in blocks if _is_valid(block)]
+        return joined if _is_valid(joined) or not sound else "\n\n".join(sound)
+    while True:
+        have = {name for place in picked for name in defines[place]}
+        needs = {name for place in picked for name in uses[place]} - have
+        more = {places[name] for name in needs if name in places and places[name] < max(picked)}
+        if not more:
+            return "\n\n".join(blocks[place] for place in sorted(picked))
+        picked |= more
+
+
+def _as_body(code: str, starter: str, declared: set[str]) -> str:
+    """Return starter and code as one text, the code as the body that the starter lacks, if that makes a program."""
+    lines = code.strip("\n").splitlines()
+    bodies = [code.strip("\n"), "\n".join(_INDENT + line for line in lines)]
+    if len(lines) > 1:  # a reply whose blanks were stripped at the start
+        bodies.append(_INDENT + "\n".join(lines))
+    for body in bodies:
+        for start in (_without_placeholder(starter), starter):
+            text = start.rstrip() + "\n" + body + "\n"
+            if _is_valid(text) and declared <= set(_names(text)):
+                return text
+    return code
+
+
+def _without_placeholder(starter: str) -> str:
+    lines = starter.rstrip().splitlines()
+    while lines and (not lines[-1].strip() or lines[-1].strip().startswith(_PLACEHOLDERS)):
+        lines.pop()
+    return "\n".join(lines)

@@ -1,0 +1,500 @@
+"""A row's tests, starter and reference, read before any reply: what they take from it, and whether data is enough.
+
+Candidate and tests talk in plain data, from two boxes. Where a starter declares a class, or tests hand over, compare or
+look into objects, that cannot be said in data: they share one box, and the verdict carries the mark `in_process`. The
+pack's own words alone decide; where they leave it open, two boxes are taken.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypedDict
+
+from pytest_helmbench.core.light_dataclass import dataclass
+
+_TOO_MUCH = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_OF_SITE = _words("exit quit copyright credits license help")
+"""Built-in names that come with `site`, which is not imported in the sandbox."""
+
+_BUILTINS = frozenset(dir(builtins)) | _OF_SITE
+_EXITS = frozenset(("exit", "_exit", "quit", "SystemExit"))
+_RUNNERS = frozenset(("main", "TextTestRunner", "TestSuite", "TestLoader", "defaultTestLoader"))
+_TESTED = _words(
+    "solution candidate main submission answer module code student impl implementation my_module your_module "
+    "mymodule yourmodule program task app"
+)
+"""Modules by which tests may call the candidate."""
+
+_BESIDE = _words(
+    "inspect types dataclasses typing abc mock patch tempfile open stdin input builtins asyncio namedtuple globals "
+    "memoryview id getattr setattr delattr hasattr vars gc weakref threading concurrent subprocess os shutil "
+    "importlib runpy signal socket contextvars"
+)
+"""Names in tests that need the candidate's objects, files or machinery at hand."""
+
+_MAKERS = _words("iter map filter zip enumerate reversed object open")
+_MODULES_OF_OBJECTS = frozenset(("io", "itertools", "functools", "operator", "random", "re"))
+_CONSTANTS = _words("pi e inf nan tau maxsize utc min max")
+_PLAIN_TYPES = (
+    *(str, int, float, complex, bytes, bytearray, list, tuple, dict, set, frozenset, range, slice, deque),
+    *(Counter, OrderedDict, defaultdict, Decimal, Fraction, date, datetime, timedelta, Exception, OSError),
+)
+_PLAIN_ATTRIBUTES = frozenset(
+    name for cls in _PLAIN_TYPES for name in dir(cls) if not name.startswith("__")
+) | {"exception", "getvalue", "maxlen"}
+"""Attributes that plain data has, and what tests use to catch exceptions and output."""
+
+_MADE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class ReplyJob(TypedDict):
+    """What a reply's program is made of.
+
+    Attributes:
+        blocks: The reply's blocks of code that may be Python.
+        reply: All of it, for a reply without any.
+        is_code: The reply is the code as it stands, and nothing goes before it.
+        starter: Where the row's code starts; may be empty.
+        whole: The starter with a body where its last function lacks one.
+        imports: Import statements of the starter.
+        declared: What the starter defines, by name: `function`, `class` or `value`.
+        open: Of those, functions and classes that are left to be written.
+    """
+
+    blocks: list[str]
+    reply: str
+    is_code: bool
+    starter: str
+    whole: str
+    imports: str
+    declared: dict[str, str]
+    open: list[str]
+
+
+class Job(TypedDict):
+    """What the process of the tests is sent first.
+
+    Attributes:
+        token: Stands before its report.
+        in_process: The candidate is loaded beside the tests.
+        tests: Of the row.
+        given: What the tests take from the starter itself.
+        wanted: Names to ask the candidate for.
+        modules: Modules that the tests use without importing them.
+        tested: Modules by which the tests call the candidate.
+        entry: The function that the starter declares last; empty for none.
+        uncalled: Functions and classes of the tests that no statement of theirs calls.
+        runs_cases: The tests run their test cases themselves.
+        exits: Lines at which the tests may end by their own words.
+        reply: The candidate's program.
+    """
+
+    token: str
+    in_process: bool
+    tests: str
+    given: str
+    wanted: list[str]
+    modules: list[str]
+    tested: list[str]
+    entry: str
+    uncalled: list[str]
+    runs_cases: bool
+    exits: list[int]
+    reply: ReplyJob
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Tests and starter, read without running them.
+
+    Args:
+        tests: The row's test code.
+        starter: Where the row's code starts; may be empty.
+        references: Solutions that the pack brings.
+    """
+
+    tests: str
+    starter: str
+    references: tuple[str, ...] = ()
+
+    def job(self, token: str, blocks: list[str], reply: str, *, is_code: bool) -> Job:
+        """Return what the sandboxes are sent about a reply."""
+        whole = _completed(self.starter)
+        starting, tree = _tree(whole), _tree(self.tests)
+        facts = _Facts(tree or ast.Module([], []), _declared(starting, self.starter))
+        functions = [name for name, kind in facts.declared.items() if kind == "function"]
+        own = "" if is_code else self.starter
+        program: ReplyJob = {
+            "blocks": blocks,
+            "reply": reply,
+            "is_code": is_code,
+            "starter": own,
+            "whole": whole,
+            "imports": _source(whole, _imports(starting)),
+            "declared": facts.declared if own else {},
+            "open": [node.name for node in _tops(starting) if isinstance(node, _MADE) and _is_open(node)],
+        }
+        return {
+            "token": token,
+            "in_process": self._needs_objects(facts, starting),
+            "tests": self.tests,
+            "given": _source(whole, _given(starting)),
+            "wanted": facts.wanted(),
+            "modules": facts.modules(),
+            "tested": sorted(facts.tested),
+            "entry": functions[-1] if functions else "",
+            "uncalled": facts.uncalled(),
+            "runs_cases": bool(facts.reached & _RUNNERS),
+            "exits": facts.exits(),
+            "reply": program,
+        }
+
+    def is_vacuous(self) -> bool:
+        """Return whether the tests use nothing that a candidate could define."""
+        tree = _tree(self.tests)
+        facts = _Facts(tree or ast.Module([], []), _declared(_tree(_completed(self.starter)), self.starter))
+        uses = facts.used & (set(facts.declared) | facts.free)
+        has_entry = "function" in facts.declared.values() and "check" in facts.made
+        return tree is not None and not (uses or facts.tested or facts.imported or has_entry)
+
+    def _needs_objects(self, facts: _Facts, starting: ast.Module | None) -> bool:
+        if "class" in facts.declared.values():
+            return True
+        if any(isinstance(node, ast.AsyncFunctionDef) for node in _tops(starting)):
+            return True
+        return facts.need_objects() or any(_gives_objects(text, facts.used) for text in self.references)
+
+
+class _Facts:
+    """What can be read off the tests' syntax tree.
+
+    Args:
+        tree: Of the tests.
+        declared: What the starter defines, by name.
+    """
+
+    def __init__(self, tree: ast.Module, declared: dict[str, str]) -> None:
+        self.tree = tree
+        self.declared = declared
+        self.nodes = list(ast.walk(tree))
+        self.used = {node.id for node in self.nodes if isinstance(node, ast.Name)}
+        self.made = {node.name for node in self.nodes if isinstance(node, _MADE)}
+        self.tested: set[str] = set()
+        self.imported: set[str] = set()
+        """Names that the tests import from the candidate."""
+        self.modules_of: dict[str, str] = {}
+        """Names that the tests import, with the module that they are from."""
+        self._read_imports()
+        bound = {node.id for node in self.nodes if isinstance(node, ast.Name) and _is_stored(node)}
+        bound |= {node.arg for node in self.nodes if isinstance(node, ast.arg)}
+        bound |= {node.name for node in self.nodes if isinstance(node, ast.ExceptHandler) and node.name}
+        self.free = self.used - bound - self.made - set(self.modules_of) - _BUILTINS - set(self.modules())
+        self.candidates = self.free | set(declared) | self.tested | self.imported | {"candidate"}
+        self.reached = self._reached()
+
+    def _read_imports(self) -> None:
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    is_tested = alias.name in _TESTED or alias.name in self.declared
+                    name = alias.asname or alias.name.partition(".")[0]
+                    if is_tested:
+                        self.tested |= {alias.name, name}
+                    else:
+                        self.modules_of[name] = alias.name
+            elif isinstance(node, ast.ImportFrom):
+                module = node.module or ""
+                is_tested = not node.level and (module in _TESTED or module in self.declared)
+                self.tested |= {module} if is_tested else set()
+                names = {alias.asname or alias.name for alias in node.names}
+                if is_tested:
+                    self.imported |= names | {alias.name for alias in node.names}
+                else:
+                    self.modules_of.update(dict.fromkeys(names, module))
+
+    def wanted(self) -> list[str]:
+        """Return the names to ask the candidate for; Python's own only where the starter declares them."""
+        names = self.used - _BUILTINS - set(self.modules()) | set(self.declared) | self.imported
+        return sorted(name for name in names if not name.startswith("__"))
+
+    def modules(self) -> list[str]:
+        """Return the modules that the tests use without importing them; they are ours to import."""
+        calls = [node.func for node in self.nodes if isinstance(node, ast.Call)]
+        called = {callee.id for callee in calls if isinstance(callee, ast.Name)}
+        return sorted(self.used & sys.stdlib_module_names - set(self.declared) - called - {"__main__"})
+
+    def uncalled(self) -> list[str]:
+        """Return the functions and classes that the tests only define, in order."""
+        tops = (node.name for node in _tops(self.tree) if isinstance(node, _MADE))
+        return [name for name in dict.fromkeys(tops) if name not in self.reached]
+
+    def exits(self) -> list[int]:
+        """Return the lines at which the tests may end by their own words."""
+        return [node.lineno for node in self.nodes if _word(node) in _EXITS and isinstance(node, ast.expr)]
+
+    def _reached(self) -> set[str]:
+        """Return every name and attribute that is read by what runs with the module, calls included."""
+        made: dict[str, ast.AST] = {node.name: node for node in _tops(self.tree) if isinstance(node, _MADE)}
+        todo: list[ast.AST] = [node for node in self.tree.body if not isinstance(node, _MADE)]
+        found: set[str] = set()
+        while todo:
+            for word in {_word(node) for node in ast.walk(todo.pop())} - found:
+                found.add(word)
+                if word in made:
+                    todo.append(made[word])
+        return found
+
+    def need_objects(self) -> bool:
+        """Return whether the tests need of the candidate, or hand to it, what is no plain data."""
+        words = {_word(node) for node in self.nodes} | set(self.modules_of) | set(self.modules_of.values())
+        if words & _BESIDE or any(map(self._is_class_of_candidate, self.free | self.imported)):
+            return True
+        results = self._names_of(self._has_call)
+        objects = self._names_of(lambda node: self._is_object(node, set()))
+        return any(
+            self._looks_in(node) or self._wants_object(node, results) or self._hands_over(node, objects)
+            for node in self.nodes
+        )
+
+    def _is_class_of_candidate(self, name: str) -> bool:
+        return name[:1].isupper() and not name.isupper() and name not in self.declared
+
+    def _looks_in(self, node: ast.AST) -> bool:
+        """Return whether an attribute is one that plain data does not have."""
+        if not isinstance(node, ast.Attribute) or node.attr in _PLAIN_ATTRIBUTES:
+            return False
+        if isinstance(node.value, ast.Name) and node.value.id in self.tested:
+            return False
+        root = _root(node)
+        return not (root in ("self", "cls", "super") or root in self.modules_of or root in self.modules())
+
+    def _wants_object(self, node: ast.AST, results: set[str]) -> bool:
+        """Return whether a statement or comparison takes more than data from the candidate."""
+        parts: list[ast.expr] = []
+        if isinstance(node, (ast.AsyncFunctionDef, ast.Await)):
+            return True
+        if isinstance(node, ast.ClassDef):
+            if not _is_test_class(node):
+                return True
+            parts = node.bases
+        elif isinstance(node, ast.FunctionDef):
+            parts = node.decorator_list
+        elif isinstance(node, ast.With):
+            parts = [item.context_expr for item in node.items]
+        elif isinstance(node, ast.Raise) and node.exc is not None:
+            parts = [node.exc]
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            parts = [node.left, *node.comparators]
+        elif isinstance(node, ast.Call) and _word(node.func) in ("assertIs", "assertIsNot"):
+            parts = node.args
+        if isinstance(node, (ast.Compare, ast.Call)) and any(map(_is_constant, parts)):
+            return False
+        roots = {_root(part) for part in parts}
+        return bool(roots & (self.candidates | results)) or any(map(self._has_call, parts))
+
+    def _has_call(self, node: ast.expr) -> bool:
+        return any(
+            isinstance(each, ast.Call) and _root(each.func) in self.candidates for each in ast.walk(node)
+        )
+
+    def _hands_over(self, node: ast.AST, objects: set[str]) -> bool:
+        """Return whether a call of the candidate, or of a function of the tests, is given an object."""
+        if not isinstance(node, ast.Call) or self._consumes(node.func):
+            return False
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        return any(self._is_object(each, objects) for each in given)
+
+    def _consumes(self, callee: ast.expr) -> bool:
+        """Return whether a call is one of Python's own, or of a library, which gives data for what it is handed."""
+        root = _root(callee)
+        if isinstance(callee, ast.Name):
+            return callee.id in _BUILTINS or self.modules_of.get(callee.id) is not None
+        return root not in self.candidates
+
+    def _is_object(self, node: ast.expr, objects: set[str]) -> bool:
+        """Return whether an expression is, or holds, what is no plain data."""
+        if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
+            return True
+        if isinstance(node, ast.Name):
+            is_own = node.id in self.made or node.id in objects or node.id in _BUILTINS
+            return is_own or self.modules_of.get(node.id) in _MODULES_OF_OBJECTS
+        if isinstance(node, ast.Attribute):
+            if _root(node) == "self":
+                return node.attr in self.made or f"self.{node.attr}" in objects
+            is_module = _root(node) in self.modules_of or _root(node) in self.modules()
+            return _root(node) in _BUILTINS or (is_module and node.attr not in _CONSTANTS)
+        if isinstance(node, ast.Call):
+            root = _root(node.func)
+            source = self.modules_of.get(root, root if root in self.modules() else "")
+            return root in _MAKERS or source in _MODULES_OF_OBJECTS
+        parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+        return any(self._is_object(part, objects) for part in parts)
+
+    def _names_of(self, is_such: Callable[[ast.expr], bool]) -> set[str]:
+        """Return the names that are given what is such, or is made of what has such a name."""
+        found: set[str] = set()
+        for _ in range(3):
+            before = len(found)
+            for target, value in _bindings(self.nodes):
+                names = {_word(node) for node in ast.walk(value) if isinstance(node, ast.Name)}
+                if is_such(value) or names & found:
+                    found |= {_stored(node) for node in ast.walk(target)} - {""}
+            if len(found) == before:
+                break
+        return found
+
+
+def _bindings(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what is bound to what: assignments, loops and comprehensions."""
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            yield from ((target, node.value) for target in node.targets)
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            yield node.target, node.value
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            yield node.target, node.iter
+
+
+def _stored(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute) and _root(node) == "self":
+        return f"self.{node.attr}"
+    return node.id if isinstance(node, ast.Name) and node.id != "self" else ""
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _word(node: ast.AST) -> str:
+    """Return a name or attribute; empty for anything else."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _root(node: ast.AST) -> str:
+    """Return the name that a chain of attributes, calls and subscripts begins with; empty for none."""
+    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_constant(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in _BUILTINS)
+
+
+def _is_test_class(node: ast.ClassDef) -> bool:
+    """Return whether a class of the tests is a test case or an exception, none whose objects are handed over."""
+    bases = [_word(base) for base in node.bases]
+    return node.name.startswith("Test") or any(
+        base.endswith(("TestCase", "Error", "Exception")) for base in bases
+    )
+
+
+def _gives_objects(reference: str, used: set[str]) -> bool:
+    """Return whether a solution has a class, or coroutine, that the tests name, or returns objects of its classes."""
+    tree = _tree(reference)
+    tops = list(_tops(tree))
+    classes = {node.name for node in tops if isinstance(node, ast.ClassDef)}
+    named = classes | {node.name for node in tops if isinstance(node, ast.AsyncFunctionDef)}
+    returned = [node.value for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.Return)]
+    return bool(named & used) or any(
+        isinstance(value, ast.Call) and _root(value.func) in classes for value in returned
+    )
+
+
+def _tree(text: str) -> ast.Module | None:
+    """Return the module's syntax tree; None when the text is no Python."""
+    try:
+        return ast.parse(text)
+    except _TOO_MUCH:
+        return None
+
+
+def _completed(starter: str) -> str:
+    """Return a starter with a body where its last function lacks one; as it is when that makes no Python either."""
+    endings = ("", "\n    pass\n", "\n        pass\n")
+    texts = [starter.rstrip() + end for end in endings]
+    return next((text for text in texts if _tree(text) is not None), starter)
+
+
+def _tops(tree: ast.Module | None) -> Iterator[ast.stmt]:
+    """Yield the statements of a module in order, those in `if`, `try` and `with` too."""
+    todo: list[ast.stmt] = [] if tree is None else list(reversed(tree.body))
+    while todo:
+        node = todo.pop()
+        yield node
+        if isinstance(node, (ast.If, ast.Try, ast.TryStar, ast.With)):
+            inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
+            handlers = [] if isinstance(node, (ast.If, ast.With)) else node.handlers
+            todo += reversed([*inner, *(each for handler in handlers for each in handler.body)])
+
+
+def _declared(tree: ast.Module | None, starter: str) -> dict[str, str]:
+    """Return what a starter defines, with the kind of it; by look where it is no Python yet."""
+    if tree is None:
+        return _declared_by_look(starter)
+    found: dict[str, str] = {}
+    for node in _tops(tree):
+        if isinstance(node, _FUNCTIONS):
+            found[node.name] = "function"
+        elif isinstance(node, ast.ClassDef):
+            found[node.name] = "class"
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                found.update((each.id, "value") for each in ast.walk(target) if isinstance(each, ast.Name))
+    return found
+
+
+def _declared_by_look(starter: str) -> dict[str, str]:
+    found = {}
+    for line in starter.splitlines():
+        words = line.removeprefix("async ").replace("(", " ").replace(":", " ").split()
+        if len(words) > 1 and words[0] in ("def", "class") and not line.startswith((" ", "\t")):
+            found[words[1]] = "class" if words[0] == "class" else "function"
+    return found
+
+
+def _imports(tree: ast.Module | None) -> list[ast.stmt]:
+    return [node for node in _tops(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
+def _given(tree: ast.Module | None) -> list[ast.stmt]:
+    """Return the imports of a starter and, where it marks what there is to write, what it has written itself."""
+    functions = [node for node in _tops(tree) if isinstance(node, _FUNCTIONS)]
+    kept: list[ast.stmt] = _imports(tree)
+    if any(map(_is_open, functions)):
+        values = [node for node in _tops(tree) if isinstance(node, (ast.Assign, ast.AnnAssign))]
+        kept += values
+        kept += [node for node in functions if not _is_open(node) and not node.decorator_list]
+    return kept
+
+
+def _source(text: str, statements: list[ast.stmt]) -> str:
+    return "\n".join(ast.get_source_segment(text, node) or "" for node in statements)
+
+
+def _is_open(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Return whether a function or class is left to be written: nothing but words, `pass`, `...` or an error."""
+    methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
+    if isinstance(node, ast.ClassDef) and methods:
+        return any(map(_is_open, methods))
+    return all(map(_says_nothing, node.body))
+
+
+def _says_nothing(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Raise):
+        return any(_word(each) == "NotImplementedError" for each in ast.walk(node))
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
