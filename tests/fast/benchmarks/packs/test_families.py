@@ -19,7 +19,7 @@ _HASHES = {
     "multiple_choice": ("27dddd1e713ce571", "58caa16b24a0bda9"),
     "short_answer": ("4a7c17deb6a878db", "7003591a987da8e4"),
     "free_response": ("9007bbac79ead4fb", "96afba1e99a18fae"),
-    "code_completion": ("7d4d0fef0228a862", "765360cbccbd5dde"),
+    "code_completion": ("beb57d985d61839f", "f98d0af0355db00a"),
     "repo_patch": ("bec40fa8e3fbaed8", "06f1eba7beafad4b"),
     "terminal_task": ("e29b7e11a7442236", "b62ce934c6bc24fa"),
 }
