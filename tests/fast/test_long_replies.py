@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import code_blocks, without_thoughts
-from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import MalformedPatchError, read_patch
+from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import MalformedPatchError, read_patch
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.error_answers import read_error_body
 from pytest_helmbench.gateway.relay.refusals import BadRequestError, read_request

@@ -10,8 +10,8 @@ from engines import Running
 from once import found_once
 from repositories import git, make_repository, patch_task
 
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchFinding
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
-from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import PatchFinding
 from pytest_helmbench.core.outcome import Verdict
 
 _FILES = {

@@ -12,8 +12,8 @@ from controls import controls_once
 from engines import Running
 from repositories import CALCULATOR, TEST, bundle_of, git, make_repository, patch_task
 
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchFinding, PatchPhase
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
-from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import PatchFinding, PatchPhase
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
 from pytest_helmbench.core.outcome import Verdict
 
@@ -217,22 +217,28 @@ def test_what_really_changed_must_be_what_was_announced(bench: CaseContext) -> N
     finding = bench.judge(elsewhere, allow_paths=("src/calculator.py",))
     _is(finding, _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'src/other.py': it is not among the paths")
     plain = "--- a/src/calculator.py.orig\n+++ b/src/calculator.py\n" + _BARE_HUNK
-    _is(bench.judge(plain), _FAILED, PatchPhase.CHANGED_PATHS, "other_paths", "announced, but not changed: ")
+    assert bench.judge(plain, allow_paths=("src/calculator.py",)) == _PASSED
 
 
 def test_links_and_submodules(bench: CaseContext) -> None:
     link = (
-        "diff --git a/src/calculator.py b/src/calculator.py\ndeleted file mode 100644\n"
-        "diff --git a/src/calculator.py b/src/calculator.py\nnew file mode 120000\n--- /dev/null\n"
-        "+++ b/src/calculator.py\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n"
+        "diff --git a/src/link b/src/link\nnew file mode 120000\n--- /dev/null\n"
+        "+++ b/src/link\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n"
     )
-    start = "'src/calculator.py': symbolic links and submodules are sensitive"
-    _is(bench.judge(link), _FAILED, PatchPhase.PATH_POLICY, "path_denied", start)
+    start = "'src/link': symbolic links and submodules are sensitive"
+    _is(bench.judge(link), _FAILED, PatchPhase.CHANGED_PATHS, "path_denied", start)
+    through = f"{link}diff --git a/src/link/x b/src/link/x\nnew file mode 100644\n--- /dev/null\n"
+    through += "+++ b/src/link/x\n@@ -0,0 +1 @@\n+x\n"
+    assert bench.judge(through).reason == "does_not_apply"
     module = (
         "diff --git a/src/sub b/src/sub\nnew file mode 160000\n--- /dev/null\n+++ b/src/sub\n@@ -0,0 +1 @@\n"
         f"+Subproject commit {'1' * 40}\n"
     )
-    _is(bench.judge(module), _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'src/sub': symbolic links")
+    _is(bench.judge(module), _FAILED, PatchPhase.CHANGED_PATHS, "path_denied", "'src/sub': symbolic links")
+    copied = "diff --git a/tests/test_add.py b/src/x.py\ncopy from tests/test_add.py\ncopy to src/x.py\n"
+    _is(bench.judge(copied), _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'tests/test_add.py': ")
+    allowed = bench.judge(copied, allow_sensitive_paths=("tests/",))
+    assert allowed.phase is PatchPhase.COMMAND
 
 
 def test_tests_are_added_after_the_candidate(bench: CaseContext) -> None:

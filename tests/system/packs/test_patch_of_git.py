@@ -1,13 +1,17 @@
-"""Diffs as real git writes them."""
+"""Diffs as real git writes them: applied whole, and announced as they are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from repositories import git, make_repository
+from engines import Running
+from repositories import git, make_repository, patch_task
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import read_patch
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchFinding
+from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
+from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import read_patch, strip_of
+from pytest_helmbench.core.outcome import Verdict
 
 
 def _edit(folder: Path) -> None:
@@ -59,20 +63,18 @@ def edited(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("-M", "-C", "--find-copies-harder"),
         ("--no-prefix",),
         ("--src-prefix=i/", "--dst-prefix=w/"),
-        ("-U0",),
         ("--full-index", "-U20"),
         ("-c", "core.quotePath=false"),
     ],
     ids=" ".join,
 )
-def test_what_real_git_writes_is_read_whole(edited: Path, options: tuple[str, ...]) -> None:
+def test_what_real_git_writes_is_applied_whole(
+    edited: Path, options: tuple[str, ...], bwrap: Running
+) -> None:
     config, options = (options, ()) if options[:1] == ("-c",) else ((), options)
     text = git(edited, *config, "diff", "--cached", "--binary", *options)
-    names = git(edited, "diff", "--cached", "--name-only", "-z", "--no-renames").split("\0")
-    patch = read_patch(text)
-    assert patch.text == text
-    assert patch.changed == set(filter(None, names))
-    assert patch.strip == (0 if options == ("--no-prefix",) else 1)
-    assert not patch.miscounted
-    assert [change.changed for change in patch.changes if change.special] == [{"link"}]
-    assert 'quo"ted\tname\\ä.txt' in patch.named
+    assert read_patch(text) == text
+    assert strip_of(text) == (0 if options == ("--no-prefix",) else 1)
+    task = patch_task(git(edited, "rev-parse", "HEAD").strip(), edited, command=("test", "-L", "link"))
+    finding = bwrap.wait(evaluate_patch(task, text, bwrap.engine, parity=True))
+    assert finding == PatchFinding(Verdict.PASSED)

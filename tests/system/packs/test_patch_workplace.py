@@ -12,13 +12,13 @@ import pytest
 from engines import IMAGE, Running
 from repositories import CALCULATOR, bundle_of, git, make_repository, patch_task
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
-from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
     CandidateFaultError,
     PackFaultError,
     PatchFinding,
     PatchPhase,
 )
+from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import candidate_of, opened_workplace
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile, Resource, Visibility
 from pytest_helmbench.core.outcome import Verdict

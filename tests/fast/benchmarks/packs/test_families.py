@@ -20,7 +20,7 @@ _HASHES = {
     "short_answer": ("4a7c17deb6a878db", "7003591a987da8e4"),
     "free_response": ("9007bbac79ead4fb", "96afba1e99a18fae"),
     "code_completion": ("beb57d985d61839f", "f98d0af0355db00a"),
-    "repo_patch": ("bec40fa8e3fbaed8", "06f1eba7beafad4b"),
+    "repo_patch": ("954a1e490fc58bb3", "31d4749396af32a2"),
     "terminal_task": ("e29b7e11a7442236", "b62ce934c6bc24fa"),
 }
 

@@ -2,63 +2,78 @@
 
 from __future__ import annotations
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
-from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout
-from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import (
-    MalformedPatchError,
-    Patch,
-    encoded,
-    read_patch,
-)
-from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
+from collections.abc import Callable
+
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
     CandidateFaultError,
     PackFaultError,
     PatchPhase,
+    PatchTests,
 )
+from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git, said
+from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import encoded, strip_of
 from pytest_helmbench.core.light_dataclass import dataclass
-
-__all__ = ["Applied", "Applying"]
+from pytest_helmbench.sandbox.box import Ended
 
 _OWN = "helmbench"  # a folder of ours in git's own
 _SETUP, _CANDIDATE, _TESTS = (f"{_OWN}/{name}.patch" for name in ("setup", "candidate", "tests"))
-_SETUP_FAILED, _BASELINE_FAILED, _CANDIDATE_FAILED, _TESTS_FAILED = 71, 72, 73, 74
+_UNREADABLE, _SETUP_FAILED, _BASELINE_FAILED, _CANDIDATE_FAILED, _TESTS_FAILED = 70, 71, 72, 73, 74
 _SPECIAL_MODES = ("120000", "160000")
 
-# What models write: other white space than the file's, hunks whose last lines or whose counts are missing.
-_WAYS: tuple[tuple[str, ...], ...] = ((), ("--ignore-whitespace",), ("--ignore-whitespace", "--unidiff-zero"))
-_WAYS_OF_MISCOUNTED = (*(("--recount", *way) for way in _WAYS), ())
+# What models write: hunks that are longer or shorter than they say, other white space than the file's, no last lines.
+_WAYS = (
+    "--recount",
+    "",
+    "--recount --ignore-whitespace",
+    "--recount --ignore-whitespace --unidiff-zero",
+    "--ignore-whitespace",
+    "--ignore-whitespace --unidiff-zero",
+)
 
-# Each step has an exit code of its own. What is tried last must not hide why the first try failed.
+# Each step has an exit code of its own. Parts of what is said end with `=`: the paths that the patch announces, the
+# baseline, the paths as the way that applied reads them, the same from behind (old names), and what has really changed.
 _APPLY = f"""
 strip=$1; shift
-if [ -f "$GIT_DIR/{_SETUP}" ]; then
-  git apply "-p$(cat "$GIT_DIR/{_SETUP}.strip")" "$GIT_DIR/{_SETUP}" || exit {_SETUP_FAILED}
-fi
+patch=$GIT_DIR/{_CANDIDATE}
+announced() {{
+  for way; do
+    git apply --numstat -z "-p$strip" $way "$patch" 2>/dev/null || continue
+    git apply -R --numstat -z "-p$strip" $way "$patch" && return 0
+  done
+  git apply --numstat "-p$strip" "$patch"
+}}
+apply() {{
+  for way; do git apply --index "-p$strip" $way "$patch" 2>/dev/null && return 0; done
+  git apply --index "-p$strip" "$patch"
+}}
 baseline() {{
   rm -f "$GIT_DIR/index" && git read-tree HEAD && git add -A . && tree=$(git write-tree) &&
   commit=$(git commit-tree "$tree" -p HEAD -m "Before the candidate's patch") && git update-ref HEAD "$commit"
 }}
+if [ -f "$patch" ]; then announced "$@" || exit {_UNREADABLE}; fi
+printf '=\\0'
+if [ -f "$GIT_DIR/{_SETUP}" ]; then
+  git apply "-p$(cat "$GIT_DIR/{_SETUP}.strip")" "$GIT_DIR/{_SETUP}" || exit {_SETUP_FAILED}
+fi
 baseline || exit {_BASELINE_FAILED}
-apply() {{
-  git apply --index "-p$strip" $1 "$GIT_DIR/{_CANDIDATE}" && return 0
-  shift
-  for way; do git apply --index "-p$strip" $way "$GIT_DIR/{_CANDIDATE}" 2>/dev/null && return 0; done
-  return 1
-}}
-printf '%s\\0' "$commit"
-[ -f "$GIT_DIR/{_CANDIDATE}" ] || exit 0
+printf '%s\\0=\\0' "$commit"
+[ -f "$patch" ] || exit 0
 apply "$@" || exit {_CANDIDATE_FAILED}
+git apply --numstat -z "-p$strip" $way "$patch"
+printf '=\\0'
+git apply -R --numstat -z "-p$strip" $way "$patch"
+printf '=\\0'
 git diff --cached --raw -z --no-renames --abbrev=40 "$commit"
 """
+_PARTS = 5
 # One commit without a past: what the setup patch takes away stands in the history.
 _BEGIN = f"""
 git apply "-p$(cat "$GIT_DIR/{_SETUP}.strip")" "$GIT_DIR/{_SETUP}" || exit {_SETUP_FAILED}
 rm -f "$GIT_DIR/index"
-git read-tree HEAD
-git add -A .
-tree=$(git write-tree)
-git update-ref --no-deref HEAD "$(git commit-tree "$tree" -m "Start")"
+git read-tree HEAD && git add -A . || exit {_BASELINE_FAILED}
+tree=$(git write-tree) || exit {_BASELINE_FAILED}
+git update-ref --no-deref HEAD "$(git commit-tree "$tree" -m "Start")" || exit {_BASELINE_FAILED}
 """
 _ADD_TESTS = f"""
 git apply "-p$2" "$GIT_DIR/{_TESTS}" && exit 0
@@ -71,15 +86,19 @@ exit {_CANDIDATE_FAILED}
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What the candidate's patch came to.
+    """What the candidate's patch came to; every path is git's own word.
 
     Args:
         baseline: The commit before it.
+        announced: Paths that the patch names as its results.
+        sources: Paths that it names as what is changed, moved or copied.
         changed: Paths that it has changed.
         special: Those of them that are links or submodules.
     """
 
     baseline: str
+    announced: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
     special: frozenset[str] = frozenset()
 
@@ -98,39 +117,37 @@ class Applying:
     tests: PatchTests
     git: Git
 
-    async def apply(self, patch: Patch | None, *, parity: bool = False) -> Applied:
+    async def apply(
+        self,
+        patch: str | None,
+        check: Callable[[frozenset[str]], None] | None = None,
+        *,
+        parity: bool = False,
+    ) -> Applied:
         """Apply the setup patch, commit, apply the candidate's patch whole or not at all.
 
         Args:
             patch: The candidate's; None for none.
+            check: Called first with every path that the patch names; what it raises goes on.
             parity: Take it only as it is.
 
         Raises:
             PackFaultError: The setup patch does not apply, or the repository cannot be committed.
-            CandidateFaultError: The candidate's patch does not apply.
+            CandidateFaultError: Git cannot read the candidate's patch, or it does not apply.
         """
         self._put_setup()
-        strip, ways = "1", _WAYS
+        strip = 1
         if patch is not None:
-            self._put(_CANDIDATE, encoded(patch.text))
-            strip = str(patch.strip)
-            ways = ((),) if parity else _WAYS_OF_MISCOUNTED if patch.miscounted else _WAYS
-        ended = await self.git.run(_APPLY, strip, *map(" ".join, ways))
-        baseline, committed, raw = ended.stdout.partition(b"\0")
-        match ended.exit_code:
-            case 0 if not ended.output_cut:
-                return Applied(baseline.decode(), *_raw_changes(raw))
-            case _ if ended.exit_code == _SETUP_FAILED:
-                message = f"eval.tests.setup_patch does not apply: {said(ended)}"
-                raise PackFaultError(PatchPhase.SETUP_PATCH, "does_not_apply", message)
-            case _ if ended.exit_code == _BASELINE_FAILED or not committed:
-                message = f"the repository cannot be committed before the patch: {said(ended)}"
-                raise PackFaultError(PatchPhase.BASELINE_COMMIT, "no_baseline", message)
-            case _ if ended.exit_code == _CANDIDATE_FAILED:
-                message = f"the patch does not apply: {said(ended)}"
-                raise CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "does_not_apply", message)
-        message = f"git cannot tell what the patch changes: {said(ended)}"
-        raise CandidateFaultError(PatchPhase.CHANGED_PATHS, "unknown_changes", message)
+            self._put(_CANDIDATE, encoded(patch))
+            strip = strip_of(patch)
+        ended = await self.git.run(_APPLY, str(strip), *(("",) if parity else _WAYS))
+        named, baseline, announced, sources, raw = _parts(ended.stdout)
+        if check is not None and ended.exit_code != _UNREADABLE:
+            check(_paths(named))
+        if ended.exit_code != 0 or ended.output_cut:
+            raise _fault(ended)
+        changed, special = _raw_changes(raw)
+        return Applied(b"".join(baseline).decode(), _paths(announced), _paths(sources), changed, special)
 
     async def begin(self) -> None:
         """Apply the setup patch for an agent, and leave one commit without a past; nothing where there is none.
@@ -141,12 +158,8 @@ class Applying:
         if not self._put_setup():
             return
         ended = await self.git.run(_BEGIN)
-        if ended.exit_code == _SETUP_FAILED:
-            message = f"eval.tests.setup_patch does not apply: {said(ended)}"
-            raise PackFaultError(PatchPhase.SETUP_PATCH, "does_not_apply", message)
         if ended.exit_code != 0:
-            message = f"the repository cannot be committed before the patch: {said(ended)}"
-            raise PackFaultError(PatchPhase.BASELINE_COMMIT, "no_baseline", message)
+            raise _fault(ended)
         self.done()
 
     def _put_setup(self) -> bool:
@@ -154,7 +167,7 @@ class Applying:
         if setup is None or not setup.strip():
             return False
         self._put(_SETUP, _whole(setup))
-        self._put(f"{_SETUP}.strip", str(_strip_of(setup)).encode())
+        self._put(f"{_SETUP}.strip", str(strip_of(setup)).encode())
         return True
 
     async def add_tests(self, baseline: str) -> None:
@@ -168,7 +181,7 @@ class Applying:
         if not text.strip():
             return
         self._put(_TESTS, _whole(text))
-        ended = await self.git.run(_ADD_TESTS, baseline, str(_strip_of(text)))
+        ended = await self.git.run(_ADD_TESTS, baseline, str(strip_of(text)))
         if ended.exit_code == _CANDIDATE_FAILED:
             message = f"the tests no longer apply after the candidate's patch: {said(ended)}"
             raise CandidateFaultError(phase, "tests_do_not_apply", message)
@@ -184,21 +197,48 @@ class Applying:
         self.checkout.workspace.put(f".git/{name}", data)
 
 
-def _strip_of(text: str) -> int:
-    """Return how many parts of a pack's own patch's paths are left out."""
-    try:
-        return read_patch(text).strip
-    except MalformedPatchError:
-        return 1
+def _fault(ended: Ended) -> PackFaultError | CandidateFaultError:
+    """Return whose fault it is that patches were not applied, by the step that ended."""
+    why = said(ended)
+    match ended.exit_code:
+        case 70:
+            message = f"there seems to be a patch in it, but none that git reads: {why}"
+            return CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "no_patch", message)
+        case 71:
+            message = f"eval.tests.setup_patch does not apply: {why}"
+            return PackFaultError(PatchPhase.SETUP_PATCH, "does_not_apply", message)
+        case 72:
+            message = f"the repository cannot be committed before the patch: {why}"
+            return PackFaultError(PatchPhase.BASELINE_COMMIT, "no_baseline", message)
+        case 73:
+            message = f"the patch does not apply: {why}"
+            return CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "does_not_apply", message)
+    message = f"git cannot tell what the patch changes: {why}"
+    return CandidateFaultError(PatchPhase.CHANGED_PATHS, "unknown_changes", message)
+
+
+def _parts(stdout: bytes) -> list[list[bytes]]:
+    """Return the fields of each part of what is said; those that were not reached are empty."""
+    parts: list[list[bytes]] = [[]]
+    for each in stdout.split(b"\0"):
+        if each == b"=" and len(parts) < _PARTS:
+            parts.append([])
+        elif each:
+            parts[-1].append(each)
+    return parts + [[] for _ in range(_PARTS - len(parts))]
+
+
+def _paths(fields: list[bytes]) -> frozenset[str]:
+    """Return the paths of `git apply --numstat -z`."""
+    return frozenset(each.split(b"\t", 2)[2].decode("utf-8", "surrogateescape") for each in fields)
 
 
 def _whole(text: str) -> bytes:
     return encoded(text if text.endswith("\n") else f"{text}\n")
 
 
-def _raw_changes(raw: bytes) -> tuple[frozenset[str], frozenset[str]]:
+def _raw_changes(fields: list[bytes]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the paths of `git diff --raw -z`, and those of them that are links or submodules."""
-    fields = raw.split(b"\0")
     changed: set[str] = set()
     special: set[str] = set()
     for facts, name in zip(fields[::2], fields[1::2], strict=False):

@@ -10,16 +10,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
-from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import PackFaultError, PatchPhase
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PackFaultError, PatchPhase, PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import GIT_LIMITS, Git, hardened, said
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import BoxSpec, Engine
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
-
-__all__ = ["Checkout", "base_commit_of", "opened_checkout", "patch_tests_of", "workdir_of"]
 
 _WORKDIR = "/workspace"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")

@@ -7,26 +7,22 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, runs_tests, tail, weighed
-from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applied, Applying
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
+    CandidateFaultError,
+    PackFaultError,
+    PatchFinding,
+    PatchPhase,
+    PatchTests,
+)
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
     Checkout,
     opened_checkout,
     patch_tests_of,
 )
-from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import MalformedPatchError, Patch, read_patch
-from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
-    CandidateFaultError,
-    PackFaultError,
-    PatchFinding,
-    PatchPhase,
-)
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git
-from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import (
-    check_patch,
-    check_paths,
-    check_special,
-)
+from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import MalformedPatchError, read_patch
+from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import check_paths, check_special
 from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import Testing
 from pytest_helmbench.benchmarks.packs.task import PackTask, PathPolicyError, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -34,8 +30,6 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import Engine
 from pytest_helmbench.sandbox.workspace import SandboxError
-
-__all__ = ["evaluate_patch"]
 
 _LARGEST_PATCH = 32 * 1024 * 1024
 _MOST_SHOWN = 5
@@ -103,48 +97,49 @@ class _Run:
             with self.checkout.quiet():
                 applying = Applying(self.checkout, self.tests, Git(box))
                 self.phase = PatchPhase.CANDIDATE_PATCH
-                applied = await applying.apply(patch, parity=self.parity)
-                self._compare(patch, applied.changed, applied.special)
+                applied = await applying.apply(patch, self._check, parity=self.parity)
+                self._compare(applied)
                 self.phase = PatchPhase.TEST_PATCH
                 await applying.add_tests(applied.baseline)
             applying.done()
         self.phase = PatchPhase.COMMAND
         await self._test()
 
-    def _read(self, candidate: str) -> Patch:
-        self.phase = PatchPhase.PATH_POLICY
+    def _read(self, candidate: str) -> str:
         if len(candidate) > _LARGEST_PATCH:
             message = f"the patch has more than {_LARGEST_PATCH:,} characters"
             raise CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "too_large", message)
         try:
-            patch = read_patch(candidate)
+            return read_patch(candidate)
         except MalformedPatchError as error:
             raise CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "no_patch", str(error)) from error
-        try:
-            check_patch(patch, self.tests.policy, parity=self.parity)
-        except PathPolicyError as error:
-            raise CandidateFaultError(PatchPhase.PATH_POLICY, "path_denied", str(error)) from error
-        return patch
 
-    def _compare(self, patch: Patch, changed: frozenset[str], special: frozenset[str]) -> None:
+    def _check(self, paths: frozenset[str], phase: PatchPhase = PatchPhase.PATH_POLICY) -> None:
+        try:
+            check_paths(paths, self.tests.policy, parity=self.parity)
+        except PathPolicyError as error:
+            raise CandidateFaultError(phase, "path_denied", str(error)) from error
+
+    def _compare(self, applied: Applied) -> None:
         """Hold what git has really changed to the announcement, and to the policy once more."""
         self.phase = phase = PatchPhase.CHANGED_PATHS
+        changed, announced = applied.changed, applied.announced
         if not changed:
             raise CandidateFaultError(phase, "no_changes", "the patch changes nothing")
-        if changed != patch.changed:
-            lines = [
-                f"{what}: {_listed(paths)}"
-                for what, paths in (
-                    ("announced, but not changed", patch.changed - changed),
-                    ("changed, but not announced", changed - patch.changed),
-                )
-                if paths
-            ]
+        lines = [
+            f"{what}: {_listed(paths)}"
+            for what, paths in (
+                ("announced, but not changed", announced - changed),
+                ("changed, but not announced", changed - announced - applied.sources),
+            )
+            if paths
+        ]
+        if lines:
             raise CandidateFaultError(phase, "other_paths", "\n".join(lines))
+        self._check(changed | announced | applied.sources, phase)
         try:
-            check_paths(changed, self.tests.policy, parity=self.parity)
             if not self.parity:
-                check_special(special, self.tests.policy)
+                check_special(applied.special, self.tests.policy)
         except PathPolicyError as error:
             raise CandidateFaultError(phase, "path_denied", str(error)) from error
 

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
 from pytest_helmbench.benchmarks.packs.families.family import Trial
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests, patch_tests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
+    CandidateFaultError,
+    PackFaultError,
+    PatchFinding,
+    PatchTests,
+    patch_tests,
+)
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.fields import (
     EVAL_FIELDS,
     INPUT_FIELDS,
     check_one_policy,
 )
-from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
-    CandidateFaultError,
-    PackFaultError,
-    PatchFinding,
-)
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import GIT_LIMITS
-from pytest_helmbench.benchmarks.packs.families.repo_patch.leaks import gold_leaks
+from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import gold_leaks
 from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import (
     artifact_path_of,
     candidate_of,
@@ -40,8 +41,6 @@ from pytest_helmbench.sandbox.box import Engine
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 
-__all__ = ["FAMILY", "RepoPatch"]
-
 _ARTIFACT_ENDING = (
     "Write your changes as a unified diff into the file {} of the working tree: that is your result."
 )
@@ -51,8 +50,8 @@ class RepoPatch(AgentFamily):
     """See `Family`."""
 
     name = "repo_patch"
-    rules_version = 4
-    parity_version = 3
+    rules_version = 5
+    parity_version = 4
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     judged_by = ("tests", "candidate_policy")

@@ -28,8 +28,6 @@ from pytest_helmbench.files.field_values import (
     named,
 )
 
-__all__ = ["EVAL_FIELDS", "INPUT_FIELDS", "check_one_policy"]
-
 _COMMIT = re.compile(r"[0-9A-Za-z][\w./-]*\Z", re.ASCII)
 _TESTS_HINT = 'write {"source": "command", "command": […]}'
 _TESTS_KEYS = (

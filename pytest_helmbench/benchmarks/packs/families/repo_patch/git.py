@@ -10,8 +10,6 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import Box, Command, Ended, Limits
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["GIT_LIMITS", "Git", "hardened", "said"]
-
 _MIB = 1024 * 1024
 GIT_LIMITS = Limits(
     wall_s=300.0,

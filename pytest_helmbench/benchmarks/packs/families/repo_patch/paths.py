@@ -7,12 +7,9 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy
-from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import Patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.sensitive import DEFAULT, PARITY
 from pytest_helmbench.benchmarks.packs.task import PathPolicyError
 from pytest_helmbench.core.scrub import excerpt
-
-__all__ = ["check_patch", "check_paths", "check_special", "denial", "hard_fault"]
 
 _NEVER = "securebench"
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -56,20 +53,6 @@ def check_paths(paths: Iterable[str], policy: PatchPolicy, *, parity: bool = Fal
         if (why := denial(path, policy, parity=parity)) is not None
     ]
     _refuse(lines)
-
-
-def check_patch(patch: Patch, policy: PatchPolicy, *, parity: bool = False) -> None:
-    """Hold everything that a patch announces to a policy.
-
-    The default rule takes symbolic links and submodules for sensitive whatever their names are: they lead elsewhere.
-
-    Raises:
-        PathPolicyError: As `check_paths`.
-    """
-    check_paths(patch.named, policy, parity=parity)
-    if not parity:
-        special = {path for change in patch.changes if change.special for path in change.named}
-        check_special(special, policy)
 
 
 def check_special(paths: Iterable[str], policy: PatchPolicy) -> None:

@@ -7,8 +7,6 @@ import sys
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["DEFAULT", "PARITY", "SensitivePaths"]
-
 
 @dataclass(frozen=True, slots=True)
 class SensitivePaths:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import WitnessSettings, opened_witness, with_path
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy, PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, opened_checkout
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git
-from pytest_helmbench.benchmarks.packs.families.repo_patch.held_files import changed_files, held_files
+from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import denial
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Command, Engine, Limits
 from pytest_helmbench.sandbox.closed_programs import closed_programs
-
-__all__ = ["TEST_LIMITS", "Testing", "repository_environment"]
+from pytest_helmbench.sandbox.workspace import Workspace
 
 _MIB = 1024 * 1024
 TEST_LIMITS = Limits(
@@ -38,6 +38,9 @@ _SAFE = (
     ("GIT_CONFIG_KEY_0", "safe.directory"),
     ("GIT_CONFIG_VALUE_0", "*"),
 )
+
+FileMarks = Mapping[str, tuple[int, int, int]]
+"""By path: what changes whenever a file is written to or replaced, and what no program can set back."""
 
 
 def repository_environment(task: PackTask) -> tuple[tuple[str, str], ...]:
@@ -95,3 +98,33 @@ class Testing:
     def _plugins(self) -> tuple[tuple[str, str], ...]:
         """Return what leaves out plugins that this machine happens to have; those of an image belong to it."""
         return (("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"),) if self.task.environment.image is None else ()
+
+
+def held_files(workspace: Workspace, policy: PatchPolicy) -> FileMarks:
+    """Return the marks of all files that a policy keeps from a candidate."""
+    return {name: mark for name, mark in _marks(workspace, _names(workspace)) if denial(name, policy)}
+
+
+def changed_files(workspace: Workspace, before: FileMarks) -> frozenset[str]:
+    """Return which of them have been written to, replaced or removed."""
+    after = dict(_marks(workspace, before))
+    return frozenset(name for name, mark in before.items() if after.get(name) != mark)
+
+
+def _names(workspace: Workspace) -> Iterator[str]:
+    top = str(workspace.path)
+    for folder, folders, files in os.walk(top):
+        if folder == top:
+            folders[:] = [name for name in folders if name != ".git"]
+        yield from (os.path.relpath(os.path.join(folder, name), top) for name in files)  # noqa: PTH118 - half the time
+
+
+def _marks(
+    workspace: Workspace, names: Iterator[str] | FileMarks
+) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    for name in names:
+        try:
+            found = (workspace.path / name).lstat()
+        except OSError:
+            continue
+        yield name, (found.st_ino, found.st_ctime_ns, found.st_size)

@@ -9,26 +9,27 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
+    CandidateFaultError,
+    PackFaultError,
+    PatchPhase,
+)
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
     Checkout,
     opened_checkout,
     patch_tests_of,
 )
-from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import MalformedPatchError, read_patch
-from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
-    CandidateFaultError,
-    PackFaultError,
-    PatchPhase,
-)
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git, said
-from pytest_helmbench.benchmarks.packs.families.repo_patch.patch_blocks import has_signs_of_a_patch
+from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import (
+    MalformedPatchError,
+    has_signs_of_a_patch,
+    read_patch,
+)
 from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import repository_environment
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, Mount
 from pytest_helmbench.sandbox.workspace import Workspace
-
-__all__ = ["PatchWorkplace", "artifact_path_of", "candidate_of", "opened_workplace"]
 
 _KEPT = "/helmbench-git"
 _LARGEST_ARTIFACT = 32 * 1024 * 1024
@@ -81,7 +82,7 @@ def candidate_of(patch: str, final_text: str, artifact: str | None = None) -> st
     if patch:
         return patch
     try:
-        return read_patch(final_text).text
+        return read_patch(final_text)
     except MalformedPatchError:
         # Whoever judges it says what is wrong with it.
         return final_text if has_signs_of_a_patch(final_text) else ""
