@@ -28,9 +28,9 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.files.anchors_file import anchors_path, load_anchors
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.results.anchor_rules import anchored_rules
+from pytest_helmbench.results.judge_check import anchored_rules
 from pytest_helmbench.run.library import Library
-from pytest_helmbench.run.named_models import odd_models
+from pytest_helmbench.run.targets import odd_models
 from pytest_helmbench.scoring.changes import LEAST_CHANGED
 from pytest_helmbench.scoring.precision import CaseStake, Precision, precision
 from pytest_helmbench.scoring.rows import exact

@@ -17,7 +17,7 @@ from pytest_helmbench.reports.panel_tables import held_record
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import UNKNOWN, table
 from pytest_helmbench.results.judge_check import held_sentence
-from pytest_helmbench.run.anchor_trial import AnchorTrial, try_anchors
+from pytest_helmbench.run.held_judges import AnchorTrial, try_anchors
 
 __all__ = ["command"]
 

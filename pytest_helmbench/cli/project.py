@@ -143,7 +143,7 @@ class Project:
             if root is not None
         ]
         if not roots:
-            from pytest_helmbench.run.meant_folders import (
+            from pytest_helmbench.run.library import (
                 meant_folder,
                 told_of_meant,
             )  # where none is found

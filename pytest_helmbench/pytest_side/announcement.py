@@ -22,9 +22,8 @@ from pytest_helmbench.reports.session_texts import (
     panel_text,
     places_text,
 )
-from pytest_helmbench.run.budget import budget_bounds, least_call, rounded_up
 from pytest_helmbench.run.coordinator import Coordinator
-from pytest_helmbench.run.cost_estimate import PriceSpan, price_span
+from pytest_helmbench.run.cost_estimate import PriceSpan, budget_bounds, least_call, price_span, rounded_up
 from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.targets import calls_at_a_time, session_concurrency
 

@@ -35,8 +35,7 @@ from pytest_helmbench.pytest_side.single_process import SingleProcess
 from pytest_helmbench.pytest_side.typed_ids import TypedIds
 from pytest_helmbench.results.gates import Gates, read_gates
 from pytest_helmbench.run.coordinator import Coordinator
-from pytest_helmbench.run.library import Library
-from pytest_helmbench.run.meant_folders import meant_folder, told_of_meant
+from pytest_helmbench.run.library import Library, meant_folder, told_of_meant
 from pytest_helmbench.run.notes import Notes
 from pytest_helmbench.run.shares import check_shard
 from pytest_helmbench.run.targets import session_concurrency

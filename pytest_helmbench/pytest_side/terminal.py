@@ -34,7 +34,7 @@ from pytest_helmbench.results.panels import panel_report
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
-from pytest_helmbench.run.sampling import sample_text
+from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.run.whole_runs import whole_runs
 from pytest_helmbench.store.fault import StoreError
 

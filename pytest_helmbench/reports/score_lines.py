@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share, table
 from pytest_helmbench.results.gates import INCONCLUSIVE_PASSES, GateReport, RunGates
-from pytest_helmbench.run.sampling import sample_text
+from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.scoring.changes import Verdict
 from pytest_helmbench.scoring.corrected_rate import CorrectedRate
 from pytest_helmbench.scoring.intervals import INTERVAL

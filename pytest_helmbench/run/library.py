@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,8 +16,8 @@ from pytest_helmbench.benchmarks.kind import (
     RunFollower,
     SessionValues,
 )
-from pytest_helmbench.benchmarks.places import benchmark_root
-from pytest_helmbench.benchmarks.registry import kind_of, places_named, places_of
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
+from pytest_helmbench.benchmarks.registry import authoring_at, kind_of, meant_places, places_named, places_of
 from pytest_helmbench.core.hidden_values import HiddenValues, secrets_of
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import RowOutline
@@ -23,11 +25,9 @@ from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.engine.job import RunIds
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.run.sampling import sample_of
+from pytest_helmbench.run.selecting import sample_of
 from pytest_helmbench.run.targets import resolve_targets
 from pytest_helmbench.store.writer import Store
-
-__all__ = ["Library"]
 
 
 class Library:
@@ -201,3 +201,33 @@ class Library:
         for loader in self._loaders.values():
             if isinstance(loader, RunFollower):
                 yield loader
+
+
+def meant_folder(path: Path) -> Path | None:
+    """Return the folder at a path, or around a file, that was meant as a benchmark but is none, nor holds any."""
+    place = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
+    folder = place.parent if place.is_file() else place
+    if not folder.is_dir() or benchmark_root(folder) is not None or meant_places(folder) is None:
+        return None
+    return None if any(benchmarks_below(folder)) else folder
+
+
+def told_of_meant(name: str, folder: Path, settings: Settings) -> str:
+    """Return what keeps a folder from being the benchmark that it was meant as, line by line.
+
+    Args:
+        name: As the user has named it.
+        folder: Of `meant_folder`.
+        settings: Of the session or command.
+    """
+    library = Library(settings, os.environ, lambda _sentence: None)
+    session = SessionValues(settings, os.environ, lambda: library.loop, lambda _sentence: None)
+    try:
+        found = authoring_at(folder).check(folder, session).errors
+    except UnreadableBenchmarkError as error:
+        found = error.problems
+    problems = [problem.text() for problem in found] or [
+        f"  hint: `helmbench check {shlex.quote(name)}` says what is wrong"
+    ]
+    what = "what stands there was meant as a benchmark, but cannot be read as one"
+    return "\n".join((f"{name}: {what}", *problems))

@@ -23,7 +23,7 @@ from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.stored_scores import ScoredRun, run_totals, scored_run
 from pytest_helmbench.run.plan import Plan, PlannedRun
-from pytest_helmbench.run.sampling import sample_of
+from pytest_helmbench.run.selecting import sample_of
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of, place_of
 from pytest_helmbench.store.benchmark_sizes import Shrunk, shrunk_since
 from pytest_helmbench.store.run_rows import RunRecord

@@ -117,7 +117,7 @@ _LATE = {
     ("coordinator", "pytest_helmbench.results.baselines"),
     ("coordinator", "pytest_helmbench.run.session_comparisons"),
     ("composition", "pytest_helmbench.results.baselines"),
-    ("project", "pytest_helmbench.run.meant_folders"),
+    ("project", "pytest_helmbench.run.library"),
     ("archive_paths", "pytest_helmbench.benchmarks.archives"),
     ("trust", "tomllib"),
     ("session_end", "pytest_helmbench.pytest_side.report_files"),
