@@ -15,7 +15,7 @@ from pytest_helmbench.judging.json_replies import read_reply
 
 _SLOW = """
 import pathlib
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule
 
 def evaluate(self, case, reply, *, strict_json):
     pathlib.Path("judging").touch()

@@ -4,23 +4,41 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule, reply_evaluation
 from pytest_helmbench.benchmarks.scenario_trees.places import is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, Scenario, ScenarioTree
-from pytest_helmbench.benchmarks.scenario_trees.work import TreeWork
 from pytest_helmbench.core.case import BrokenCase, Case
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.engine.job import CaseJob, Target
+from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
+from pytest_helmbench.engine.rules import held
+from pytest_helmbench.engine.work import CaseContext
 from pytest_helmbench.gateway.permits import ModelLimits
+from pytest_helmbench.judging.case_evaluation import judged_outcome
 from pytest_helmbench.judging.rubric import JudgeRule
 
-__all__ = ["LoadedTree", "TreeJob", "weighted_behaviours"]
+
+class TreeWork:
+    """Asks once, and judges the reply."""
+
+    async def perform(self, case: Case, context: CaseContext) -> Outcome:
+        """See `Work.perform`."""
+        if isinstance(case.rule, ReplyRule):
+            reply = await one_reply(case, context)
+            rule = partial(reply_evaluation, case.rule, case, context.settings.strict_json)
+            return judged_outcome(reply, (await held(rule, reply),))
+        judges = usable_judges(context)
+        reply = await one_reply(case, context)
+        return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))
+
 
 _WORK = TreeWork()
 

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import EVALUATION_TYPES
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import key_line
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import bare_schema
 from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import Menu, field_menu

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatch
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
@@ -456,7 +456,7 @@ def test_cancelling_the_case_cancels_its_judge_calls() -> None:
 
 
 def test_a_case_with_a_field_rule_has_no_judge() -> None:
-    subject = replace(case(), rule=CategoryMatch("category", ("A",)))
+    subject = replace(case(), rule=FieldRule("category_match", "category", ("A",)))
 
     async def ask(
         judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]

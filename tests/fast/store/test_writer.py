@@ -16,7 +16,7 @@ import pytest
 from paths import ROOT
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatch
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
     Component,
@@ -45,7 +45,7 @@ from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreErro
 AT = "2026-07-04T12:00:00+00:00"
 PermitRequest = Callable[..., list[dict[str, Any]]]
 CODE = "P1-B1-S1-C1-U1-PT1"
-FIELD_RULE = CategoryMatch("category", ("SAFE",))
+FIELD_RULE = FieldRule("category_match", "category", ("SAFE",))
 USAGE = Usage(prompt_tokens=100, completion_tokens=10, cost_usd=0.5)
 
 
@@ -56,9 +56,9 @@ def components(scenario: str, kind: str, count: int) -> tuple[Component, ...]:
     )
 
 
-def scenario(code: str, rule: CategoryMatch | JudgeRule = FIELD_RULE) -> Scenario:
+def scenario(code: str, rule: FieldRule | JudgeRule = FIELD_RULE) -> Scenario:
     schema: JsonObject = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": {}}}
-    family = "category_match" if isinstance(rule, CategoryMatch) else "sqe"
+    family = "category_match" if isinstance(rule, FieldRule) else "sqe"
     conditions, contexts, perturbations = (components(code, kind, 2) for kind in ("C", "U", "PT"))
     return Scenario(
         code=code,

@@ -1,21 +1,18 @@
-"""The base class of evaluation types: all that a value of `evaluation.type` means, in one object."""
+"""An evaluation type, a value of `evaluation.type`: what it reads from frontmatter, and what it makes of that."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 
 from pytest_helmbench.benchmarks.scenario_trees.format.folders import ScenarioFiles
 from pytest_helmbench.benchmarks.scenario_trees.tree import Rule, Scenario
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.files.json_fields import a_mapping
+from pytest_helmbench.files.json_fields import a_mapping, a_text, texts
 from pytest_helmbench.files.source import Fault, Reader
 from pytest_helmbench.files.yaml_text import Document, Place
-
-__all__ = ["EvaluationType", "RuleSource"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +51,14 @@ class RuleSource:
         """`polarity: by_severity`, the only polarity that there is."""
         return "polarity" in self.values
 
+    def text(self, key: str) -> str | None:
+        """Return the text of a key; None where there is none."""
+        return a_text(self.values.get(key))
+
+    def texts(self, key: str = "expected") -> tuple[str, ...]:
+        """Return the text or texts of a key, as written."""
+        return texts(self.values.get(key))
+
     def fault(self, message: str, hint: str, *keys: str | int) -> None:
         """File what is wrong with a value of the rule, or with all of it, in the prompt file."""
         self.reader.findings.add(self.files.prompt, Fault(self.line(*keys) or 1, message, hint))
@@ -63,47 +68,40 @@ class RuleSource:
         return self.document.line(*self.place, *keys)
 
 
-class EvaluationType(ABC):
-    """One way to evaluate the replies to a scenario, as its frontmatter names it.
+def _nothing(_source: RuleSource) -> None:
+    pass
 
-    Its rules say how a reply is judged, how that is told, and what the record keeps: see `ReplyRule`, `JudgeRule`.
+
+def _none(_scenario: Scenario) -> Iterable[Problem]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluationType:
+    """A row of the table of types.
+
+    Args:
+        name: Value of `evaluation.type`, and `Scenario.family`.
+        keys: Its keys below `evaluation`, beside `type` and `polarity`, with the JSON Schema of each. Types that share
+            a key share its schema.
+        read: Returns what replies are held to, for frontmatter that fits its schema; None where another file is wrong.
+        check: Files what is wrong with the rule beyond the schemas of its keys. It is asked of any rule whose type is
+            known; what the schemas refuse is told already and passed over.
+        needed: Those of its keys that must be there.
+        narrowed: What it asks of a shared key beyond the key's own schema.
+        is_judged: A marking model judges.
+        reads_rubric: `criteria.md` belongs to it.
+        asks_for_polarity: A base severity below 0 without `polarity: by_severity` looks like a mistake.
+        warnings: Returns what is odd about the rule of a healthy scenario, beyond what its values tell.
     """
 
-    name: ClassVar[str]
-    """Value of `evaluation.type`, and `Scenario.family`."""
-
-    keys: ClassVar[Mapping[str, JsonObject]] = {}
-    """Its keys below `evaluation`, beside `type` and `polarity`, with the JSON Schema of each.
-
-    Types that share a key share its schema.
-    """
-
-    needed: ClassVar[tuple[str, ...]] = ()
-    """Those of its keys that must be there."""
-
-    narrowed: ClassVar[Mapping[str, JsonObject]] = {}
-    """What it asks of a shared key beyond the key's own schema."""
-
-    reads_rubric: ClassVar[bool] = False
-    """Whether `criteria.md` belongs to it."""
-
-    is_judged: ClassVar[bool] = False
-    """Whether a marking model judges."""
-
-    asks_for_polarity: ClassVar[bool] = False
-    """Whether a base severity below 0 without `polarity: by_severity` looks like a mistake."""
-
-    def check(self, source: RuleSource) -> None:
-        """File what is wrong with the rule beyond the schemas of its keys.
-
-        It is asked of any rule whose type is known. What its keys' schemas refuse is told already and passed over.
-        """
-        del source
-
-    @abstractmethod
-    def rule(self, source: RuleSource) -> Rule | None:
-        """Return what replies are held to, for frontmatter that fits its schema; None where another file is wrong."""
-
-    def warnings(self, _scenario: Scenario) -> Iterable[Problem]:
-        """Return what is odd about the rule of a healthy scenario, beyond what its values tell."""
-        return ()
+    name: str
+    keys: Mapping[str, JsonObject]
+    read: Callable[[RuleSource], Rule | None]
+    check: Callable[[RuleSource], None] = _nothing
+    needed: tuple[str, ...] = ()
+    narrowed: Mapping[str, JsonObject] = field(default_factory=dict)
+    is_judged: bool = False
+    reads_rubric: bool = False
+    asks_for_polarity: bool = False
+    warnings: Callable[[Scenario], Iterable[Problem]] = _none

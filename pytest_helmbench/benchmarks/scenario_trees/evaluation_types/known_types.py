@@ -1,54 +1,55 @@
-"""The registry of evaluation types, and the schema of frontmatter that follows from it."""
+"""The table of evaluation types, and the schema of frontmatter that follows from it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.case_rubric import RubricType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatchType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.combined import AllType, AnyType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.contains import ContainsType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.cost_below import CostBelowType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.equals import EqualsType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import EvaluationType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.json_path import JsonPathType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.judged import JudgedType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.latency_below import LatencyBelowType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.length import LengthType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.list_includes import ListIncludesType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.not_contains import NotContainsType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.regex import RegexType
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tag_threshold import TagThresholdType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import (
+    CATEGORY_MATCH,
+    LIST_INCLUDES,
+    TAG_THRESHOLD,
+)
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.judged_types import RUBRIC, SQE
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_types import (
+    CONTAINS,
+    COST_BELOW,
+    EQUALS,
+    JSON_PATH,
+    LATENCY_BELOW,
+    LENGTH,
+    NOT_CONTAINS,
+    REGEX,
+    combined,
+)
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import PROMPT_FRONTMATTER
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.format_schema import FormatSchema
 from pytest_helmbench.files.json_fields import a_mapping, a_text
 from pytest_helmbench.files.yaml_text import Document
 
-__all__ = ["EVALUATION_TYPES", "SCENARIO_SCHEMA", "evaluation_type_of", "frontmatter_schema"]
-
 
 def _known(name: str) -> EvaluationType | None:
     return EVALUATION_TYPES.get(name)
 
 
-_TYPES: tuple[EvaluationType, ...] = (
-    CategoryMatchType(),
-    ListIncludesType(),
-    TagThresholdType(),
-    JudgedType(),
-    ContainsType(),
-    NotContainsType(),
-    EqualsType(),
-    RegexType(),
-    JsonPathType(),
-    LengthType(),
-    LatencyBelowType(),
-    CostBelowType(),
-    RubricType(),
-    AllType(_known),
-    AnyType(_known),
+_TYPES = (
+    CATEGORY_MATCH,
+    LIST_INCLUDES,
+    TAG_THRESHOLD,
+    SQE,
+    CONTAINS,
+    NOT_CONTAINS,
+    EQUALS,
+    REGEX,
+    JSON_PATH,
+    LENGTH,
+    LATENCY_BELOW,
+    COST_BELOW,
+    RUBRIC,
+    combined("all", _known),
+    combined("any", _known),
 )
 
 EVALUATION_TYPES: Mapping[str, EvaluationType] = MappingProxyType({kind.name: kind for kind in _TYPES})

@@ -1,17 +1,59 @@
-"""The base class of rules that judge a reply by themselves, without a marking model."""
+"""Rules that judge a reply by themselves, without a marking model: what all of them share."""
 
 from __future__ import annotations
 
+import json
+import re
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Final, NamedTuple, TypeAlias
+from unicodedata import normalize
 
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.outcome import Evaluation, Reply
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Parse, Reply, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import CaseRule
+from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
+from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
+from pytest_helmbench.judging.json_replies import read_reply
 from pytest_helmbench.judging.rule_hash import rule_hash
 
-__all__ = ["ReplyRule"]
+_NUMBER = re.compile(r"\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,4})?\s*\Z", re.ASCII)
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " "})
+
+
+class UnmeasuredError(HelmbenchError):
+    """What a rule measures is not known of a reply."""
+
+
+class Missing:
+    """A field that the reply does not have: not the same as one that is null."""
+
+
+MISSING: Final = Missing()
+
+Observed: TypeAlias = "JsonValue | Missing"
+"""What stands in a field of a reply."""
+
+
+class Checked(NamedTuple):
+    """What a rule found in a reply.
+
+    Args:
+        passed: Right or wrong, polarity apart.
+        observed: For people: what came.
+        reason: Why the reply is wrong for its form, whatever the polarity; None where it is sound.
+        parse: How JSON was found; None where none was read.
+        is_text: What came is running text of the model, not the value of a field.
+    """
+
+    passed: bool
+    observed: str
+    reason: str | None = None
+    parse: Parse | None = None
+    is_text: bool = False
 
 
 class ReplyRule(CaseRule, ABC):
@@ -19,28 +61,157 @@ class ReplyRule(CaseRule, ABC):
 
     __slots__ = ()
 
-    type: ClassVar[str]
+    type: str
     """Its name in frontmatter and on record."""
 
     by_severity: bool
     """Invert the verdict where the base severity is below 0 (`polarity: by_severity`)."""
 
     @abstractmethod
-    def evaluate(self, case: Case, reply: Reply, *, strict_json: bool) -> Evaluation:
-        """Hold the reply to a case to the rule."""
+    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
+        """Look at a reply to a case.
+
+        Raises:
+            UnmeasuredError: It cannot be measured.
+        """
 
     @abstractmethod
     def wanted(self) -> str:
-        """Return what passes, in the fewest words, polarity apart."""
+        """Return what passes, in the fewest words, polarity apart: `HANDOFF`, `includes A, B`."""
 
     @abstractmethod
     def data(self) -> JsonObject:
         """Return what the record keeps of it: all that decides."""
 
-    def is_inverted(self, case: Case) -> bool:
-        """Return whether what passes elsewhere is wrong in a case."""
-        return self.by_severity and case.severity < 0
-
     def hashes(self) -> tuple[str, ...]:
         """Return the rule hash of the one evaluation that a case with this rule gets."""
         return (rule_hash(self.data()),)
+
+    def evaluate(self, case: Case, reply: Reply, *, strict_json: bool) -> Evaluation:
+        """Hold the reply to a case to the rule. One that is wrong for its form is wrong whatever the polarity.
+
+        Raises:
+            UnmeasuredError: See `checked`.
+        """
+        inverted = self.by_severity and case.severity < 0
+        found = self.checked(case, reply, strict_json=strict_json)
+        passed = found.reason is None and found.passed is not inverted
+        observed = excerpt(found.observed, OBSERVED_LIMIT)
+        return Evaluation(
+            criterion="",
+            rule=self.type,
+            rule_hash=self.hashes()[0],
+            passed=passed,
+            credit=1.0 if passed else 0.0,
+            reason=found.reason,
+            parse=found.parse,
+            expected=scrub(f"not: {self.wanted()}" if inverted else self.wanted()),
+            observed=HIDDEN_TEXT if found.is_text else observed,
+            observed_text=observed if found.is_text else None,
+        )
+
+
+def reply_evaluation(rule: ReplyRule, case: Case, strict_json: bool, reply: Reply) -> Evaluation | Outcome:
+    """Return what a rule finds: no verdict where what is measured is not known.
+
+    Args:
+        rule: Of the case.
+        case: The case.
+        strict_json: No recovery of JSON from surrounding text.
+        reply: To the case.
+    """
+    try:
+        return rule.evaluate(case, reply, strict_json=strict_json)
+    except UnmeasuredError as error:
+        verdict = Verdict.SKIPPED if reply.recorded else Verdict.ERROR
+        return Outcome(verdict, "no_measurement", str(error))
+
+
+def json_checked(case: Case, reply: Reply, seen: Callable[[JsonValue], Checked], *, strict: bool) -> Checked:
+    """Return what is found in the JSON of a reply; one that has none is wrong for its form.
+
+    Args:
+        case: Its schema is what the JSON must fit.
+        reply: As it came.
+        seen: Looks at the JSON.
+        strict: No recovery of JSON from surrounding text.
+    """
+    reading = read_reply(reply.text, reply.finish_reason, reply.refusal, case.schema, strict=strict)
+    if reading.reason is not None:
+        return Checked(False, form_fault(reading.reason, reading.breach), reading.reason, reading.parse)
+    return seen(reading.value)._replace(parse=reading.parse)
+
+
+def at_field(field: str, seen: Callable[[JsonValue], Checked]) -> Callable[[JsonValue], Checked]:
+    """Return what looks at one field of a JSON value: key or dotted path; wrong where it is missing."""
+
+    def looked(value: JsonValue) -> Checked:
+        observed = field_value(value, field)
+        return Checked(False, f"(no field {field!r})") if isinstance(observed, Missing) else seen(observed)
+
+    return looked
+
+
+def text_checked(reply: Reply, seen: Callable[[JsonValue], Checked]) -> Checked:
+    """Return what is found in the whole text; a refusal, an empty or a cut reply is wrong for its form."""
+    reason = None if reply.text.strip() else "empty"
+    if (reply.refusal and reply.refusal.strip()) or reply.finish_reason == "refusal":
+        reason = "refusal"
+    elif reply.finish_reason == "length":
+        reason = "truncated"
+    return seen(reply.text) if reason is None else Checked(False, form_fault(reason), reason)
+
+
+def field_value(value: Observed, path: str) -> Observed:
+    """Return what stands at a dotted path, or `MISSING`.
+
+    A key that holds the dots itself comes first; a number also counts into a list.
+    """
+    if isinstance(value, Mapping):
+        if path in value:
+            return value[path]
+        head, _, rest = path.partition(".")
+        return field_value(value[head], rest) if rest and head in value else MISSING
+    if isinstance(value, list):
+        head, _, rest = path.partition(".")
+        if head.isascii() and head.isdigit() and len(head) < 10 and int(head) < len(value):
+            return field_value(value[int(head)], rest) if rest else value[int(head)]
+    return MISSING
+
+
+def as_text(value: JsonValue) -> str:
+    """Return a JSON value as text: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def form_fault(reason: str | None, breach: str = "") -> str:
+    """Return for people why a reply cannot be read."""
+    # No word of the reply: this text is also shown where replies are not.
+    texts = {
+        "refusal": "(a refusal)",
+        "truncated": "(cut at the token limit)",
+        "empty": "(empty)",
+        "invalid_json": "(no readable JSON)",
+    }
+    return texts.get(reason or "") or excerpt(f"(JSON against its schema, {breach})", OBSERVED_LIMIT)
+
+
+def matches(expected: str, observed: JsonValue) -> bool:
+    """Return whether a JSON value is the one that the file writes as `expected`.
+
+    The reply fits its schema, so the value has the schema's type, and that type decides: strings exactly,
+    numbers by value (`2` is 2, and 2.0 where numbers are asked for), `true`, `false` and `null` as words.
+    """
+    if isinstance(observed, str):
+        return expected == observed
+    if isinstance(observed, bool):
+        return expected.strip().lower() == ("true" if observed else "false")
+    if isinstance(observed, int | float):
+        return _NUMBER.match(expected) is not None and Decimal(expected.strip()) == Decimal(str(observed))
+    return observed is None and expected.strip().lower() == "null"
+
+
+def comparable(text: str, *, ignore_case: bool) -> str:
+    """Return a text in the form that texts are compared in: one kind of quotes and spaces, letters composed (NFC)."""
+    text = normalize("NFC", text.translate(_QUOTES))
+    return normalize("NFC", text.casefold()) if ignore_case else text

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.judged import multi_criteria_rule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.judged_types import (
+    load_criterion,
+    multi_criteria_rule,
+)
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import (
     EVALUATION_TYPES,
     SCENARIO_SCHEMA,
@@ -39,7 +42,6 @@ from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import (
     bare_schema,
     load_response_format,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.rubrics import load_criterion
 from pytest_helmbench.benchmarks.scenario_trees.format.scoring_file import load_scoring
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, meant_as_scenarios, words_of_suffix
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
@@ -353,7 +355,7 @@ def _load_rule(
     if files.criteria is not None and not kind.reads_rubric:
         message = f"the file is ignored: the evaluation type is {kind.name}"
         reader.findings.add(files.criteria, Fault(None, message, "write 'type: sqe' to use it", usable=True))
-    return kind.rule(source)
+    return kind.read(source)
 
 
 def _sign_warnings(scenario: Scenario) -> Iterator[tuple[Path, Fault]]:

@@ -12,15 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatch
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import (
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
     MISSING,
-    FieldRule,
     field_value,
     matches,
 )
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.list_includes import ListIncludes
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tag_threshold import TagThreshold
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule, TextRule
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse, Reply, Usage
@@ -106,8 +103,8 @@ def test_fields_may_be_dotted_paths(path: str, value: Any) -> None:
     assert field_value(document, path) == value
 
 
-LIST = ListIncludes("tags", ("A", "2"))
-TAGS = TagThreshold("tags", ("A", "B", "C"))
+LIST = FieldRule("list_includes", "tags", ("A", "2"))
+TAGS = FieldRule("tag_threshold", "tags", ("A", "B", "C"))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +114,6 @@ TAGS = TagThreshold("tags", ("A", "B", "C"))
         (LIST, ["A"], False),
         (LIST, [], False),
         (LIST, "A2", False),
-        (LIST, MISSING, False),
         (TAGS, ["C", "B", "A"], True),
         (TAGS, ["A", "B", "C", "A"], True),
         (TAGS, ["A", "B"], False),
@@ -136,7 +132,7 @@ def test_lists_are_judged_by_their_rule(rule: FieldRule, observed: Any, passed: 
     assert rule.passes(observed) is passed
 
 
-CATEGORY = CategoryMatch("category", ("HANDOFF",))
+CATEGORY = FieldRule("category_match", "category", ("HANDOFF",))
 SCHEMA = {
     "type": "object",
     "properties": {"category": {"enum": ["HANDOFF", "CONTINUE"]}},
@@ -223,7 +219,6 @@ def test_expected_is_told_in_few_words(rule: FieldRule, expected: str) -> None:
 @pytest.mark.parametrize(
     ("observed", "shown"),
     [
-        (MISSING, "(no field 'tags')"),
         (["A", "ü"], '["A", "ü"]'),
         (None, "null"),
         ("\x1b[2J\ud83d", "\\x1b[2J\ufffd"),
@@ -231,7 +226,10 @@ def test_expected_is_told_in_few_words(rule: FieldRule, expected: str) -> None:
     ],
 )
 def test_observed_is_scrubbed_and_cut(observed: Any, shown: str) -> None:
-    assert TAGS.observed_text(observed) == shown
+    answer = reply(json.dumps({"tags": observed}))
+    assert TAGS.evaluate(case(TAGS), answer, strict_json=False).observed == shown
+    missing = TAGS.evaluate(case(TAGS), reply("{}"), strict_json=False)
+    assert (missing.passed, missing.observed) == (False, "(no field 'tags')")
 
 
 def test_the_rule_hash_changes_with_everything_that_decides() -> None:
@@ -269,12 +267,48 @@ def test_no_evaluation_is_no_pass() -> None:
 
 def test_the_hashes_and_the_data_of_rules_on_record_stay_what_they_are() -> None:
     criteria = (Criterion("", "r", ("A", "B"), ("A",), credit={"A": 1.0}),)
-    tags = TagThreshold("c", ("A", "B"), True, 1, 2)
-    assert CategoryMatch("c", ("A", "ü")).hashes() == ("640c1dc58dcf7ab0",)
-    assert ListIncludes("c", ("A",), by_severity=True).hashes() == ("5c277cdad12114cd",)
+    tags = FieldRule("tag_threshold", "c", ("A", "B"), True, 1, 2)
+    assert FieldRule("category_match", "c", ("A", "ü")).hashes() == ("640c1dc58dcf7ab0",)
+    assert FieldRule("list_includes", "c", ("A",), by_severity=True).hashes() == ("5c277cdad12114cd",)
     assert tags.hashes() == ("2563b3c982f53483",)
     assert JudgeRule(criteria, by_severity=True).hashes("t1", "m") == ("b55e0705f6522833",)
     assert json.dumps(tags.data()) == (
         '{"type": "tag_threshold", "field": "c", "expected": ["A", "B"], "min_correct": 1, "max_incorrect": 2,'
         ' "by_severity": true}'
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "ignore_case"),
+    [
+        ("I’m sorry, I can’t.", "I'm sorry", False),
+        ("I'm sorry, I can't.", "I’m sorry", False),
+        ("She said “no” to it.", '"no"', False),
+        ("A cafe\u0301 in town", "caf\u00e9", False),
+        ("A CAFE\u0301 in town", "caf\u00e9", True),
+        ("10\u00a0kg", "10 kg", False),
+    ],
+)
+def test_quotes_and_accents_are_compared_in_one_form(text: str, expected: str, ignore_case: bool) -> None:
+    for kind, wanted, passed in (
+        ("contains", expected, True),
+        ("not_contains", expected, False),
+        ("contains", f"{expected}x", False),
+    ):
+        rule = TextRule(kind, None, (wanted,), ignore_case=ignore_case)
+        assert rule.seen(text).passed is passed
+
+
+def test_a_text_equals_another_with_other_quotes() -> None:
+    assert TextRule("equals", None, ("It's",)).seen(" It’s ").passed
+    assert not TextRule("equals", None, ("Its",)).seen("It’s").passed
+
+
+@pytest.mark.parametrize(
+    ("expected", "value", "is_equal"),
+    [("5", 5.0, True), ("5.0", 5, True), ("1e1", 10, True), ("5", 5.5, False), ("5.0", "5", False)],
+)
+def test_the_number_in_a_field_is_compared_by_value(
+    expected: str, value: float | str, is_equal: bool
+) -> None:
+    assert TextRule("equals", "n", (expected,)).seen(value).passed is is_equal

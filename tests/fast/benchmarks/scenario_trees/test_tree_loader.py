@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatch
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.list_includes import ListIncludes
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tag_threshold import TagThreshold
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
@@ -182,7 +180,7 @@ def test_flat_and_nested_layouts_and_component_files_load_alike(tmp_path: Path) 
 def test_expected_values_are_read_as_written(tmp_path: Path, written: str) -> None:
     text = f"---\nCategory: {written}\n---\n\nx\n"
     loaded = scenario(tmp_path, {"S1.md": text})
-    assert loaded.rule == CategoryMatch("category", (written.strip("'"),))
+    assert loaded.rule == FieldRule("category_match", "category", (written.strip("'"),))
     assert loaded.category == written.strip("'")
 
 
@@ -192,13 +190,13 @@ def test_field_rules_carry_all_their_keys(tmp_path: Path) -> None:
         "  min_correct: 1\n  max_incorrect: 3\n  polarity: by_severity\n"
     )
     loaded = scenario(tmp_path, {"S1.md": f"---\n{evaluation}---\n\nx\n"})
-    assert loaded.rule == TagThreshold("tags", ("ON", "2"), True, 1, 3)
+    assert loaded.rule == FieldRule("tag_threshold", "tags", ("ON", "2"), True, 1, 3)
     assert (loaded.family, loaded.category) == ("tag_threshold", None)
 
 
 def test_list_includes_takes_one_value_or_a_list(tmp_path: Path) -> None:
     front = "---\nevaluation:\n  type: list_includes\n  field: tags\n  required: NO\n---\n\nx\n"
-    assert scenario(tmp_path, {"S1.md": front}).rule == ListIncludes("tags", ("NO",))
+    assert scenario(tmp_path, {"S1.md": front}).rule == FieldRule("list_includes", "tags", ("NO",))
 
 
 def test_sqe_reads_its_rubric_and_needs_no_schema(tmp_path: Path) -> None:
