@@ -194,22 +194,6 @@ class Disk(Protocol):
         """Say that a call is out no more: what it has cost is on record, or nothing."""
 
 
-class _Instant:
-    """The disk of a record that keeps everything at once."""
-
-    async def stored(self) -> None:
-        """See `Backend.stored`."""
-
-    async def room(self) -> None:
-        """See `Disk.room`."""
-
-    async def announce(self, permit: Permit, wanted: PermitRequest) -> None:
-        """See `Disk.announce`."""
-
-    def take_back(self, permit: Permit) -> None:
-        """See `Disk.take_back`."""
-
-
 class LocalBackend:
     """The backend of the process that owns limiter and store.
 
@@ -233,7 +217,7 @@ class LocalBackend:
         self._record_attempt = record_attempt
         self._record_result = record_result
         self._reply_cache = reply_cache
-        self._disk: Disk = disk if disk is not None else _Instant()
+        self._disk = disk
 
     def use_replies(self, reply_cache: ReplyCache) -> None:
         """Use recorded replies from now on."""
@@ -242,6 +226,8 @@ class LocalBackend:
     async def acquire(self, wanted: PermitRequest) -> Permit:
         """See `Backend.acquire`; who has leave waits for room on the disk, and lets nobody pass meanwhile."""
         permit = await self._limiter.acquire(wanted)
+        if self._disk is None:
+            return permit
         try:
             await self._disk.room()
             if permit.reserved_usd:
@@ -271,7 +257,7 @@ class LocalBackend:
         self._limiter.settle(permit, AttemptUsage(Ending.OTHER))
 
     def _take_back(self, permit: Permit) -> None:
-        if permit.reserved_usd:
+        if permit.reserved_usd and self._disk is not None:
             self._disk.take_back(permit)
 
     def lose(self, permit: Permit) -> None:
@@ -301,4 +287,5 @@ class LocalBackend:
 
     async def stored(self) -> None:
         """See `Backend.stored`."""
-        await self._disk.stored()
+        if self._disk is not None:
+            await self._disk.stored()

@@ -188,17 +188,6 @@ _BAD_KEY_TEXT = re.compile(
 _PERMANENT_TEXT = re.compile(
     r"\b(?:Authentication|PermissionDenied|NotFound|BadRequest|UnprocessableEntity|UnsupportedParams)Error\b"
 )
-# What such a gateway says of its own provider, or of the key that it was asked with.
-_KEY_REFUSED_BEHIND = re.compile(
-    r"\b(?:Authentication|PermissionDenied)Error\b|\bauthentication error\b|\binvalid (?:proxy server )?token\b"
-    r"|(?:\b|_)key\b.{0,40}\b(?:invalid|incorrect|wrong|expired|missing|not (?:valid|found|recogni[sz]ed|passed))\b"
-    r"|\b(?:invalid|incorrect|wrong|missing|no|provide an?) (?:x-)?api[ _-]?key\b|\bunauthori[sz]ed\b",
-    re.IGNORECASE,
-)
-_NO_MODEL_BEHIND = re.compile(
-    r"\binvalid model(?: name)?\b|\bNotFoundError\b|\bmodel\b[^.]{0,80}\b(?:does not exist|not found)\b",
-    re.IGNORECASE,
-)
 _UNKNOWN_MODEL_TEXT = re.compile(r"is not a valid model id", re.IGNORECASE)
 _MODERATION_TEXT = re.compile(
     r"\bflagged\b|\bmoderation\b|content[ _-]?(?:policy|filter|management)|usage polic|safety (?:system|filter|polic)",
@@ -277,7 +266,7 @@ def _fault_of(
         reason=reason,
         message=_sentence(answer, said, kind, endpoint),
         retry_after_s=retry_after_s,
-        hint=_hint(reason, answer, endpoint) or _hint_behind(reason, said, endpoint),
+        hint=_hint(reason, answer, endpoint),
         code=excerpt(" ".join(sorted(said.words)), endpoint),
         parameter=excerpt(said.parameter, endpoint) if said.parameter else None,
     )
@@ -378,16 +367,3 @@ def _hint(reason: str, answer: _Answer, endpoint: Endpoint | None) -> str:
             return "shorten the prompt, or choose a model with a longer context"
         case _:
             return ""
-
-
-def _hint_behind(reason: str, said: ErrorBody, endpoint: Endpoint | None) -> str:
-    """Return what to do where a gateway has refused a request without a code of its own for why."""
-    if reason not in ("rejected", "provider_error", "forbidden") or endpoint is None:
-        return ""
-    text = said.message[:LONGEST_READ]
-    if _KEY_REFUSED_BEHIND.search(text) is not None:
-        own = f"check the key in {endpoint.key_env}, and those" if endpoint.key_env else "check those"
-        return f"the server refuses a key: {own} in the server's own configuration"
-    if _NO_MODEL_BEHIND.search(text) is not None:
-        return endpoint.server.unknown_model_hint(endpoint.wire_model, endpoint.base_url)
-    return ""

@@ -22,7 +22,6 @@ from pytest_helmbench.gateway.relay.exchanges import Exchange, Exchanges, RawRep
 from pytest_helmbench.gateway.relay.refusals import (
     BadRequestError,
     ItemEndedError,
-    NotAdmittedError,
     check_request,
     failure_of,
 )
@@ -107,6 +106,8 @@ class Conversation:
         self._bug: BaseException | None = None
         self.ended = False
         """Nothing more is passed on."""
+        self.last_text = ""
+        """Of the last reply that had a text."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -118,17 +119,13 @@ class Conversation:
 
     @property
     def model_id(self) -> str:
-        """See `Forwarding.model_id`."""
+        """The model under test; whatever is asked for, this one answers."""
         return self.line.entry.id
 
     @property
     def sums(self) -> Sums:
         """What the calls came to so far."""
         return self._tally.sums
-
-    async def settled_sums(self) -> Sums:
-        """See `Forwarding.settled_sums`."""
-        return self.sums
 
     def refuse(self, method: str, error: HelmbenchError) -> None:
         """Take note of a request that cannot be passed on: it is no failure of the model.
@@ -176,6 +173,8 @@ class Conversation:
                 self._waiting -= 1
                 if not self._waiting:
                     self._nobody_waits.set()
+        if raw.reply is not None and raw.reply.text.strip():
+            self.last_text = raw.reply.text
         if raw.error is None:
             self._tally.close_fault(key)
         elif not isinstance(raw.error, ItemEndedError):
@@ -328,6 +327,18 @@ class Conversation:
     def _failure(self, error: HelmbenchError) -> RawReply:
         status, body = failure_of(error, self.line.endpoint)
         return RawReply(status, body, error=error)
+
+
+class NotAdmittedError(BadRequestError):
+    """A request whose path and token do not belong together, or to nobody.
+
+    Args:
+        conversation: What the path alone leads to; None where it leads nowhere.
+    """
+
+    def __init__(self, conversation: Conversation | None = None) -> None:
+        self.conversation = conversation
+        super().__init__("this address takes only the bearer token that was given out with it")
 
 
 class _HeldPlace:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.http_answers import ChunkTimes, LiveStream
-from pytest_helmbench.gateway.replies import CHAT, first_choice, reply_document
+from pytest_helmbench.gateway.replies import first_choice, reply_document
 
 _Number = TypeVar("_Number", int, float)
 
@@ -275,32 +274,3 @@ def _smallest_free(taken: set[int]) -> int:
     while number in taken:
         number += 1
     return number
-
-
-class Forwarding(Protocol):
-    """Passes requests on and keeps count of them. Used on one event loop only."""
-
-    @property
-    def model_id(self) -> str:
-        """The model under test; whatever is asked for, this one answers."""
-
-    @property
-    def sums(self) -> Sums:
-        """What the calls came to, as far as it is known here."""
-
-    async def complete(
-        self, body: JsonObject, path: str = CHAT, on_stream: Callable[[LiveStream], None] | None = None, /
-    ) -> RawReply:
-        """See `Conversation.complete`."""
-
-    async def settled_sums(self) -> Sums:
-        """Return what all calls came to, once nothing asks any more."""
-
-    def refuse(self, method: str, error: HelmbenchError, /) -> None:
-        """See `Conversation.refuse`."""
-
-    def fail(self, bug: BaseException, /) -> None:
-        """See `Conversation.fail`."""
-
-    def call_at_end(self, function: Callable[[], None], /) -> None:
-        """See `Conversation.call_at_end`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -15,9 +14,6 @@ from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.permits import BudgetSpentError, ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-
-if TYPE_CHECKING:
-    from pytest_helmbench.gateway.relay.exchanges import Forwarding
 
 Refusal = tuple[str, str]
 """A field, and why it is not passed on."""
@@ -237,18 +233,6 @@ class BadRequestError(HelmbenchError):
     def __init__(self, message: str, parameter: str | None = None) -> None:
         self.parameter = parameter
         super().__init__(message)
-
-
-class NotAdmittedError(BadRequestError):
-    """A request whose path and token do not belong together, or to nobody.
-
-    Args:
-        conversation: What the path alone leads to; None where it leads nowhere.
-    """
-
-    def __init__(self, conversation: Forwarding | None = None) -> None:
-        self.conversation = conversation
-        super().__init__("this address takes only the bearer token that was given out with it")
 
 
 class ItemEndedError(HelmbenchError):

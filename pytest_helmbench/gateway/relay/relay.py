@@ -16,8 +16,8 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.gateway.relay.exchanges import Forwarding
-from pytest_helmbench.gateway.relay.refusals import ItemEndedError, NotAdmittedError
+from pytest_helmbench.gateway.relay.conversation import Conversation, NotAdmittedError
+from pytest_helmbench.gateway.relay.refusals import ItemEndedError
 
 if TYPE_CHECKING:
     from pytest_helmbench.gateway.relay.server import RelayBounds, RelayServer
@@ -47,9 +47,9 @@ class RelayRoute:
         conversation: Of the item whose turn it is.
     """
 
-    conversation: Forwarding | None = None
+    conversation: Conversation | None = None
 
-    def lead_to(self, conversation: Forwarding) -> None:
+    def lead_to(self, conversation: Conversation) -> None:
         """Lead to an item's conversation, until that ends."""
         self.conversation = conversation
         conversation.call_at_end(self._lead_nowhere)
@@ -83,7 +83,7 @@ class Relay:
         self._server: RelayServer | None = None
         self._starting = asyncio.Lock()
 
-    async def open(self, conversation: Forwarding, host: str = _LOOPBACK) -> RelayAddress:
+    async def open(self, conversation: Conversation, host: str = _LOOPBACK) -> RelayAddress:
         """Return an address that leads to a conversation until it ends; see `open_route`."""
         route = RelayRoute()
         route.lead_to(conversation)
@@ -122,7 +122,7 @@ class Relay:
         if server is not None:
             await server.stop()
 
-    def admitted(self, name: str, authorization: str | None) -> Forwarding:
+    def admitted(self, name: str, authorization: str | None) -> Conversation:
         """Return the conversation that a path and an `Authorization` header lead to.
 
         Raises:

@@ -15,7 +15,8 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.gateway.permits import RefusedError
-from pytest_helmbench.gateway.relay.exchanges import Forwarding, RawReply
+from pytest_helmbench.gateway.relay.conversation import Conversation, NotAdmittedError
+from pytest_helmbench.gateway.relay.exchanges import RawReply
 from pytest_helmbench.gateway.relay.passing import (
     HEARTBEAT,
     Passing,
@@ -26,7 +27,6 @@ from pytest_helmbench.gateway.relay.passing import (
 from pytest_helmbench.gateway.relay.refusals import (
     BadRequestError,
     ItemEndedError,
-    NotAdmittedError,
     error_body,
     read_request,
 )
@@ -98,11 +98,13 @@ class RelayServer:
         bounds: Of requests and answers.
     """
 
-    def __init__(self, admitted: Callable[[str, str | None], Forwarding], bounds: RelayBounds | None) -> None:
+    def __init__(
+        self, admitted: Callable[[str, str | None], Conversation], bounds: RelayBounds | None
+    ) -> None:
         bounds = bounds or RelayBounds()
         self._admitted = admitted
         self._bounds = bounds
-        self._held: Counter[Forwarding] = Counter()
+        self._held: Counter[Conversation] = Counter()
         self._connections = web.Server(
             self._handle,
             handler_cancellation=True,
@@ -170,7 +172,7 @@ class RelayServer:
             )
 
     async def _answer(
-        self, request: web.BaseRequest, conversation: Forwarding, asked: str
+        self, request: web.BaseRequest, conversation: Conversation, asked: str
     ) -> web.StreamResponse:
         what, _, model = asked.partition("/")
         if what == "models":
@@ -192,7 +194,7 @@ class RelayServer:
                 del self._held[conversation]
 
     async def _complete(
-        self, request: web.BaseRequest, conversation: Forwarding, path: str, sent: bytes
+        self, request: web.BaseRequest, conversation: Conversation, path: str, sent: bytes
     ) -> web.StreamResponse:
         try:
             body = read_request(sent)
@@ -212,7 +214,9 @@ class RelayServer:
         raw = _result(completing)
         return await self._deliver(request, _json(raw.status, raw.body))
 
-    async def _receive(self, request: web.BaseRequest, conversation: Forwarding, chunks: list[bytes]) -> None:
+    async def _receive(
+        self, request: web.BaseRequest, conversation: Conversation, chunks: list[bytes]
+    ) -> None:
         """Read a request's body; what has come counts as held by its item."""
         bounds = self._bounds
         if request.headers.get("Expect", "").lower() == "100-continue":
@@ -331,7 +335,7 @@ def _result(completing: asyncio.Task[RawReply]) -> RawReply:
     return RawReply(503, error_body(503, str(error), "session_ending"), error=error)
 
 
-def _models(conversation: Forwarding, model: str) -> web.Response:
+def _models(conversation: Conversation, model: str) -> web.Response:
     own = conversation.model_id
     one = {"id": own, "object": "model", "created": 0, "owned_by": own.partition("/")[0]}
     if not model:

@@ -15,7 +15,6 @@ from pytest_helmbench.benchmarks.packs.agent.external import (
     ExternalTask,
     run_external,
 )
-from pytest_helmbench.benchmarks.packs.agent.last_reply import LastReply
 from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Message
@@ -24,7 +23,8 @@ from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import UnjudgedError, fault_outcome
-from pytest_helmbench.gateway.relay.exchanges import Forwarding, Sums
+from pytest_helmbench.gateway.relay.conversation import Conversation
+from pytest_helmbench.gateway.relay.exchanges import Sums
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, SandboxError
@@ -65,7 +65,7 @@ class AgentMeans:
 
 
 async def work_on(
-    row: AgentRow, means: AgentMeans, tools: RowTools, relay: Relay, conversation: Forwarding
+    row: AgentRow, means: AgentMeans, tools: RowTools, relay: Relay, conversation: Conversation
 ) -> Outcome:
     """Let the agent work, and have judged what it leaves. What its calls came to is not in the outcome.
 
@@ -108,7 +108,7 @@ class _Session:
     engine: Engine
     fence: Fence | None
     relay: Relay
-    conversation: Forwarding
+    conversation: Conversation
     events: tuple[Event, ...] = ()
     open_faults: tuple[HelmbenchError, ...] = ()
 
@@ -130,7 +130,7 @@ class _Session:
         return transcript.final_text
 
     async def _work_outside(self, command: AgentCommand, workspace: Workspace) -> str:
-        means, relay, conversation = self.means, self.relay, LastReply(self.conversation)
+        means, relay, conversation = self.means, self.relay, self.conversation
         address = await relay.open(conversation)
         message = "\n\n".join(part.content for part in self.row.messages)
         door = Door(urlsplit(address.base_url).port or 0, relay.serve, relay)
@@ -146,12 +146,12 @@ class _Session:
         )
         run = await run_external(command, task)
         self.events = run.events()
-        sums = await conversation.settled_sums()
+        sums = conversation.sums
         self.open_faults = sums.open_faults
         unjudged = _fault(sums)
         if unjudged is not None:
             raise UnjudgedError(replace(unjudged, events=self.events))
-        return conversation.text
+        return conversation.last_text
 
 
 def _fault(sums: Sums) -> Outcome | None:

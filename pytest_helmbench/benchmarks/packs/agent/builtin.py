@@ -25,7 +25,8 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
-from pytest_helmbench.gateway.relay.exchanges import Forwarding, RawReply
+from pytest_helmbench.gateway.relay.conversation import Conversation
+from pytest_helmbench.gateway.relay.exchanges import RawReply
 from pytest_helmbench.sandbox.box import Box, Limits
 
 __all__ = ["AGENT_LIMITS", "AGENT_VERSION", "AgentLimits", "run_agent"]
@@ -99,7 +100,7 @@ _TOO_LONG = re.compile(
 
 async def run_agent(
     task: Sequence[Message],
-    conversation: Forwarding,
+    conversation: Conversation,
     box: Box,
     limits: AgentLimits = AGENT_LIMITS,
     *,
@@ -141,7 +142,7 @@ async def run_agent(
 class _Run:
     """One run."""
 
-    conversation: Forwarding
+    conversation: Conversation
     tool: BashTool
     limits: AgentLimits
     offers_tool: bool
