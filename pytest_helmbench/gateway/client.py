@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import importlib.metadata
 import io
-import json
 import re
 import ssl
 import sys
@@ -36,6 +35,8 @@ from pytest_helmbench.gateway.transfers import (
 
 _SHORTEST = 12  # shorter keys are placeholders such as `EMPTY`, which replies may well contain
 _SHOWN = b"[key]"
+_ESCAPES = tuple(b"%s%d" % (mark, high) for mark in (b"\\u00", b"%") for high in range(2, 8))
+"""Beginnings of escaped ASCII. A key that is written so has one, or a backslash before a character of its own."""
 
 
 class Echoes:
@@ -48,24 +49,25 @@ class Echoes:
     """
 
     def __init__(self, keys: Iterable[str]) -> None:
-        self._forms = tuple(
-            dict.fromkeys(form for key in keys if len(key) >= _SHORTEST for form in _written(key))
-        )
+        long = [key for key in keys if len(key) >= _SHORTEST]
+        self._plain = tuple(dict.fromkeys(form for key in long for form in _written(key)))
+        own = (b"\\" + one.encode() for one in '/"\\' if any(one in key for key in long))
+        self._marks = (*_ESCAPES, *own)
+        self._escaped = re.compile(b"|".join(b"".join(map(_escaped, key)) for key in long)) if long else None
 
     def without(self, received: bytes) -> bytes:
         """Return an answer without the keys; what is around them can be decoded as before."""
-        for form in self._forms:
+        for form in self._plain:
             if form in received:
                 received = received.replace(form, _SHOWN)
+        if self._escaped is not None and any(map(received.__contains__, self._marks)):
+            received = self._escaped.sub(_SHOWN, received)
         return received
 
 
 def _written(key: str) -> Iterator[bytes]:
-    escaped = json.dumps(key)[1:-1]
-    percent = quote(key, safe="")
-    for text in (key, escaped, escaped.replace("/", "\\/"), percent, quote(key)):
-        yield text.encode()
-    yield percent.replace("%2F", "%2f").replace("%2B", "%2b").replace("%3D", "%3d").encode()
+    """Yield a key as it is, and the part of its base64 that is the same whatever stands around it."""
+    yield key.encode()
     for before in range(3):
         coded = base64.b64encode(b"\x00" * before + key.encode())
         # Characters that hold bits of what is beside the key are left.
@@ -73,6 +75,13 @@ def _written(key: str) -> Iterator[bytes]:
         yield inner
         yield inner.translate(bytes.maketrans(b"+/", b"-_"))
         yield inner.replace(b"/", b"\\/")
+
+
+def _escaped(character: str) -> bytes:
+    """Return a pattern of the ways in which JSON (once or twice) and URLs write a character of a key."""
+    plain, code = re.escape(character.encode()), b"%02x" % ord(character)
+    slashes = rb"\\{0,3}" if character in '/"\\' else b""
+    return rb"(?:%s%s|(?i:\\{1,3}u00%s|%%(?:25)?%s))" % (slashes, plain, code, code)
 
 
 MAX_BODY_BYTES = 32 * 2**20

@@ -20,6 +20,8 @@ _KEY = 'sk-a/b+c=D"e\\f-0123456789'
         _KEY,
         json.dumps(_KEY)[1:-1],
         json.dumps(_KEY)[1:-1].replace("/", "\\/"),
+        "".join(f"\\u{ord(one):04x}" for one in _KEY),
+        json.dumps("".join(f"\\u{ord(one):04X}" for one in _KEY))[1:-1],
         quote(_KEY),
         quote(_KEY, safe=""),
     ],
