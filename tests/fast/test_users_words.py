@@ -21,7 +21,7 @@ _MADE_IN = {
     "core/users_word.py": "where nobody has said anything",
     "options/kind_options.py": "defaults of ours",
     "options/settings.py": "the command line and the user's own ini file",
-    "run/named_models.py": "a models.yml that the user has named or trusts, or of which he has said the same",
+    "run/targets.py": "a models.yml that the user has named or trusts, or of which he has said the same",
     "run/resume.py": "the user's words when the session began, in his results file",
     "gateway/providers/application.py": "the id of code without its prefix, of a word",
 }
