@@ -10,7 +10,7 @@ import click
 from pytest_helmbench.cli.at_hand import kept_values
 from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say, write_file
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.cli.recorded import recorded_doubt_lines
+from pytest_helmbench.cli.recorded import recorded_unstated_lines
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.reports.junit import junit_report
@@ -135,6 +135,6 @@ def _lines(merged: MergedShards, out: Path) -> list[str]:
         lines.append(
             f"run {run.run_id}: {names[run.run_id]}: {judged:,} of {run.tests:,} cases judged, {run.status}"
         )
-        lines += recorded_doubt_lines(out, run.run_id, names[run.run_id])
+        lines += recorded_unstated_lines(out, run.run_id, names[run.run_id])
     scores = {names[run.run_id]: run.score for run in merged.runs if run.score is not None}
     return [*lines, *score_lines(scores, behaviours=False)] if scores else lines

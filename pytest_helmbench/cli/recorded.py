@@ -11,15 +11,14 @@ from pytest_helmbench.cli.output import (
     CommandError,
 )
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.reports.run_place import RunPlace
-from pytest_helmbench.reports.session_texts import doubt_lines
+from pytest_helmbench.reports.session_texts import unstated_lines
 from pytest_helmbench.results.run_counts import recorded_counts
 from pytest_helmbench.results.stored_scores import stored_score
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.outcome_counts import recorded_outcomes
 from pytest_helmbench.store.run_queries import RunDetail, run_detail, runs
 
-__all__ = ["database_of", "recorded_doubt_lines", "run_of", "score_of"]
+__all__ = ["database_of", "recorded_unstated_lines", "run_of", "score_of"]
 
 
 def database_of(db: Path | None) -> Path:
@@ -78,8 +77,8 @@ def score_of(path: Path, detail: RunDetail) -> RunScore:
     return found
 
 
-def recorded_doubt_lines(path: Path, run_id: int, name: str) -> list[str]:
-    """Return the lines of `doubt_lines` for a run; none for one that was read by no words.
+def recorded_unstated_lines(path: Path, run_id: int, name: str) -> list[str]:
+    """Return what must be said of replies of a run that state no answer.
 
     Args:
         path: Results file.
@@ -89,6 +88,4 @@ def recorded_doubt_lines(path: Path, run_id: int, name: str) -> list[str]:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    counts = recorded_counts(recorded_outcomes(path, run_id), (), {})
-    usual = Project.at(Path.cwd()).database(None)
-    return doubt_lines(name, counts, RunPlace.of((run_id,), path, usual))
+    return unstated_lines({name: recorded_counts(recorded_outcomes(path, run_id), (), {})})

@@ -16,7 +16,7 @@ from pytest_helmbench.cli.output import (
     say_json,
 )
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.cli.recorded import database_of, recorded_doubt_lines, run_of
+from pytest_helmbench.cli.recorded import database_of, recorded_unstated_lines, run_of
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.comparison_records import comparison_records
@@ -50,7 +50,7 @@ def command(run: str, path: Path | None, db: Path | None, *, as_json: bool) -> N
     if as_json:
         say_json(_record(detail, found))
     else:
-        say(*_lines(detail, found), *recorded_doubt_lines(database, found.run_id, detail.summary.model))
+        say(*_lines(detail, found), *recorded_unstated_lines(database, found.run_id, detail.summary.model))
 
 
 def _root_of(detail: RunDetail, given: Path | None) -> Path:

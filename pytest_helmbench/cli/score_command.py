@@ -13,7 +13,7 @@ from pytest_helmbench.cli.output import (
     say,
     say_json,
 )
-from pytest_helmbench.cli.recorded import database_of, recorded_doubt_lines, run_of, score_of
+from pytest_helmbench.cli.recorded import database_of, recorded_unstated_lines, run_of, score_of
 from pytest_helmbench.reports.json_report import score_record
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.store.plans import load_facts
@@ -42,7 +42,7 @@ def command(run: str, db: Path | None, *, as_json: bool) -> None:
         own = {} if words is None or words.score is None else {"pack_score": words.score_with_text}
         say_json({**record, **own})
         return
-    doubts = recorded_doubt_lines(path, detail.summary.id, model)
-    say(*score_lines({model: found}, behaviours=True), *doubts)
+    unstated = recorded_unstated_lines(path, detail.summary.id, model)
+    say(*score_lines({model: found}, behaviours=True), *unstated)
     if words is not None and words.line:
         say(f"{model}: {words.line}")

@@ -20,7 +20,7 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.at_risk import at_risk
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
-from pytest_helmbench.core.outcome import Parse, Verdict
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
 from pytest_helmbench.reports.panel_tables import disputed_cells, panel_record, panel_sentence
@@ -41,7 +41,6 @@ __all__ = ["command"]
 _LISTED: dict[str, Callable[[ResultRow], bool]] = {
     "failed": lambda row: row.outcome == Verdict.FAILED,
     "errors": lambda row: row.outcome in (Verdict.ERROR, Verdict.SKIPPED),
-    "unsure": lambda row: any(evaluation.parse == Parse.UNSURE for evaluation in row.evaluations),
 }
 
 
@@ -68,11 +67,6 @@ _LISTED: dict[str, Callable[[ResultRow], bool]] = {
     "--errors",
     is_flag=True,
     help="List the cases that were never judged: errors and skips.",
-)
-@click.option(
-    "--unsure",
-    is_flag=True,
-    help="List the cases whose words decide nothing: a person or a marking model has to read them.",
 )
 @db_option
 @as_json_option

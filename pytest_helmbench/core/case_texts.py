@@ -18,6 +18,9 @@ _REASONS = {
     "refusal": "the model refused",
     "truncated": "the reply was cut at the token limit",
     "empty": "the reply is empty",
+    "no_answer": "the reply states no answer",
+    "several": "the reply states several answers",
+    "echo": "the reply only repeats what it was given",
 }
 
 
@@ -84,8 +87,6 @@ def _details(evaluation: Evaluation) -> list[str]:
     lines = [f"  rule: {rule} ({evaluation.rule_hash})"]
     if evaluation.reason is not None:
         lines.append(f"  reason: {evaluation.reason}")
-    if evaluation.parse is not None and evaluation.parse.doubt is not None:
-        lines.append(f"  verdict: {evaluation.parse.doubt}")
     return [
         *lines,
         f"  expected: {quoted(evaluation.expected)}",

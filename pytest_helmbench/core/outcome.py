@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORM_REASONS",
+    "NO_ANSWER",
     "NO_MODEL_CALL",
     "AttemptRecord",
     "Evaluation",
@@ -30,6 +31,9 @@ __all__ = [
 FORM_REASONS = frozenset({"invalid_json", "schema_violation", "refusal", "truncated", "empty"})
 """Reasons that make a reply wrong for its form, whatever it says."""
 
+NO_ANSWER = "no_answer"
+"""Reason of a reply that states no answer: it is wrong, and no model has read it."""
+
 NO_MODEL_CALL = "no_model_call"
 """Reason of what asked no model. As an error it is one; skipped for it, a test of one's own is no case at all."""
 
@@ -44,23 +48,10 @@ class Verdict(StrEnum):
 
 
 class Parse(StrEnum):
-    """How JSON was found in a reply; or that a verdict rests on words that may be meant otherwise."""
+    """How JSON was found in a reply."""
 
     STRICT = "strict"
     RECOVERED = "recovered"
-    GUESSED = "guessed"
-    UNSURE = "unsure"
-
-    @property
-    def doubt(self) -> str | None:
-        """What a person has to know of the verdict; None where a rule has read what it needs."""
-        return _DOUBTS.get(self.value)
-
-
-_DOUBTS = {
-    "guessed": "a guess from the words of the reply",
-    "unsure": "unsure, nothing in the reply decides",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +135,7 @@ class Evaluation:
         credit: In [0, 1].
         reason: Why it is wrong, when its form is (`invalid_json`, `schema_violation`, `refusal`,
             `truncated`, `empty`); None otherwise.
-        parse: How JSON was found, or that words decided and may be meant otherwise; None where neither is so.
+        parse: How JSON was found; None where none was looked for.
         expected: For people: what passes.
         observed: For people: what came, cut to 200 characters; `HIDDEN_TEXT` where that is running text of the reply.
         justification: The judge's; None for field rules.

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["JUDGED_RULE", "CaseRule", "justified_by"]
-
 JUDGED_RULE = "sqe"
 """`Evaluation.rule` where a marking model has judged."""
+
+
+READ_BY_JUDGE = "(judge)"
+"""End of `Evaluation.rule` where a marking model has read what the rule's words left open."""
+
+
+def is_judgement(rule: str) -> bool:
+    """Return whether a marking model has decided by a rule."""
+    return rule == JUDGED_RULE or rule.endswith(READ_BY_JUDGE)
 
 
 def justified_by(rule: str) -> str:

@@ -9,17 +9,20 @@ from statistics import fmean
 
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.outcome import Evaluation, Judgement, Outcome, Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Judgement, Outcome, Parse, Reply, Verdict
 from pytest_helmbench.core.scrub import REDACTED, excerpt
+from pytest_helmbench.judging.comparisons.stated import stated_answer, without_thoughts
+from pytest_helmbench.judging.json_replies import read_reply
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
     OffMenuError,
     judge_messages,
     judge_response_format,
-    judged_text,
     judgement,
 )
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule, deciding_judge
+
+_LONGEST_ANSWER = 300
 
 AskJudge = Callable[[str, Criterion, tuple[Message, ...], JsonObject], Awaitable[Reply]]
 """Sends messages with a response format to a judge, by its id; raises what keeps it from an answer."""
@@ -68,6 +71,25 @@ async def evaluate_judged(
         return replace(found[0], judgements=_side_by_side(judges, found)) if len(found) > 1 else found[0]
 
     return tuple(await _all_of(map(judged, rule.criteria)))
+
+
+def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
+    """Return what the judge sees of a reply, and how JSON was found where it sees only a part.
+
+    That is the `response` field where the schema has one and the reply can be read, the stated answer where the rule
+    asks about that (at most 300 characters), else the whole text; the provider's refusal stands in for a text that is
+    empty.
+    """
+    text = reply.text if reply.text.strip() else (reply.refusal or reply.text)
+    if isinstance(case.rule, JudgeRule) and case.rule.of_answer:
+        return stated_answer(text).text[:_LONGEST_ANSWER] or without_thoughts(text), None
+    schema = case.schema
+    properties = None if schema is None else schema.get("properties")
+    if not isinstance(properties, dict) or "response" not in properties:
+        return text, None
+    reading = read_reply(reply.text, None, None, schema, strict=False)
+    response = reading.value.get("response") if isinstance(reading.value, dict) else None
+    return (response, reading.parse) if isinstance(response, str) else (text, None)
 
 
 def _side_by_side(judges: Sequence[str], found: Sequence[Evaluation]) -> tuple[Judgement, ...]:

@@ -17,7 +17,7 @@ from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub, without_surrogates
-from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
+from pytest_helmbench.judging.json_replies import enclosed_json
 from pytest_helmbench.judging.rubric import Criterion
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "is_on_menu",
     "judge_messages",
     "judge_response_format",
-    "judged_text",
     "judgement",
     "load_template",
     "unused_mark",
@@ -102,22 +101,6 @@ def _template(text: str, where: str) -> JudgeTemplate:
 
 def _in_braces(names: list[str] | tuple[str, ...]) -> str:
     return ", ".join(f"{{{{{name}}}}}" for name in names)
-
-
-def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
-    """Return what the judge sees of a reply, and how JSON was found where it sees only a part.
-
-    That is the `response` field where the schema has one and the reply can be read, else the whole text; the
-    provider's refusal stands in for a text that is empty.
-    """
-    text = reply.text if reply.text.strip() else (reply.refusal or reply.text)
-    schema = case.schema
-    properties = None if schema is None else schema.get("properties")
-    if not isinstance(properties, dict) or "response" not in properties:
-        return text, None
-    reading = read_reply(reply.text, None, None, schema, strict=False)
-    response = reading.value.get("response") if isinstance(reading.value, dict) else None
-    return (response, reading.parse) if isinstance(response, str) else (text, None)
 
 
 def judge_messages(

@@ -60,6 +60,7 @@ class JudgeRule(CaseRule):
         criteria: In file order.
         by_severity: Below a base severity of 0, what passes is inverted.
         hidden: The rubric is hidden, and so are the judge's words, which may quote it.
+        of_answer: The judge is sent the answer that a reply states, where it states one; its thoughts never.
     """
 
     type: ClassVar[str] = JUDGED_RULE
@@ -68,6 +69,7 @@ class JudgeRule(CaseRule):
     criteria: tuple[Criterion, ...]
     by_severity: bool = False
     hidden: bool = False
+    of_answer: bool = False
 
     def data(self) -> JsonObject:
         """Return what the record keeps of it."""

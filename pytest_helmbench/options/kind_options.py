@@ -56,14 +56,14 @@ class PackOptions:
     pack_rules: Literal["default", "parity"] = PACKS(
         _choice("RULES", "default", "parity"),
         "default",
-        "rules that judge: default reads what models really write, parity judges as published",
+        "rules that judge: default reads the answer that a reply states, parity judges as published",
         use="judges",
     )
-    answer_form: Literal["text", "line", "json"] | None = PACKS(
-        _choice("FORM", "text", "line", "json"),
+    answer_form: Literal["line", "json", "text"] | None = PACKS(
+        _choice("FORM", "line", "json", "text"),
         None,
-        "how multiple_choice and short_answer rows ask for their answer: text, a last line ANSWER: …, or a JSON object",
-        absent="answer_form of row or manifest, else text",
+        "how multiple_choice and short_answer rows ask for an answer: a last line, a JSON object, or not at all (text)",
+        absent="answer_form of row or manifest, else line (text under parity rules)",
         use="judges",
     )
     sandbox: UsersWord[str] = PACKS(

@@ -165,7 +165,7 @@ class SessionEnd:
         rest = list(self._shown.lines(place))
         verbose = self._config.get_verbosity() > 0
         start = self._config.invocation_params.dir
-        said = [*rest, *session_lines(coordinator, self._broken, start, place, verbose=verbose)]
+        said = [*rest, *session_lines(coordinator, self._broken, start, verbose=verbose)]
         for title, lines in (("FAILURES", self._shown.in_short), ("helmbench", said)):
             if lines:
                 terminalreporter.section(title)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from pytest_helmbench.pytest_side.exit_code import planned_names, run_names, sco
 from pytest_helmbench.pytest_side.junit_view import junit_writer
 from pytest_helmbench.reports.cautions import stand_in_text
 from pytest_helmbench.reports.panel_tables import panel_sentence
-from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
     DryRow,
@@ -29,6 +27,7 @@ from pytest_helmbench.reports.session_texts import (
     reasons_text,
     resumed_tables,
     skip_lines,
+    unstated_lines,
 )
 from pytest_helmbench.results.panels import panel_report
 from pytest_helmbench.results.run_counts import RunCounts
@@ -46,25 +45,20 @@ __all__ = ["add_suite_properties", "session_lines"]
 _WARNINGS_SHOWN = 10
 
 
-def session_lines(
-    coordinator: Coordinator, broken: int, start: Path, place: RunPlace, *, verbose: bool
-) -> list[str]:
+def session_lines(coordinator: Coordinator, broken: int, start: Path, *, verbose: bool) -> list[str]:
     """Return the summary of a session.
 
     Args:
         coordinator: Of the session, closed.
         broken: Erring items that stand for broken files.
         start: Where pytest was started: paths are shown from there.
-        place: Of its runs.
         verbose: Also the scores of behaviours.
     """
     plan = coordinator.book.plan
     if plan is None or not (plan.dry or coordinator.book.tallies):
         # It ended before anything could be asked.
         return [*_sample_lines(coordinator), *_warning_lines(coordinator, start), *coordinator.notes]
-    lines = (
-        _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, place, verbose=verbose)
-    )
+    lines = _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, verbose=verbose)
     if broken:
         whose = "files or rows: none of their cases" if broken > 1 else "file or row: none of its cases"
         lines.append(f"{broken} broken {whose} ran (see ERRORS)")
@@ -73,16 +67,18 @@ def session_lines(
     return [*lines, coordinator.goes_on] if coordinator.goes_on else lines
 
 
-def _run_lines(plan: Plan, coordinator: Coordinator, place: RunPlace, *, verbose: bool) -> list[str]:
+def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[str]:
     rows = _counts_by_model(plan, coordinator)
     whole = whole_runs(coordinator)
     lines = model_table(rows) if whole is None else resumed_tables(whole, rows)
-    runs = _runs_by_model(plan, coordinator)
-    lines += judging_lines(rows, {model: replace(place, runs=tuple(runs[model])) for model in rows})
+    lines += judging_lines(rows)
+    unstated = unstated_lines(rows, many=True)
     scores = {name: score for name, score in scores_by_name(coordinator).items() if score is not None}
     done = sum(counts.judged_now for counts in rows.values())
     if scores and any(counts.judged for counts in rows.values()):
-        lines += ["", *score_lines(scores, behaviours=verbose, warnings=False), ""]
+        lines += ["", *score_lines(scores, behaviours=verbose, warnings=False), *unstated, ""]
+    else:
+        lines += unstated
     names = run_names(coordinator)
     shows_text = coordinator.settings.with_text or not in_ci()
     for run_id, words in _words(plan, coordinator):
@@ -188,19 +184,21 @@ def _runs_by_model(plan: Plan, coordinator: Coordinator) -> dict[str, list[int]]
 
 
 def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
-    judged: Counter[tuple[str, str]] = Counter()
-    for run in plan.runs:
-        for judge in run.judges if run.judge_calls else ():
-            judged[run.model, judge] += run.judge_calls // len(run.judges)
+    judged = {(run.model, judge) for run in plan.runs if run.judge_calls for judge in run.judges}
+    answers: Counter[tuple[str, str]] = Counter()
+    for model, counts in _counts_by_model(plan, coordinator).items():
+        for (judge, _), replies in counts.answered_by.items():
+            if judge is not None:
+                answers[model, judge] += replies
     names = run_names(coordinator)
     store = coordinator.book.store
     several = store is not None and store.fault is None and any(len(run.judges) > 1 for run in plan.runs)
     panels = [(run_id, panel_report(coordinator.book.db, run_id)) for run_id in names] if several else []
     lines = [f"{names[run_id]}: {panel_sentence(panel)}" for run_id, panel in panels if panel is not None]
-    lines += [f"warning: {model} judged its own replies" for model, judge in judged if judge == model]
+    lines += [f"warning: {model} judged its own replies" for model, judge in sorted(judged) if judge == model]
     lines += [
-        f"{model}: {stand_in_text(calls, judge)}"
-        for (model, judge), calls in judged.items()
+        f"{model}: {stand_in_text(replies, judge)}"
+        for (model, judge), replies in answers.items()
         if judge.startswith("baseline/")
     ]
     return lines

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
-from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.rule import justified_by
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.shown_texts import full_observed
@@ -259,8 +258,7 @@ def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:
         f"  rule      {evaluation.rule_hash}",
     ]
     if evaluation.parse is not None:
-        doubt = Parse(evaluation.parse).doubt
-        lines.append(f"  JSON      read {evaluation.parse}" if doubt is None else f"  verdict   {doubt}")
+        lines.append(f"  JSON      read {evaluation.parse}")
     if evaluation.in_process:
         lines.append("  in_process: what was judged could run beside what judged it")
     if evaluation.justification:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.score_lines import score_notes
-from pytest_helmbench.reports.session_texts import judging_lines
+from pytest_helmbench.reports.session_texts import judging_lines, unstated_lines
 from pytest_helmbench.results.run_report import RunReport
 
 __all__ = ["cautions", "stand_in_text"]
@@ -49,7 +48,8 @@ def _cautions(report: RunReport) -> Iterator[str]:
             clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
             yield f"the score rests on only {clusters}, so its interval is wide"
         yield from score_notes(report.score)
-    for line in judging_lines({run.model: report.counts}, {run.model: RunPlace((run.id,))}):
+    rows = {run.model: report.counts}
+    for line in (*unstated_lines(rows, many=True), *judging_lines(rows)):
         yield line.removeprefix(f"{run.model}: ")
     if report.counts.unknown_costs:
         calls = "1 call" if report.counts.unknown_costs == 1 else f"{report.counts.unknown_costs} calls"

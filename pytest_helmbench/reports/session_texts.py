@@ -9,7 +9,6 @@ from dataclasses import replace
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.tables import UNKNOWN, table
 from pytest_helmbench.results.run_counts import RunCounts
 
@@ -19,7 +18,6 @@ __all__ = [
     "announcement",
     "answerer_lines",
     "cost_text",
-    "doubt_lines",
     "dry_run_lines",
     "judging_lines",
     "model_table",
@@ -28,6 +26,7 @@ __all__ = [
     "reasons_text",
     "resumed_tables",
     "skip_lines",
+    "unstated_lines",
 ]
 
 _SKIPS_SHOWN = 5
@@ -195,35 +194,32 @@ def resumed_tables(whole: Mapping[str, RunCounts], now: Mapping[str, RunCounts])
     return ["the whole run:", *model_table(whole), "this session:", *model_table(part)]
 
 
-def doubt_lines(model: str, row: RunCounts, place: RunPlace) -> list[str]:
-    """Return how many verdicts on words are guessed, and how many unsure; how many cases pass by these.
+def unstated_lines(rows: Mapping[str, RunCounts], *, many: bool | None = None) -> list[str]:
+    """Return how many replies state no answer, by model, and what reads them.
 
     Args:
-        model: What lines begin with.
-        row: Its counts.
-        place: Where its cases can be listed.
+        rows: By model.
+        many: Only models of which these are more than 5 %, or only the others; None for all.
     """
-    guessed, unsure = row.parses[Parse.GUESSED], row.parses[Parse.UNSURE]
-    lines = [f"{_count(guessed, 'verdict')} guessed from the words of the reply"] if guessed else []
-    if unsure:
-        least = row.verdicts[Verdict.PASSED] - row.unsure_passed
-        lines.append(
-            f"{_count(unsure, 'verdict')} unsure, since nothing in the reply decides: {least} to {least + unsure}"
-            f" of {row.judged} pass; {place.listing('--unsure')} lists them"
-        )
-    if lines:
-        lines[-1] += "; --helmbench-cache=reuse --helmbench-marking-model=ID has a model read them"
-    return [f"{model}: {line}" for line in lines]
+    lines = []
+    for model, row in rows.items():
+        is_many = row.unstated > _MANY_FORM_FAULTS * row.judged
+        if row.unstated and many in (None, is_many):
+            lines.append(
+                f"{model}: {row.unstated} of {_count(row.judged, 'reply', 'replies')} state no answer:"
+                " counted as wrong; --helmbench-marking-model=ID has them read,"
+                " --helmbench-answer-form=json asks more firmly"
+            )
+    return lines
 
 
-def judging_lines(rows: Mapping[str, RunCounts], places: Mapping[str, RunPlace]) -> list[str]:
+def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
     """Return what must be known to read the table: recovered replies, faults of form, neutral rows, other models.
 
     Args:
         rows: By model.
-        places: Where their cases can be listed, by model.
     """
-    lines = []
+    lines = unstated_lines(rows, many=False)
     for model, row in rows.items():
         lines += answerer_lines(model, row)
         strict, recovered = row.parses[Parse.STRICT], row.parses[Parse.RECOVERED]
@@ -231,7 +227,6 @@ def judging_lines(rows: Mapping[str, RunCounts], places: Mapping[str, RunPlace])
             lines.append(
                 f"{model}: JSON read strictly {strict} times, recovered from other text {recovered} times"
             )
-        lines += doubt_lines(model, row, places[model])
         readable = row.judged - row.form_faults
         if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
             passed = row.verdicts[Verdict.PASSED]
@@ -311,8 +306,8 @@ def _usd(amount: float) -> str:
     return f"{amount:.2f}" if amount >= 10 else f"{amount:.4f}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str, several: str = "") -> str:
+    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import field
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import (
     FORM_REASONS,
+    NO_ANSWER,
     NO_MODEL_CALL,
     AttemptRecord,
     Outcome,
@@ -34,8 +35,8 @@ class RunCounts:
         verdicts: Cases by verdict.
         reasons: Errors and skips by reason.
         skips: Skipped cases by what was said of them.
-        parses: How the JSON of replies was read, and verdicts on words that may be meant otherwise.
-        unsure_passed: Of the unsure verdicts, passes.
+        parses: How the JSON of replies was read.
+        unstated: Judged cases whose reply states no answer, and which no model has read.
         form_faults: Judged cases that fell for the form of their reply.
         in_process: Judged cases whose verdict what was judged might have forged.
         neutral_wrong: Failed cases that scores ignore.
@@ -57,7 +58,7 @@ class RunCounts:
     skips: Counter[str] = field(default_factory=Counter)
     parses: Counter[Parse] = field(default_factory=Counter)
     from_record: Counter[Verdict] = field(default_factory=Counter)
-    unsure_passed: int = 0
+    unstated: int = 0
     form_faults: int = 0
     in_process: int = 0
     neutral_wrong: int = 0
@@ -84,7 +85,7 @@ class RunCounts:
             total.from_record.update(part.from_record)
             total.parses.update(part.parses)
             total.calls.update(part.calls)
-            total.unsure_passed += part.unsure_passed
+            total.unstated += part.unstated
             total.form_faults += part.form_faults
             total.in_process += part.in_process
             total.neutral_wrong += part.neutral_wrong
@@ -163,7 +164,6 @@ class RunCounts:
             return
         self.from_record[outcome.verdict] += record.from_record
         self.parses.update(part.parse for part in outcome.evaluations if part.parse is not None)
-        self.unsure_passed += sum(part.parse is Parse.UNSURE and part.passed for part in outcome.evaluations)
         self.in_process += any(part.in_process for part in outcome.evaluations)
         self._add(outcome.verdict, outcome.reason, 1, neutral=record.neutral)
         if outcome.judged and not record.neutral:
@@ -178,7 +178,6 @@ class RunCounts:
         for alike in found.results:
             self._add(Verdict(alike.outcome), alike.reason, alike.rows, neutral=alike.neutral)
         self.parses.update({Parse(parse): rows for parse, rows in found.parses.items()})
-        self.unsure_passed += found.unsure_passed
         self.in_process += found.in_process
 
     def take_back(self, outcome: Outcome) -> None:
@@ -195,6 +194,7 @@ class RunCounts:
         self.verdicts[verdict] += rows
         if verdict in (Verdict.PASSED, Verdict.FAILED):
             self.form_faults += rows * (reason in FORM_REASONS)
+            self.unstated += rows * (reason == NO_ANSWER)
         elif reason is not None:
             self.reasons[reason] += rows
         self.neutral_wrong += rows * (neutral and verdict is Verdict.FAILED)

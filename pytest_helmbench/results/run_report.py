@@ -11,7 +11,7 @@ from pytest_helmbench.core.anchor import JudgeHeld
 from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
-from pytest_helmbench.core.rule import JUDGED_RULE
+from pytest_helmbench.core.rule import is_judgement
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.panels import PanelReport, panel_report
 from pytest_helmbench.results.recorded_results import recorded_results
@@ -145,7 +145,7 @@ def run_report(
         failures=tuple(row for row in found if row.outcome == _FAILED),
         counts=recorded_counts(outcomes, spent, answering_models(path, run_id)),
         judges=judges_of(detail.settings),
-        judgements=outcomes.rules.get(JUDGED_RULE, 0),
+        judgements=sum(rows for rule, rows in outcomes.rules.items() if is_judgement(rule)),
         costs=spent,
         is_flat=facts.rows is not None,
         words=record.run(path, run_id),

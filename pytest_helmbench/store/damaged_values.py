@@ -66,7 +66,7 @@ _KNOWN = {
     ("results", "difficulty"): "BETWEEN 0 AND 1e6",
     ("evaluations", "passed"): _TRUTH,
     ("evaluations", "credit"): "BETWEEN 0 AND 1",
-    ("evaluations", "parse"): "IN ('strict', 'recovered', 'guessed', 'unsure')",
+    ("evaluations", "parse"): "IN ('strict', 'recovered')",
     **dict.fromkeys((("calls", name) for name in ("from_cache", "unanswered", "estimated")), _TRUTH),
 }
 

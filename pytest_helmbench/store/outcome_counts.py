@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import NO_MODEL_CALL, Parse
+from pytest_helmbench.core.outcome import NO_MODEL_CALL
 from pytest_helmbench.store.reading import reading, with_known_forgeries
 
 __all__ = ["IS_CASE", "OutcomeCount", "RecordedOutcomes", "recorded_outcomes"]
@@ -40,14 +40,12 @@ class RecordedOutcomes:
     Args:
         results: By outcome and reason.
         parses: Evaluations by how their reply was read; those that read no JSON are left out.
-        unsure_passed: Of the unsure ones, passes.
         rules: Evaluations by rule.
         in_process: Results whose verdict what was judged might have forged.
     """
 
     results: tuple[OutcomeCount, ...]
     parses: Mapping[str, int]
-    unsure_passed: int
     rules: Mapping[str, int]
     in_process: int
 
@@ -56,9 +54,9 @@ _OUTCOMES = (
     f"SELECT outcome, reason, neutral, count(*) FROM results WHERE run_id = ? AND {IS_CASE} GROUP BY 1, 2, 3"
 )
 _EVALUATIONS = """
-    SELECT evaluations.parse, evaluations.rule, evaluations.passed, count(*) FROM evaluations
+    SELECT evaluations.parse, evaluations.rule, count(*) FROM evaluations
     JOIN results ON results.id = evaluations.result_id
-    WHERE results.run_id = ? GROUP BY 1, 2, 3
+    WHERE results.run_id = ? GROUP BY 1, 2
 """
 _IN_PROCESS = """
     SELECT count(DISTINCT evaluations.result_id) FROM evaluations JOIN results ON results.id = evaluations.result_id
@@ -74,16 +72,14 @@ def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
     """
     parses: Counter[str] = Counter()
     rules: Counter[str] = Counter()
-    unsure_passed = 0
     with reading(path) as conn:
         results = tuple(
             OutcomeCount(outcome, reason, bool(neutral), rows)
             for outcome, reason, neutral, rows in conn.execute(_OUTCOMES, (run_id,))
         )
-        for parse, rule, passed, rows in conn.execute(_EVALUATIONS, (run_id,)):
+        for parse, rule, rows in conn.execute(_EVALUATIONS, (run_id,)):
             rules[rule] += rows
             if parse is not None:
                 parses[parse] += rows
-            unsure_passed += rows if parse == Parse.UNSURE and passed else 0
         (in_process,) = conn.execute(with_known_forgeries(conn, _IN_PROCESS), (run_id,)).fetchone()
-    return RecordedOutcomes(results, parses, unsure_passed, rules, in_process)
+    return RecordedOutcomes(results, parses, rules, in_process)

@@ -94,6 +94,9 @@ _AT_EVERY_START: dict[str, set[str]] = {
 """All that the modules may import that pytest imports whenever it starts."""
 _COMMAND_LINE = {"cli"}  # they may import all but the pytest modules
 _LATE = {
+    # Few answers are number words or dates.
+    ("amounts", "text_to_num"),
+    ("dates", "dateutil"),
     # A session that does not ask pays for nothing.
     ("plugin", "pytest_helmbench.pytest_side.composition"),
     ("plugin", "pytest_helmbench.pytest_side.hand_written"),

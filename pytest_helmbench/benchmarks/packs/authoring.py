@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
 from pytest_helmbench.benchmarks.kind import SessionValues
-from pytest_helmbench.benchmarks.packs.families.registry import family_of
+from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.loading import PackLoader
 from pytest_helmbench.benchmarks.packs.prompts import messages_of
@@ -18,8 +18,6 @@ from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowRef
-
-__all__ = ["AUTHORING", "ReadPack"]
 
 _HEAD = ("row", "family", "groups")
 
@@ -111,8 +109,21 @@ def checked_pack(root: Path, session: SessionValues) -> Checked:
     return Checked(
         f"{pack.id}: {counted(len(pack.rows), 'healthy row')}",
         (*pack.all_problems(), *findings),
-        (*pack.warnings, *notes),
+        (*pack.warnings, *_advice(pack), *notes),
     )
+
+
+def _advice(pack: Pack) -> Iterator[Problem]:
+    """Yield what authors of rows may do better, each advice once, at the first row that it is meant for."""
+    found: dict[str, list[RowRef]] = {}
+    for ref in pack.rows:
+        family = family_named(ref.family)
+        advice = None if family is None else family.advice(pack.task(ref).evaluation())
+        if advice is not None:
+            found.setdefault(advice, []).append(ref)
+    for advice, refs in found.items():
+        more = f" (and {counted(len(refs) - 1, 'other row')})" if len(refs) > 1 else ""
+        yield Problem(refs[0].path, refs[0].line, f"{refs[0].id}{more}: {advice}")
 
 
 async def _self_checked(root: Path, session: SessionValues) -> tuple[Sequence[Problem], Counter[str]]:

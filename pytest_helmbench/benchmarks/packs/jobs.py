@@ -56,14 +56,16 @@ class PackJob(CaseJob):
 
     @property
     def judge_calls(self) -> int:
-        """1 for a rubric in words."""
-        return int(self.ref.judged)
+        """1 for a rubric, in words or in lists, that a judge reads; word for word it needs none."""
+        return self.loaded.judge_calls(self.ref.id)
 
     @property
     def may_ask_judge(self) -> bool:
         """See `CaseJob.may_ask_judge`: also to read replies whose words do not say enough."""
         family = family_named(self.ref.family)
-        return self.ref.judged or (family is not None and family.read_by_judge)
+        return self.ref.judged or (
+            family is not None and family.read_by_judge and not self.loaded.work.settings.parity
+        )
 
     def marked_by(self, reply: Reply, /) -> JudgeRule | None:
         """See `CaseJob.marked_by`."""
@@ -72,8 +74,7 @@ class PackJob(CaseJob):
         if isinstance(rule, JudgeRule):
             return rule
         criterion = family.wants_reading(rule, reply) if family and isinstance(rule, PackRule) else None
-        hidden = not self.loaded.work.settings.show_hidden
-        return None if criterion is None else JudgeRule((criterion,), hidden=hidden)
+        return None if family is None or criterion is None else self.work.asked_of_judge(family, criterion)
 
     def prompt_characters(self) -> int:
         """Return the length of the row: its hidden part is small beside the rest."""
@@ -101,11 +102,18 @@ class PackJob(CaseJob):
         )
 
     def _rule(self, task: PackTask) -> CaseRule:
-        """Return what the row is held to, and who reads its reply where words do not say enough."""
+        """Return what the row is held to, and who reads its reply where words do not say enough.
+
+        An embedded model stands in for a judge only where nothing else can judge.
+        """
         rule, judges = self.loaded.rule(task), self.target.judges
-        if not isinstance(rule, PackRule) or not judges:
+        family = family_of(task)
+        if not isinstance(rule, PackRule) or not judges or family is None or rule.parity:
             return rule
-        if any(isinstance(one.endpoint, Unusable) or one.endpoint.server.embedded for one in judges):
+        endpoints = [judge.endpoint for judge in judges]
+        if any(
+            isinstance(one, Unusable) or (one.server.embedded and not family.needs_judge) for one in endpoints
+        ):
             return rule
         return replace(rule, judge=deciding_judge(self.target.judge_ids))
 
@@ -246,7 +254,9 @@ class LoadedPack:
     def judge_calls(self, scenario: str) -> int:
         """See `Loaded.judge_calls`."""
         ref = self.outline.rows.get(scenario)
-        return int(ref is not None and ref.judged)
+        family = None if ref is None else family_named(ref.family)
+        needs = family is not None and family.needs_judge and not self.work.settings.parity
+        return int(ref is not None and (ref.judged or needs))
 
     def rule(self, task: PackTask) -> CaseRule:
         """Return what a row is held to: a rubric in words goes to the judge."""
@@ -259,4 +269,9 @@ class LoadedPack:
     def answer_form(self, task: PackTask) -> str:
         """Return the form in which a row asks for its answer."""
         family = family_of(task)
-        return "text" if family is None else family.answer_form(task, self.work.settings.answer_form)
+        settings = self.work.settings
+        return (
+            "text"
+            if family is None
+            else family.answer_form(task, settings.answer_form, parity=settings.parity)
+        )

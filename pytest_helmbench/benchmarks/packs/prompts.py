@@ -6,15 +6,13 @@ from pytest_helmbench.benchmarks.packs.families.registry import family_of
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask
 from pytest_helmbench.core.case import Message
 
-__all__ = ["messages_of", "prompt_of"]
 
-
-def prompt_of(task: PackTask, form: str = "text") -> str:
+def prompt_of(task: PackTask, form: str | None = None) -> str:
     """Return the prompt of a row: the user message, or the task message of an agent.
 
     Args:
         task: The row.
-        form: Of its answer, as `Family.answer_form` says.
+        form: Of its answer, as `Family.answer_form` says; None for what the row says.
 
     Raises:
         ConfigError: The family is not known here, or a field that its prompt needs is missing.
@@ -25,7 +23,7 @@ def prompt_of(task: PackTask, form: str = "text") -> str:
     return family.prompt(task, form)
 
 
-def messages_of(task: PackTask, system_prompt: str | None, form: str = "text") -> tuple[Message, ...]:
+def messages_of(task: PackTask, system_prompt: str | None, form: str | None = None) -> tuple[Message, ...]:
     """Return what a row's model is asked: a system message of the user's, if there is one, and the prompt.
 
     Raises:

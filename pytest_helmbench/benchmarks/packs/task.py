@@ -33,8 +33,8 @@ __all__ = [
 ]
 
 
-ANSWER_FORMS = ("text", "line", "json")
-"""Forms in which a row may ask for its answer: free text, a last line `ANSWER: …`, a JSON object."""
+ANSWER_FORMS = ("line", "json", "text")
+"""Forms in which a row may ask for its answer: a last line `Answer: …`, a JSON object, the question alone."""
 
 
 class ConfigError(HelmbenchError, ValueError):

@@ -21,7 +21,7 @@ from pytest_helmbench.engine.work import CaseContext, UnjudgedError
 from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
-__all__ = ["PackWork"]
+_NO_JUDGE = "no judge: give --helmbench-marking-model, or --helmbench-pack-rules=parity to judge by the published rules"
 
 
 class PackWork:
@@ -48,6 +48,10 @@ class PackWork:
             reply = await one_reply(case, context)
             return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))
         family, rule = _rule_of(case)
+        if family.needs_judge and not rule.parity:
+            if not context.marking_models:
+                return Outcome(Verdict.SKIPPED, "no_judge", _NO_JUDGE)
+            usable_judges(context)
         obstacle = await self._obstacle(family, rule)
         if obstacle is not None:
             return obstacle
@@ -65,12 +69,16 @@ class PackWork:
         self, family: TextFamily, case: Case, rule: PackRule, reply: Reply, context: CaseContext
     ) -> Evaluation:
         shows = self.settings.show_hidden
-        if rule.judge and family.read_by_judge:
-            asks = ReadingEvaluator(rule, shows)
-            criterion = await held(asks.evaluate, reply)
+        if rule.judge:
+            criterion = await held(ReadingEvaluator(rule, shows).evaluate, reply)
             if criterion is not None:
                 return await self._read(family, case, rule, criterion, reply, context)
         return await held(TextEvaluator(rule, shows).evaluate, reply)
+
+    def asked_of_judge(self, family: Family, criterion: Criterion) -> JudgeRule:
+        """Return what a marking model is asked about a reply whose words alone do not say enough."""
+        hidden = not self.settings.show_hidden
+        return JudgeRule((criterion,), hidden=hidden, of_answer=family.sends_statement)
 
     async def _read(
         self,
@@ -81,8 +89,7 @@ class PackWork:
         reply: Reply,
         context: CaseContext,
     ) -> Evaluation:
-        """Have the marking model read a reply whose words alone do not say enough."""
-        asked = replace(case, rule=JudgeRule((criterion,), hidden=not self.settings.show_hidden))
+        asked = replace(case, rule=self.asked_of_judge(family, criterion))
         (read,) = await judged_evaluations(asked, reply, usable_judges(context), context)
         found = family.read_evaluation(rule, read, reply, shows=self.settings.show_hidden)
         return replace(found, judgements=read.judgements)

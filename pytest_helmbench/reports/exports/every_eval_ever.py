@@ -13,7 +13,7 @@ from datetime import datetime
 from uuid import UUID
 
 from pytest_helmbench.core.json_types import JsonValue
-from pytest_helmbench.core.rule import JUDGED_RULE
+from pytest_helmbench.core.rule import is_judgement
 from pytest_helmbench.reports.cards import prompt_lines
 from pytest_helmbench.reports.exports.exported import Exported, ExportError, ExportWish
 from pytest_helmbench.reports.readable_json import readable_json
@@ -160,7 +160,7 @@ def _result(run: RecordedRun) -> dict[str, JsonValue]:
 
 def _judges(run: RecordedRun) -> dict[str, JsonValue]:
     judge = run.detail.settings.get("judge")
-    asked = any(evaluation.rule == JUDGED_RULE for row in run.results for evaluation in row.evaluations)
+    asked = any(is_judgement(evaluation.rule) for row in run.results for evaluation in row.evaluations)
     if not isinstance(judge, str) or not judge or not asked:
         return {}
     # The template's text is the user's; its hash is on record.
@@ -211,6 +211,6 @@ def _attribution(row: ResultRow) -> Iterator[dict[str, JsonValue]]:
             "turn_idx": 0,
             "source": "output.raw",
             "extracted_value": evaluation.observed,
-            "extraction_method": "llm_judge" if evaluation.rule == JUDGED_RULE else evaluation.rule,
+            "extraction_method": "llm_judge" if is_judgement(evaluation.rule) else evaluation.rule,
             "is_terminal": True,
         }

@@ -17,13 +17,18 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules imp
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.judging.case_evaluation import AskJudge, case_passed, case_score, evaluate_judged
+from pytest_helmbench.judging.case_evaluation import (
+    AskJudge,
+    case_passed,
+    case_score,
+    evaluate_judged,
+    judged_text,
+)
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
     OffMenuError,
     judge_messages,
     judge_response_format,
-    judged_text,
     judgement,
     load_template,
     unused_mark,
@@ -344,6 +349,22 @@ def test_the_response_field_is_judged_where_it_can_be_read_else_the_text(
     schema: Any, answer: Any, text: str, parse: Parse | None
 ) -> None:
     assert judged_text(case(CRITERION, schema=schema), answer) == (text, parse)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("<think>A? B?</think>Long words. More words.\n\n**Answer: Canberra**", "Canberra"),
+        ("<think>A? B?</think>Long words. More words.", "Long words. More words."),
+        (f"Answer: {'x' * 500}", "x" * 300),
+    ],
+)
+def test_the_answer_that_a_reply_states_is_judged_where_a_rule_asks_about_that(said: str, text: str) -> None:
+    asked = case(CRITERION)
+    assert judged_text(replace(asked, rule=JudgeRule((CRITERION,), of_answer=True)), reply(said)) == (
+        text,
+        None,
+    )
 
 
 # Whole cases

@@ -17,7 +17,7 @@ from pytest_helmbench.cli.main import main
 _REPLIES = {
     "fruit": "B",
     "spider": "8",
-    "fortune": "They come from California, I think.",
+    "fortune": "From California.",
     "Add two": "```python\ndef add(a, b):\n    return a + b\n```",
 }
 _RIGHT: dict[str, dict[str, Any]] = {
@@ -29,7 +29,9 @@ _RIGHT: dict[str, dict[str, Any]] = {
 _WRONG: dict[str, dict[str, Any]] = {
     "multiple_choice": {"eval.answer": "A"},
     "short_answer": {"eval.accepted_answers": [9]},
-    "free_response": {"eval.rubric.accepted_answers": ["from Peru"]},
+    "free_response": {
+        "eval.rubric": {"accepted_answers": ["from Peru"], "rejected_answers": ["from California"]}
+    },
     "code_completion": {"eval.tests.code": "assert add(1, 2) == 4"},
 }
 
@@ -63,7 +65,8 @@ def test_the_replies_of_a_pack_are_held_to_its_rows_of_now(
 ) -> None:
     provider.reply = _reply
     _write(pytester.path / "benchmark", _RIGHT)
-    run_tree(pytester, "--helmbench-sandbox=bwrap", url=provider.url).assert_outcomes(passed=4)
+    judge = "--helmbench-marking-model=test/judge"
+    run_tree(pytester, "--helmbench-sandbox=bwrap", judge, url=provider.url).assert_outcomes(passed=4)
     asked = provider.count
     monkeypatch.chdir(pytester.path)
 

@@ -152,6 +152,7 @@ def test_a_run_is_the_same_in_one_process_and_in_two(pytester: pytest.Pytester, 
     wrong: dict[str, str | Answer] = {
         "q10": "Answer: A",
         "f1": "They are from China.",
+        "f1 judge": "FAIL",
         "q1": Answer(status=400),
     }
     right = {"q2": "Answer: 8", "q1b": "**B**", "f2": "8"}
@@ -160,7 +161,8 @@ def test_a_run_is_the_same_in_one_process_and_in_two(pytester: pytest.Pytester, 
     results = {}
     for mode in ("-n0", "-n2"):
         database = pytester.path / f"{mode}.db"
-        result = run_tree(pytester, mode, f"--helmbench-db={database.name}", "-rA", url=provider.url)
+        options = (f"--helmbench-db={database.name}", "-rA", "--helmbench-marking-model=test/judge")
+        result = run_tree(pytester, mode, *options, url=provider.url)
         result.assert_outcomes(passed=4, failed=2, errors=1)
         results[mode] = final_state(database)
         failed = [line for line in result.outlines if line.startswith(("FAILED ", "ERROR "))]

@@ -90,7 +90,7 @@ def _database_text(path: Path) -> Iterator[str]:
     with closing(sqlite3.connect(path)) as conn:
         judged = {name for (name,) in conn.execute("SELECT request_hash FROM calls WHERE purpose = 'judge'")}
         tables = [name for (name,) in conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        assert len(judged) == 4
+        assert len(judged) == 5
         assert {"results", "evaluations", "scenarios", "plans", "requests", "responses"} <= set(tables)
         for table in tables:
             for values in conn.execute(f"SELECT * FROM {table}"):
@@ -113,7 +113,7 @@ def test_no_hidden_value_leaves_the_evaluator(
     in_ci: bool,
 ) -> None:
     _write_pack(pytester.path / "benchmark")
-    answer_rows(provider, {f"{code} judge": "FAIL" for code in ("jr", "jp", "fr", "sa")})
+    answer_rows(provider, {f"{code} judge": "FAIL" for code in ("mc", "jr", "jp", "fr", "sa")})
     if in_ci:
         monkeypatch.setenv("CI", "1")
     logs = (f"--log-file-level={logging.DEBUG}", "--log-file=log.txt", "-olog_level=DEBUG")

@@ -27,6 +27,7 @@ _REPLIES: dict[str, str | Answer] = {
     "m3": r"\boxed{B}",
     "s1": "Answer: 8",
     "s2": "Answer: 6",
+    "s3": "Answer: 8",
     "f1": "From California.",
     "w1": "Gladly: California.",
     "w2": "Find out yourself!",
@@ -53,6 +54,11 @@ def _rows() -> list[dict[str, Any]]:
     ]
 
 
+def _rows_of_words() -> list[dict[str, Any]]:
+    """Return rows that no judge is needed for."""
+    return [*_rows()[:5], short("s3", metadata={"subject": "biology", "level": 1})]
+
+
 def test_a_killed_session_goes_on_as_if_nothing_had_happened(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
@@ -74,7 +80,7 @@ def test_a_killed_session_goes_on_as_if_nothing_had_happened(
     until(lambda: provider.in_flight == len(held), "the calls that hang are out")
     until(lambda: rows(database, stored) == [(1,)], "the others are judged")
     assert session.kill_all()
-    assert sorted(asked_rows(provider)) == sorted({*_REPLIES, "w1 judge"})
+    assert sorted(asked_rows(provider)) == sorted({*_REPLIES, "w1 judge"} - {"s3"})
     judged = judged_rows(database)
 
     answer_rows(provider, _REPLIES)
@@ -90,9 +96,9 @@ def test_a_killed_session_goes_on_as_if_nothing_had_happened(
 def test_a_resumed_session_judges_again_what_has_changed_in_the_pack(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
-    found = _rows()[:6]
+    found = _rows_of_words()
     pack = write_pack(pytester.path / "benchmark", found)
-    answer_rows(provider, {**_REPLIES, "f1": Answer(status=400)})
+    answer_rows(provider, {**_REPLIES, "s3": Answer(status=400)})
     run_tree(pytester, url=provider.url).assert_outcomes(passed=3, failed=2, errors=1)
     assert len(asked_rows(provider)) == 6
 
@@ -104,7 +110,7 @@ def test_a_resumed_session_judges_again_what_has_changed_in_the_pack(
 
     # One reply is held to the new answer, one question is asked anew, one error is asked again.
     result.assert_outcomes(passed=5, failed=1)
-    assert sorted(asked_rows(provider)) == ["f1", "m3"]
+    assert sorted(asked_rows(provider)) == ["m3", "s3"]
     database = pytester.path / "helmbench.db"
     assert rows(database, "SELECT id, status, score FROM evaluation_runs") == [
         (1, "complete", pytest.approx(5 / 6))
@@ -152,13 +158,13 @@ def test_a_dry_run_prices_rows_by_list_and_then_by_what_they_have_cost(
     assert provider.count == 0
     assert not (pytester.path / "helmbench.db").exists()
     prompts, judge_calls, tokens, *usd = _table(listed, "test/good")
-    assert (prompts, judge_calls, usd) == ("8", "2", ["unknown"] * 3)
+    assert (prompts, judge_calls, usd) == ("8", "3", ["unknown"] * 3)
     assert 300 < int(tokens.removeprefix("~")) < 3_000
 
-    answer_rows(provider, _REPLIES)
+    answer_rows(provider, {**_REPLIES, "f1": "California it is."})
     run_tree(pytester, f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good")
     remembered = run_tree(pytester, "--helmbench-dry-run", f"--helmbench-base-url={provider.url}")
-    assert _table(remembered, "test/good")[3:] == ["0.0100", "0.0100", "0.0100"]
+    assert _table(remembered, "test/good")[3:] == ["0.0110", "0.0110", "0.0110"]
 
 
 def test_a_dry_run_skips_what_cannot_run_with_its_reason(pytester: pytest.Pytester) -> None:
@@ -182,7 +188,7 @@ def test_a_budget_pays_for_some_rows_and_a_resumed_session_for_the_rest(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
     provider.cost_usd = 0.1
-    pack = write_pack(pytester.path / "benchmark", _rows()[:6])
+    pack = write_pack(pytester.path / "benchmark", _rows_of_words())
     (pack / "models.yml").write_text(_CALLS_DOLLARS)
     answer_rows(provider, _REPLIES)
 
@@ -303,7 +309,7 @@ def test_gates_hold_packs_to_their_share(
     ending: int,
     line: str,
 ) -> None:
-    write_pack(pytester.path / "benchmark", _rows()[:6])
+    write_pack(pytester.path / "benchmark", _rows_of_words())
     answer_rows(provider, {**_REPLIES, **replies})
 
     result = run_tree(pytester, *options, "--tb=no", url=provider.url)

@@ -33,10 +33,8 @@ _REPLIES: list[tuple[Row, str, bool, bool]] = [
     (choice, "Answer: C", False, False),
     (choice, "A or B", False, False),
     (short, "Answer: 8", True, True),
-    (short, "Not 8, but 6.", False, True),
-    (free, "They come from California.", True, True),
-    (free, "They are not from California.", False, True),
-    (free, "From California, not from China.", True, False),
+    (short, "I do not know, but not 8.", False, True),
+    (free, "From California.", True, True),
     (free, "I do not know.", False, False),
 ]
 
@@ -47,26 +45,29 @@ def test_default_and_parity_rules_judge_the_same_replies(
     names = [f"r{number:02}" for number in range(len(_REPLIES))]
     table = dict(zip(names, _REPLIES, strict=True))
     write_pack(pytester.path / "benchmark", [made(name) for name, (made, *_) in table.items()])
-    answer_rows(provider, {name: reply for name, (_, reply, *_) in table.items()})
+    verdicts = {f"{name} judge": "FAIL" for name in names}
+    answer_rows(provider, {**{name: reply for name, (_, reply, *_) in table.items()}, **verdicts})
 
-    for place, rules in (2, "default"), (3, "parity"):
-        result = run_tree(
-            pytester, f"-ohelmbench_pack_rules={rules}", f"--helmbench-db={rules}.db", url=provider.url
-        )
+    for place, rules, by in (2, "default", "words"), (3, "parity", "parity"):
+        options = (f"-ohelmbench_pack_rules={rules}", f"--helmbench-db={rules}.db", _JUDGE)
+        result = run_tree(pytester, *options, url=provider.url)
         right = sum(bool(row[place]) for row in _REPLIES)
         result.assert_outcomes(passed=right, failed=len(_REPLIES) - right)
         database = pytester.path / f"{rules}.db"
         judged = rows(database, "SELECT code, outcome = 'passed' FROM results ORDER BY code")
         assert dict(judged) == {name: row[place] for name, row in table.items()}
-        assert rows(database, "SELECT DISTINCT rule FROM evaluations ORDER BY rule") == [
-            (f"{family} ({rules})",) for family in ("free_response", "multiple_choice", "short_answer")
-        ]
+        families = ("free_response", "multiple_choice", "short_answer")
+        assert {(f"{family} ({by})",) for family in families} <= {
+            *rows(database, "SELECT rule FROM evaluations")
+        }
         assert rows(
             database, "SELECT score, coverage, json_extract(settings, '$.pack_rules') FROM evaluation_runs"
         ) == [(pytest.approx(right / len(_REPLIES)), 1.0, rules)]
 
-    [request] = {request.raw for request in provider.requests if "(item r02)" in request.prompt}
-    assert set(json.loads(request)) == {"model", "messages"}
+    for request in provider.requests:
+        if request.is_judge:
+            continue
+        assert set(json.loads(request.raw)) == {"model", "messages"}
     # The rules are a part of what a verdict rests on.
     hashes = "SELECT rule_hash FROM evaluations JOIN results ON results.id = result_id WHERE code = 'r00'"
     assert rows(pytester.path / "default.db", hashes) != rows(pytester.path / "parity.db", hashes)
@@ -137,6 +138,7 @@ def test_what_is_no_answer_fails_and_what_is_no_reply_is_an_error(
     answers: dict[str, str | Answer] = {
         "refused": Answer(text="", refusal="I will not."),
         "cut": Answer(text="They might be", finish_reason="length"),
+        "cut judge": "FAIL",
         "empty": Answer(text="  "),
         "echo": "Where do fortune cookies come from? (item echo)",
         "fault": Answer(status=503),
@@ -144,7 +146,7 @@ def test_what_is_no_answer_fails_and_what_is_no_reply_is_an_error(
     }
     answer_rows(provider, answers)
 
-    result = run_tree(pytester, "--helmbench-max-retries=0", url=provider.url)
+    result = run_tree(pytester, "--helmbench-max-retries=0", _JUDGE, url=provider.url)
 
     result.assert_outcomes(failed=4, errors=2)
     result.stdout.fnmatch_lines(
@@ -154,7 +156,7 @@ def test_what_is_no_answer_fails_and_what_is_no_reply_is_an_error(
             "the model refused",
             "the reply was cut at the token limit",
             "the reply is empty",
-            "expected <redacted>, observed (text of the reply)",
+            "the reply only repeats what it was given",
             "  reason: echo",
             "test/good: not judged: blocked 1, overloaded 1",
         ]
@@ -178,12 +180,12 @@ def test_hidden_values_are_shown_only_to_who_asks(pytester: pytest.Pytester, pro
     headlines = {
         "mc": 'expected "B", observed (text of the reply)',
         "sa": 'expected [8, "eight"], observed (text of the reply)',
-        "fr": 'expected ["from California"] (nothing matched; accepted: none, F1 0.00; rejected: none, F1 0.00), '
+        "fr": 'expected ["from California"] (silent; accepted: none; rejected: none), '
         "observed (text of the reply)",
     }
 
     for asks in ((), ("--helmbench-show-hidden",)):
-        result = run_tree(pytester, *asks, "--junitxml=report.xml", url=provider.url)
+        result = run_tree(pytester, *asks, "--junitxml=report.xml", _JUDGE, url=provider.url)
         result.assert_outcomes(failed=3)
         suite = ET.parse(pytester.path / "report.xml").getroot()[0]
         messages = {

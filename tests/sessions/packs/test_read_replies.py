@@ -1,4 +1,4 @@
-"""Replies to text rows whose words do not say enough: a marking model reads them, or they are guesses."""
+"""Replies to text rows whose words do not say enough: a marking model reads them; without one they are wrong."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import re
 
 import pytest
 from commands import run_command
-from packed import answer_rows, asked_rows, free, short, worded
+from packed import answer_rows, asked_rows, choice, free, short, worded
 from packs import write_pack
 from pages import blocks_of
 from provider import Provider
 from trees import clear_environment, rows, run_tree
 
-from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
-from pytest_helmbench.benchmarks.packs.families.short_answer.short_answers import judge_short
+from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow, read_short
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
 
 _OUTCOMES = "SELECT code, outcome FROM results ORDER BY results.id"
 _GROUNDS = (
-    "SELECT code, parse, justification FROM evaluations JOIN results ON results.id = result_id ORDER BY code"
+    "SELECT code, rule, justification FROM evaluations JOIN results ON results.id = result_id ORDER BY code"
 )
 _SHORT = "pytest_helmbench.benchmarks.packs.families.short_answer"
 _JUDGE = "--helmbench-marking-model=test/judge"
@@ -48,8 +47,7 @@ def test_a_marking_model_reads_what_words_do_not_decide(
         "none": "",
     }
     answer_rows(provider, {**replies, "other judge": "PASS", "myth judge": "FAIL"})
-    result = run_tree(pytester, _JUDGE, url=provider.url)
-    result.assert_outcomes(passed=2, failed=3)
+    run_tree(pytester, _JUDGE, url=provider.url).assert_outcomes(passed=2, failed=3)
     assert sorted(name for name in asked_rows(provider) if name.endswith("judge")) == [
         "myth judge",
         "other judge",
@@ -60,10 +58,12 @@ def test_a_marking_model_reads_what_words_do_not_decide(
         **{"same": "passed", "other": "passed"},
     }
     grounds = {code: (parse, said) for code, parse, said in rows(database, _GROUNDS)}
-    assert grounds["same"] == (None, "word_for_word; accepted: entry 2, F1 1.00; rejected: none, F1 0.00")
-    assert grounds["other"][0] is None
-    assert grounds["other"][1].startswith("read by the marking model as PASS; by its words: ")
-    assert "guessed" not in result.stdout.str()
+    assert grounds["same"] == (
+        "free_response (words)",
+        "word_for_word; accepted: entry 2; rejected: none",
+    )
+    assert grounds["other"][0] == "free_response (judge)"
+    assert grounds["other"][1].startswith("read by the marking model as PASS")
     assert "San" not in str(grounds)
 
     # Nothing is asked again: neither of the model nor of the judge.
@@ -74,94 +74,56 @@ def test_a_marking_model_reads_what_words_do_not_decide(
     assert rows(database, "SELECT DISTINCT passed_tests, failed_tests FROM evaluation_runs") == [(2, 3)]
 
 
-def test_a_marking_model_reads_short_answers_that_words_do_not_decide(
+def test_a_marking_model_is_sent_the_stated_answer_of_rows_that_words_do_not_decide(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
-    wanted = {"eval.accepted_answers": ["Canberra"]}
-    made = [short(name, **wanted) for name in ("bare", "said", "other", "nothing")]
-    write_pack(pytester.path / "benchmark", [*made, short("number")])
+    made = [
+        short(name, **{"eval.accepted_answers": ["Canberra"]}) for name in ("bare", "said", "none", "silent")
+    ]
+    write_pack(pytester.path / "benchmark", [*made, short("number"), choice("choice")])
     replies = {
         "bare": "Answer: Canberra",
-        "said": "It could be Sydney, the larger one, if Canberra were not where parliament meets.",
-        "other": "Canberra is where parliament meets, but I would settle for Sydney.",
-        "nothing": "I don't know.",
+        "said": "Long words before.\n\nAnswer: the seat of parliament",
+        "none": "It is not Sydney. Parliament meets in Canberra.",
+        "silent": "I don't know.",
         "number": "6",
+        "choice": "It grows on trees.",
     }
-    answer_rows(provider, {**replies, "said judge": "PASS", "other judge": "FAIL"})
-    run_tree(pytester, _JUDGE, url=provider.url).assert_outcomes(passed=2, failed=3)
-    assert sorted(name for name in asked_rows(provider) if name.endswith("judge")) == [
-        "other judge",
-        "said judge",
-    ]
+    answer_rows(provider, {**replies, "said judge": "PASS", "none judge": "FAIL", "choice judge": "PASS"})
+    run_tree(pytester, _JUDGE, url=provider.url).assert_outcomes(passed=3, failed=3)
+    sent = {
+        name: request.prompt
+        for request in provider.requests
+        for name in replies
+        if request.is_judge and f"(item {name})" in request.prompt
+    }
+    assert set(sent) == {"said", "none", "choice"}
+    assert "the seat of parliament" in sent["said"]
+    assert "Long words before" not in sent["said"]
+    assert "It is not Sydney." in sent["none"]
+    assert all("- Canberra" in sent[name] for name in ("said", "none"))
+    assert "- B) apple" in sent["choice"]
     verdicts = dict(rows(pytester.path / "helmbench.db", _OUTCOMES))
-    assert [name for name in replies if verdicts[name] == "passed"] == ["bare", "said"]
-
-
-def test_without_a_marking_model_guesses_are_counted_and_failures_say_what_they_rest_on(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    made = [free(name, **{"eval.rubric": _RUBRIC}) for name in ("same", "near", "wrong")]
-    write_pack(pytester.path / "benchmark", made)
-    replies = {"same": "From California.", "near": "Out of China they came.", "wrong": "They come from China"}
-    answer_rows(provider, replies)
-    result = run_tree(pytester, "--helmbench-show-hidden", url=provider.url)
-    result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(["*test/good: 1 verdict guessed from the words of the reply;*"])
-    result.stdout.fnmatch_lines(["*rejected: entry 1 (They come from China), F1 1.00*"])
-    assert [(code, parse) for code, parse, _ in rows(pytester.path / "helmbench.db", _GROUNDS)] == [
-        ("near", "guessed"),
-        ("same", None),
-        ("wrong", None),
-    ]
-
-    result = run_tree(pytester, "--helmbench-db=hidden.db", url=provider.url)
-    assert "F1" not in result.stdout.str()
-    (grounds,) = [said for code, _, said in rows(pytester.path / "hidden.db", _GROUNDS) if code == "wrong"]
-    assert "rejected: entry 1, F1 1.00" in grounds
+    assert [name for name in replies if verdicts[name] == "passed"] == ["bare", "said", "choice"]
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_verdicts_that_no_words_decide_are_told_apart_with_how_many_pass_by_them(
+def test_free_rows_are_skipped_without_a_judge_whatever_the_reply(
     pytester: pytest.Pytester, provider: Provider, workers: str
 ) -> None:
-    replies = {"bare": "8", "guess": "It has six.", "names": "Lots of them.", "pair": "Seven, eight or nine."}
-    write_pack(pytester.path / "benchmark", [short(name) for name in replies])
-    answer_rows(provider, replies)
+    write_pack(pytester.path / "benchmark", [free(name) for name in ("same", "near")])
+    answer_rows(provider, {"same": "From California.", "near": "Out of China they came."})
     result = run_tree(pytester, workers, url=provider.url)
-    result.assert_outcomes(passed=1, failed=3)
+    result.assert_outcomes(skipped=2)
     result.stdout.fnmatch_lines(
-        [
-            "*  verdict: unsure, nothing in the reply decides",
-            "test/good: 1 verdict guessed from the words of the reply",
-            "test/good: 2 verdicts unsure, since nothing in the reply decides: 1 to 3 of 4 pass;"
-            " `helmbench show 1 --unsure` *",
-        ]
+        ["*no judge: give --helmbench-marking-model, or --helmbench-pack-rules=parity *"]
     )
-    parses = dict(rows(pytester.path / "helmbench.db", _GROUNDS.replace(", justification", "")))
-    assert parses == {"bare": None, "guess": "guessed", "names": "unsure", "pair": "unsure"}
-    listed = run_command(pytester, "show", "last", "--unsure", "--json").stdout.str()
-    assert sorted(row["code"] for row in json.loads(listed)) == ["names", "pair"]
-    refused = run_command(pytester, "show", "last", "--unsure", "--failed")
-    assert refused.ret == 2
-    assert "--failed and --unsure are lists of their own: give one of them" in refused.stderr.str()
-    refused = run_command(pytester, "show", "last", "--disputed", "--failed")
-    assert "--disputed and --failed are lists of their own: give one of them" in refused.stderr.str()
-    listed = run_command(pytester, "show", "last", "names", "--unsure", "--json").stdout.str()
-    assert [row["code"] for row in json.loads(listed)] == ["names"]
-    for option in ("--unsure", "--failed"):
-        refused = run_command(pytester, "show", "last", "name", option)
-        assert refused.ret == 2
-        assert refused.stderr.str().startswith("helmbench: run 1 has no result of name\n  hint: ")
-    report = json.loads(run_command(pytester, "report", "--format=json").stdout.str())
-    judging = report["runs"][0]["judging"]
-    assert (judging["guessed"], judging["unsure"]) == (1, 2)
-    card = run_command(pytester, "show", "last", "names").stdout
-    card.fnmatch_lines(["  verdict   unsure, nothing in the reply decides"])
-    for command in (["score"], ["rescore", "last"]):
-        said = run_command(pytester, *command).stdout
-        said.fnmatch_lines(
-            ["test/good: 2 verdicts unsure, since nothing in the reply decides: 1 to 3 of 4 pass;*"]
-        )
+    assert not provider.requests
+    assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results") == [("no_judge",)]
+    assert rows(pytester.path / "helmbench.db", "SELECT score FROM evaluation_runs") == [(None,)]
+    run_tree(pytester, workers, "--helmbench-pack-rules=parity", url=provider.url).assert_outcomes(
+        passed=1, failed=1
+    )
 
 
 def test_what_a_rule_says_of_its_verdict_is_not_told_as_the_words_of_a_judge(
@@ -170,19 +132,19 @@ def test_what_a_rule_says_of_its_verdict_is_not_told_as_the_words_of_a_judge(
     write_pack(pytester.path / "benchmark", [free("near", **{"eval.rubric": _RUBRIC}), worded("tone")])
     replies = {"near": "Out of China they came.", "tone": "Hm."}
     answer_rows(provider, {**replies, "near judge": "FAIL", "tone judge": "FAIL"})
-    run_tree(pytester, _JUDGE.replace("test/judge", "baseline/first"), url=provider.url)
+    result = run_tree(pytester, _JUDGE.replace("test/judge", "baseline/first"), url=provider.url)
+    result.stdout.fnmatch_lines(["*: 2 answers of baseline/first stand in for a judge: not a judgement"])
     run_tree(pytester, _JUDGE, url=provider.url)
 
-    guessed, read = "nothing matched; accepted: none", "read by the marking model"
-    for number, why in (("1", guessed), ("2", read)):
-        shown = run_command(pytester, "show", number, "near").stdout.str()
-        assert f"\n  because   {why}" in shown, shown
-        assert "\n  judge  " not in shown
-        markdown = run_command(pytester, "report", number, "--with-text").stdout.str()
-        assert f"\nbecause\n\n```text\n{why}" in markdown, markdown
-        page = run_command(pytester, "report", number, "--format=html", "--with-text").stdout.str()
-        words = [text for texts in blocks_of(page)["t0-0"].values() for text in texts.get("w", ())]
-        assert ("because", why) in [(title, text[: len(why)]) for title, text in words]
+    why = "read by the marking model"
+    shown = run_command(pytester, "show", "2", "near").stdout.str()
+    assert f"\n  because   {why}" in shown, shown
+    assert "\n  judge  " not in shown
+    markdown = run_command(pytester, "report", "2", "--with-text").stdout.str()
+    assert f"\nbecause\n\n```text\n{why}" in markdown, markdown
+    page = run_command(pytester, "report", "2", "--format=html", "--with-text").stdout.str()
+    words = [text for texts in blocks_of(page)["t0-0"].values() for text in texts.get("w", ())]
+    assert ("because", why) in [(title, text[: len(why)]) for title, text in words]
     shown = run_command(pytester, "show", "2", "tone").stdout.str()
     assert "\n  judge     <redacted>" in shown
     assert "\n  because" not in shown
@@ -191,7 +153,7 @@ def test_what_a_rule_says_of_its_verdict_is_not_told_as_the_words_of_a_judge(
 _FAULT = """
 from pytest_helmbench.benchmarks.packs.families.short_answer import family
 
-judge = family.judge_short
+judge = family.read_short
 
 
 def judged(row, reply):
@@ -200,7 +162,7 @@ def judged(row, reply):
     return judge(row, reply)
 
 
-family.judge_short = judged
+family.read_short = judged
 """
 
 
@@ -261,14 +223,14 @@ def test_a_rule_that_breaks_down_stops_neither_check_nor_rescore(
     def judged(row: ShortRow, reply: str) -> AnswerFinding:
         if "broken" in reply:
             raise re.error(str(row.accepted))
-        return judge_short(row, reply)
+        return read_short(row, reply)
 
-    monkeypatch.setattr(f"{_SHORT}.family.judge_short", judged)
+    monkeypatch.setattr(f"{_SHORT}.family.read_short", judged)
     checked = run_command(pytester, "check", "benchmark")
     checked.stdout.fnmatch_lines(
         [
             "benchmark/tasks.jsonl:2: error: broken: the rule failed: error at test_read_replies.py:*",
-            "demo: 3 healthy rows; 1 error, 0 warnings",
+            "demo: 3 healthy rows; 1 error, 1 warning",
         ]
     )
     rescored = run_command(pytester, "rescore", "1")
@@ -283,17 +245,3 @@ def test_a_rule_that_breaks_down_stops_neither_check_nor_rescore(
     ]
     said = (checked, rescored)
     assert "ZZHIDDEN" not in "".join(result.stdout.str() + result.stderr.str() for result in said)
-
-
-def test_the_command_that_lists_unsure_verdicts_names_the_run_and_its_results_file(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_pack(pytester.path / "benchmark", [short("pair")])
-    answer_rows(provider, {"pair": "Seven, eight or nine."})
-    found = run_tree(pytester, "--helmbench-db=my runs.db", url=provider.url)
-    other = pytester.path / "my runs.db"
-    found.stdout.fnmatch_lines([f"*`helmbench show 1 --unsure --db='{other}'` lists them*"])
-    rescored = run_command(pytester, "rescore", "1", "--db=my runs.db")
-    rescored.stdout.fnmatch_lines([f"*`helmbench show 2 --unsure --db='{other}'` lists them*"])
-    report = run_command(pytester, "report", "1", "--db=my runs.db", "--format=json").stdout.str()
-    assert "`helmbench show 1 --unsure`" in report

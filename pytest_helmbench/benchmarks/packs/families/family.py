@@ -20,7 +20,7 @@ from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.field_values import RowFaults
@@ -28,8 +28,6 @@ from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
-
-__all__ = ["Family", "Trial"]
 
 _HASH_FORM = "1"
 """Of what the hash of a rule is made of."""
@@ -63,7 +61,6 @@ class Family(ABC):
     Attributes:
         name: As rows and manifests name it.
         rules_version: Enters every rule hash: it rises when the verdict of the same reply could change.
-        parity_version: The same for `parity`; None where it is that of the default rules.
         runs_code: Judging a row takes a sandbox.
         is_one_question: A row's prompt is all that its model is asked; else an agent asks what it likes.
         input_fields: Of `input`, all of them public.
@@ -72,13 +69,15 @@ class Family(ABC):
         answer_field: Field of `eval` that holds what passes; None where tests decide.
         template: Of the prompts.
         read_by_judge: A marking model reads replies whose words alone do not say enough.
-        answer_forms: How a prompt ends that asks for a form of answer other than text, by form.
+        needs_judge: Without one the default rules judge no row; an embedded model may stand in for it.
+        sends_statement: A marking model is sent the answer that a reply states, where it states one; else all of it.
+        answer_forms: How a prompt ends that asks for another form of answer than its template, by form; empty for no
+            form at all.
         not_rescored: Why a stored reply cannot be judged again, in a sentence; None where it can.
     """
 
     name: ClassVar[str]
     rules_version: ClassVar[int] = 1
-    parity_version: ClassVar[int | None] = None
     runs_code: ClassVar[bool]
     is_one_question: ClassVar[bool]
     input_fields: ClassVar[Fields]
@@ -87,6 +86,8 @@ class Family(ABC):
     answer_field: ClassVar[str | None] = None
     template: ClassVar[PromptTemplate]
     read_by_judge: ClassVar[bool] = False
+    needs_judge: ClassVar[bool] = False
+    sends_statement: ClassVar[bool] = False
     answer_forms: ClassVar[Mapping[str, str]] = MappingProxyType({})
     not_rescored: ClassVar[str | None] = None
 
@@ -135,31 +136,39 @@ class Family(ABC):
             files: Of its pack; None for a row without one.
         """
 
+    def advice(self, _hidden: JsonObject) -> str | None:
+        """Return what the author of a healthy row may do better, in a few words; None for nothing."""
+        return None
+
     # How a row is run.
 
-    def answer_form(self, task: PackTask, wanted: str | None) -> str:
+    def answer_form(self, task: PackTask, wanted: str | None, *, parity: bool = False) -> str:
         """Return the form in which a row asks for its answer: what the session wants, else what the row names.
 
-        Families whose answers have no form of their own have `text` alone.
+        Else it is a last line, or `text` as published packs ask where their rules judge. Families whose answers have
+        no form of their own have `text` alone.
         """
-        return (wanted or task.answer_form or "text") if self.answer_forms else "text"
+        if not self.answer_forms:
+            return "text"
+        return wanted or task.answer_form or ("text" if parity else "line")
 
     def response_format(self, _task: PackTask, _form: str) -> JsonObject | None:
         """Return the wire form of the reply that a form of answer asks for; None for plain text."""
         return None
 
-    def prompt(self, task: PackTask, form: str = "text") -> str:
+    def prompt(self, task: PackTask, form: str | None = None) -> str:
         """Return the prompt of a row: the user message, or the task message of an agent.
 
         Args:
             task: The row.
-            form: Of its answer.
+            form: Of its answer; None for what the row says.
 
         Raises:
             ConfigError: A field that the prompt needs is missing.
         """
+        ending = self.answer_forms.get(form or self.answer_form(task, None))
         try:
-            return self.template.render(task.public(), self.answer_forms.get(form))
+            return self.template.render(task.public(), ending)
         except ConfigError as error:
             raise ConfigError(f"{task.id}: {error}") from error
 
@@ -213,16 +222,16 @@ class Family(ABC):
         """
 
     def rule_hash(self, rule: PackRule) -> str:
-        """Return 16 hex digits over everything that decides about a reply: the row, the rules, their version."""
+        """Return 16 hex digits over all that decides about a reply: row, rules, their version, who reads the rest."""
         task = rule.task
         decisive = [
             _HASH_FORM,
-            self.parity_version if rule.parity and self.parity_version else self.rules_version,
+            self.rules_version,
             self.name,
             rule.parity,
             task.redacted(),
             task.evaluation(),
-            *(() if rule.form == "text" else (rule.form,)),
+            *((rule.form,) if self.answer_forms else ()),
             *((rule.judge,) if rule.judge and self.read_by_judge else ()),
         ]
         text = json.dumps(decisive, ensure_ascii=True, sort_keys=True, default=str)
@@ -237,7 +246,7 @@ class Family(ABC):
         reason: str | None = None,
         shows: bool = False,
         note: str | None = None,
-        parse: Parse | None = None,
+        by: str = "tests",
     ) -> Evaluation:
         """Return the one evaluation of a row; hidden values stay out of it unless they are asked for.
 
@@ -248,16 +257,16 @@ class Family(ABC):
             reason: Why it is wrong, in a word.
             shows: Hidden values are asked for.
             note: What else must be known of the verdict; the record keeps it as its justification.
-            parse: That it is guessed; None where it is not.
+            by: Who decides: `tests`, `words`, `judge` or `parity`, the published rules.
         """
         return Evaluation(
             criterion="",
-            rule=f"{self.name} ({'parity' if rule.parity else 'default'})",
+            rule=f"{self.name} ({'parity' if rule.parity else by})",
             rule_hash=self.rule_hash(rule),
             passed=passed,
             credit=1.0 if passed else 0.0,
             reason=None if passed else reason,
-            parse=parse,
+            parse=None,
             expected=self._wanted_text(rule.task, shows=shows)
             + (f" ({note})" if shows and note and not passed else ""),
             observed=excerpt(scrub(observed), OBSERVED_LIMIT),

@@ -45,7 +45,7 @@ class PromptTemplate:
 
         Args:
             public: Values of the row.
-            ending: What stands in place of the last paragraph; None to keep it.
+            ending: What stands in place of the last paragraph, empty for nothing; None to keep it.
 
         Raises:
             ConfigError: A field that the prompt needs is missing.
@@ -60,7 +60,7 @@ class PromptTemplate:
             if all(values[name].strip() for name in names)
         ]
         if ending is not None:
-            paragraphs[-1] = ending
+            paragraphs[-1:] = [ending] if ending else []
         return "\n\n".join(paragraphs)
 
     def hash(self) -> str:

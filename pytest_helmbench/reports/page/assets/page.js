@@ -33,7 +33,6 @@ const of = (k) => { for (const run of runs) { if (k < run.from + run.n) return [
 
 // Filter
 const NUMBERS = { severity: "severity", sev: "severity", difficulty: "difficulty", ms: "ms", usd: "usd", cost: "usd", tokens: "tokens_out", tokens_in: "tokens_in", tokens_out: "tokens_out", rep: "rep", score: "score", neutral: "neutral" };
-const DOUBTS = { recovered: ", JSON recovered from other text", guessed: ", a guess from words", unsure: ", unsure" };
 const LABELS = ["outcome", "reason", "behaviour", "scenario", "condition", "context", "perturbation", "rule", "parse", "expected", "observed", "flip", "before", "flaky"];
 const SAME = { user_context: "context", "user-context": "context" };
 const COMPARE = { ">": (a, b) => a > b, "<": (a, b) => a < b, ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, "=": (a, b) => a === b, ":": (a, b) => a === b };
@@ -243,7 +242,7 @@ async function side(run, i) {
   const say = (name, value, unit = "") => value === null || value === undefined ? "" : ` · ${name} ${value}${unit}`;
   box.append(verdict, el("p", `${get("scenario") ? `severity ${get("severity")} · difficulty ${get("difficulty")}` : ""}${get("neutral") ? " · neutral, ignored by scores" : ""}${say("score", get("score"))}${say("time", get("ms"), " ms")}${say("tokens in", get("tokens_in"))}${say("out", get("tokens_out"))}${say("cost USD", get("usd") ?? "unknown")}`.replace(/^ · /, ""), "hint"));
   const verdicts = more.e ?? (get("rule") === null ? [] : [["", get("rule"), get("outcome") === "passed" ? 1 : 0, null, get("parse"), get("expected"), get("observed")]]);
-  if (verdicts.length) box.append(el("h3", "Verdict"), table(["criterion", "verdict", "expected", "observed"], verdicts.map(([name, rule, passed, credit, parse, expected, observed, inside]) => [`${rule} ${name}`.trim() + (DOUBTS[parse] ?? "") + (inside ? ", could run beside its judge" : ""), (passed ? "passed" : "failed") + (credit === null || credit === 0 || credit === 1 ? "" : `, credit ${credit}`), el("td", expected, "value"), passed ? el("td", observed, "value") : marked(expected, observed)])));
+  if (verdicts.length) box.append(el("h3", "Verdict"), table(["criterion", "verdict", "expected", "observed"], verdicts.map(([name, rule, passed, credit, parse, expected, observed, inside]) => [`${rule} ${name}`.trim() + (parse === "recovered" ? ", JSON recovered from other text" : "") + (inside ? ", could run beside its judge" : ""), (passed ? "passed" : "failed") + (credit === null || credit === 0 || credit === 1 ? "" : `, credit ${credit}`), el("td", expected, "value"), passed ? el("td", observed, "value") : marked(expected, observed)])));
   if (more.w) box.append(table(["said by the pack", ""], Object.entries(more.w)));
   if (more.c) box.append(el("h3", "Calls"), table(["call", "attempt", "status", "answer", "ms", "in", "out", "USD", "by"], more.c));
   if (more.s) box.append(el("h3", "Steps"), table(["step", "s", "what", "figures"], more.s));

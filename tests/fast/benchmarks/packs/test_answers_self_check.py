@@ -27,7 +27,9 @@ def violations(family: str, given: Any, wanted: Any, *, parity: bool = False, pr
 def test_the_replies_of_a_multiple_choice_row() -> None:
     assert [*self_check_replies("multiple_choice", _CHOICES, {"answer": "Canberra"}, "The prompt.")] == [
         ("the letter of the answer", "B", True),
+        ("the letter of the answer, behind `Answer:`", "Answer: B", True),
         ("the text of the answer", "Canberra", True),
+        ("the text of the answer, behind `Answer:`", "Answer: Canberra", True),
         ("the letter of another choice", "A", False),
         (
             "the question and its choices",
@@ -45,7 +47,9 @@ def test_the_replies_of_a_multiple_choice_row() -> None:
 def test_the_replies_of_a_short_answer_row() -> None:
     assert [*self_check_replies("short_answer", _SHORT, {"accepted_answers": ["Paris", 7]})] == [
         ("accepted answer 1", "Paris", True),
+        ("accepted answer 1, behind `Answer:`", "Answer: Paris", True),
         ("accepted answer 2", "7", True),
+        ("accepted answer 2, behind `Answer:`", "Answer: 7", True),
         ("the question", "What is the capital of France?", False),
         ("the context", "Its capital is Paris, on the Seine.", False),
         ("an empty reply", "", False),
@@ -127,4 +131,6 @@ def test_the_packs_of_the_demo_are_sound(pack: str, family: str) -> None:
     tasks = ROOT / "benchmark" / "packs" / pack / "tasks.jsonl"
     for line in tasks.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        assert violations(family, row["input"], row["eval"], prompt=render(family, row["input"])) == []
+        parity = family == "free_response"  # only the published rule decides by words
+        prompt = render(family, row["input"])
+        assert violations(family, row["input"], row["eval"], prompt=prompt, parity=parity) == []

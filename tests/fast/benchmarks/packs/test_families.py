@@ -16,11 +16,11 @@ from pytest_helmbench.core.outcome import Reply, Usage
 
 _ROOM = ROOT / "pytest_helmbench" / "benchmarks" / "packs"
 _HASHES = {
-    "multiple_choice": ("27dddd1e713ce571", "58caa16b24a0bda9"),
-    "short_answer": ("4a7c17deb6a878db", "7003591a987da8e4"),
-    "free_response": ("9007bbac79ead4fb", "96afba1e99a18fae"),
+    "multiple_choice": ("52790e5ce8ea119a", "637b4fd13caf56da"),
+    "short_answer": ("b4f25d88c4761a4c", "41206f76c6b925c4"),
+    "free_response": ("c860e4aa015097e3", "96afba1e99a18fae"),
     "code_completion": ("beb57d985d61839f", "f98d0af0355db00a"),
-    "repo_patch": ("954a1e490fc58bb3", "31d4749396af32a2"),
+    "repo_patch": ("954a1e490fc58bb3", "d88255f77eae5a1a"),
     "terminal_task": ("e29b7e11a7442236", "b62ce934c6bc24fa"),
 }
 

@@ -31,8 +31,7 @@ PROMPTS: list[tuple[str, dict[str, Any], str]] = [
         "Context:\nSpiders are arachnids.\n\n"
         "Question:\nHow many legs has a spider?\n\n"
         "Format of the answer:\na whole number\n\n"
-        "You may think first. End your reply with a line `Answer: …` that holds the answer alone,"
-        " without an explanation.",
+        "You may think first. End your reply with a line `Answer: …` that holds the answer alone.",
     ),
     (
         "short_answer",
@@ -40,8 +39,7 @@ PROMPTS: list[tuple[str, dict[str, Any], str]] = [
         "Answer the following question.\n\n"
         'Context:\ntitle: Spiders\nlegs: [1, "ü"]\nn: 3\n\n'
         "Question:\nHow many legs has a spider?\n\n"
-        "You may think first. End your reply with a line `Answer: …` that holds the answer alone,"
-        " without an explanation.",
+        "You may think first. End your reply with a line `Answer: …` that holds the answer alone.",
     ),
     (
         "free_response",
@@ -152,7 +150,7 @@ def test_templates_are_pinned() -> None:
     families = [family_named(name) for name in FAMILY_NAMES]
     assert {family.name: family.template.hash() for family in families if family is not None} == {
         "multiple_choice": "f353f0d6c4a82c52",
-        "short_answer": "f4fa1d6b7c4bd0e5",
+        "short_answer": "cfa9511f773278bc",
         "free_response": "bd79fbe4d348f20f",
         "code_completion": "12db2a2d77be1349",
         "repo_patch": "72b4648361be3ded",

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
-from pytest_helmbench.benchmarks.packs.families.free_response.fields import EVAL_FIELDS, INPUT_FIELDS
-from pytest_helmbench.benchmarks.packs.families.free_response.free_answers import judge_free
 from pytest_helmbench.benchmarks.packs.families.free_response.parity import parity_free
-from pytest_helmbench.benchmarks.packs.families.free_response.row import free_row
-from pytest_helmbench.benchmarks.packs.families.free_response.self_check import free_proofs
+from pytest_helmbench.benchmarks.packs.families.free_response.row import free_row, read_free
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
-from pytest_helmbench.benchmarks.packs.families.text.proofs import ProofReply
-from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
+from pytest_helmbench.benchmarks.packs.families.text.text_family import ProofReply, TextFamily, echoes
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
+from pytest_helmbench.benchmarks.packs.format.row_fields import (
+    REFERENCE_HINT,
+    Field,
+    Fields,
+    Names,
+    is_reference,
+    text_or_object,
+)
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.files.field_values import (
+    RowFaults,
+    check_number,
+    check_text,
+    check_texts,
+    check_unknown,
+    kind_of,
+)
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
-
-__all__ = ["FAMILY", "FreeResponse"]
 
 _PASS, _FAIL = "PASS", "FAIL"
 _LISTS = ("Accepted answers:", "Rejected answers:")
@@ -28,16 +39,48 @@ _RUBRIC = (
     "count."
 )
 
+_RUBRIC_KEYS = ("type", "accepted_answers", "rejected_answers", "min_token_f1")
+
+
+def _rubric(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if not isinstance(value, dict):
+        if isinstance(value, str):
+            check_text(faults, where, value)
+        else:
+            faults.error(where, f"this is {kind_of(value)}, not text or an object")
+        return
+    check_unknown(faults, where, value, _RUBRIC_KEYS)
+    if value.get("type", "contains_any") != "contains_any":
+        faults.error(f"{where}.type", "the type is not known", "the only type is 'contains_any'")
+    if "accepted_answers" in value:
+        check_texts(faults, f"{where}.accepted_answers", value["accepted_answers"])
+    else:
+        faults.error(f"{where}.accepted_answers", "this is missing", "a rubric needs it")
+    if value.get("rejected_answers") is not None:
+        check_texts(faults, f"{where}.rejected_answers", value["rejected_answers"])
+    if value.get("min_token_f1") is not None:
+        check_number(faults, f"{where}.min_token_f1", value["min_token_f1"], low=0, high=1)
+
+
+def _reference_text(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if isinstance(value, list | dict) and not is_reference(value):
+        faults.error(where, f"this is {kind_of(value)}, not text", REFERENCE_HINT)
+
 
 class FreeResponse(TextFamily):
     """See `Family`."""
 
     name = "free_response"
-    rules_version = 10
-    parity_version = 1
-    read_by_judge = True
-    input_fields = INPUT_FIELDS
-    eval_fields = EVAL_FIELDS
+    needs_judge = True
+    sends_statement = False
+    input_fields: ClassVar[Fields] = {
+        "prompt": Field(check_text, required=True),
+        "context": Field(text_or_object),
+    }
+    eval_fields: ClassVar[Fields] = {
+        "rubric": Field(_rubric, required=True),
+        "reference_answer": Field(_reference_text, names=Names.A_FILE),
+    }
     answer_field = "rubric"
     template = PromptTemplate(
         name,
@@ -64,7 +107,7 @@ class FreeResponse(TextFamily):
     def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
         """See `TextFamily.finding`."""
         row = free_row(given, wanted)
-        return parity_free(row, reply) if parity else judge_free(row, reply)
+        return parity_free(row, reply) if parity else read_free(row, reply)
 
     def reading(self, rule: PackRule) -> Criterion:
         """See `TextFamily.reading`."""
@@ -86,12 +129,20 @@ class FreeResponse(TextFamily):
             met = "none" if index is None else f"entry {index + 1}"
             if shows and index is not None and isinstance(texts, list):
                 met += f" ({texts[index]})"
-            parts.append(f"{name}: {met}, F1 {score or 0.0:.2f}")
+            parts.append(f"{name}: {met}" + (f", F1 {score or 0.0:.2f}" if rule.parity else ""))
         return "; ".join(parts)
 
     def own_proofs(self, given: JsonObject, wanted: JsonObject) -> Iterator[ProofReply]:
         """See `TextFamily.own_proofs`."""
-        return free_proofs(given, wanted)
+        row = free_row(given, wanted)
+        for number, answer in enumerate(row.accepted, 1):
+            yield ProofReply(f"accepted answer {number}", answer, must_pass=True)
+        reference = wanted.get("reference_answer")
+        if isinstance(reference, str) and reference.strip():
+            yield ProofReply("the reference answer", reference, must_pass=True)
+        for number, answer in enumerate(row.rejected, 1):
+            yield ProofReply(f"rejected answer {number}", answer, must_pass=False)
+        yield from echoes(given, "prompt")
 
 
 def _reference_answer(task: PackTask) -> str:

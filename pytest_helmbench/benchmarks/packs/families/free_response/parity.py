@@ -12,19 +12,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 
 from pytest_helmbench.benchmarks.packs.families.free_response.row import FreeRow
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
 from pytest_helmbench.benchmarks.packs.families.text.published import holds, normalised
-from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
-
-__all__ = ["parity_free"]
 
 _TOKEN = re.compile(r"[a-z0-9]+")
-_STOP_WORDS = word_set(
-    "a an and are as at be because been before being by did do does due for from how if in into is it its no not of on",
-    "or over that the their this through to was were what when where which who whom whose why with you your",
-)
+_STOP_WORDS = """
+a an and are as at be because been before being by did do does due for from how if in into is it its no not of on
+or over that the their this through to was were what when where which who whom whose why with you your
+"""
 
 
 def parity_free(row: FreeRow, reply: str) -> AnswerFinding:
@@ -78,4 +76,10 @@ def _token_f1(tokens: Counter[str], wanted: Counter[str]) -> float:
 
 def _tokens(text: str) -> list[str]:
     text = text.lower().replace("u.s.", "united states")
-    return [token for token in _TOKEN.findall(text) if token not in _STOP_WORDS]
+    stop_words = _stop_words()
+    return [token for token in _TOKEN.findall(text) if token not in stop_words]
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    return frozenset(_STOP_WORDS.split())

@@ -18,8 +18,6 @@ from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFindin
 from pytest_helmbench.benchmarks.packs.families.text.published import focused_text, normalised
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 
-__all__ = ["parity_choice"]
-
 _LABEL = re.compile(
     r"\s*+(?:final\s++answer|answer|choice|option)?+\s*+(?:is)?+\s*+[:\-]?+\s*+[(\[]?+([A-Za-z])[)\].:]?+\s*+"
 )

@@ -51,7 +51,6 @@ class RepoPatch(AgentFamily):
 
     name = "repo_patch"
     rules_version = 5
-    parity_version = 4
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     judged_by = ("tests", "candidate_policy")
@@ -66,7 +65,7 @@ class RepoPatch(AgentFamily):
         needed=("repo", "base_commit", "instructions"),
     )
 
-    def prompt(self, task: PackTask, form: str = "text") -> str:
+    def prompt(self, task: PackTask, form: str | None = None) -> str:
         """See `Family.prompt`."""
         path = artifact_path_of(task)
         if path is None:

@@ -16,8 +16,6 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
 from pytest_helmbench.benchmarks.packs.families.text.published import focused_text, holds, normalised
 
-__all__ = ["parity_short"]
-
 _CUE = re.compile(r"(?:final\s++answer|answer)\s*(?:is)?\s*[:\-]?\s*(.+)$", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)")
 

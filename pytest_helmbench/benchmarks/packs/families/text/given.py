@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TypeGuard
 
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.judging.comparisons.plain import folded
 
-__all__ = ["given_texts", "is_number", "leaves", "stripped"]
+_SILENT = re.compile(
+    r"(?:i'm sorry,? )?(?:but )?i (?:do not|don't|cannot|can't) (?:know|say|answer|tell)\b[^,;.]*\.?(?: sorry\.?)?"
+    r"|unknown|n/a|no answer|no idea|not sure|idk|-*",
+    re.IGNORECASE,
+)
+_FEWEST_WORDS = 5
+"""Of a shown text whose repeat is no answer: a value of the context may well be one."""
 
 
 def leaves(context: object) -> Iterator[str]:
@@ -55,3 +64,17 @@ def stripped(value: JsonValue) -> str:
 def is_number(value: object) -> TypeGuard[int | float]:
     """Return whether a value is a number; true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_silent(statement: str) -> bool:
+    """Return whether a plain statement says that it does not know, and nothing else."""
+    return _SILENT.fullmatch(statement.strip(" .")) is not None
+
+
+def echoes_given(given: Iterable[str], *texts: str) -> bool:
+    """Return whether one of some texts only repeats one that the model was shown."""
+    said = {low for text in texts if (low := folded(text))}
+    return any(low in said for low in map(_folded, given) if len(low.split()) >= _FEWEST_WORDS)
+
+
+_folded = lru_cache(maxsize=2048)(folded)

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["focused_text", "holds", "normalised"]
-
 _EDGE = " \t\r\n\"'`.,;:"
 
 

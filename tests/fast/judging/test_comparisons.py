@@ -1,0 +1,141 @@
+"""How answers are compared: the stated answer, plain texts, amounts, units, dates."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from pytest_helmbench.judging.comparisons.amounts import amount
+from pytest_helmbench.judging.comparisons.dates import moment
+from pytest_helmbench.judging.comparisons.plain import folded, sentences
+from pytest_helmbench.judging.comparisons.stated import stated_answer
+from pytest_helmbench.judging.comparisons.units import names_unit, same_unit
+
+
+@pytest.mark.parametrize(
+    ("reply", "stated"),
+    [
+        ("Canberra", "Canberra"),
+        ("The capital of Australia is Canberra.", "The capital of Australia is Canberra."),
+        ("B. Canberra", "B. Canberra"),
+        ("It was J. R. R. Tolkien.", "It was J. R. R. Tolkien."),
+        ("Two cities came to mind. It is Canberra.", ""),
+        ("Canberra\n\nIt lies inland.", ""),
+        ("I weigh both.\n\nAnswer: Canberra", "Canberra"),
+        ("**Answer:** Canberra", "Canberra"),
+        ("## Final answer\nCanberra", "Canberra"),
+        ("Some words. The answer is Canberra.\nMore words.", "Canberra."),
+        ("Answer: Sydney\nAnswer: Canberra", "Canberra"),
+        ("Answer: Answer: Canberra", "Canberra"),
+        ("404 Answer:", "404"),
+        ("We get 12.\nAnswer: **\n", ""),
+        ("Answer: Sydney. Wait, no.", "Sydney. Wait, no."),
+        ("Answer: Sydney\nWait, that is wrong.", ""),
+        ("So $x = \\boxed{\\frac{1}{2}}$.", "1/2"),
+        ("Roots: \\boxed{2}, \\boxed{3}", "Roots: {2}, {3}"),
+        ("<answer>\n42\n</answer>", "42"),
+        ('{"reasoning": "long", "answer": 42}', "42"),
+        ('```json\n{"answer": ["a", "b"]}\n```', "a, b"),
+        ("<think>Answer: Sydney</think>Canberra", "Canberra"),
+        ("Answer: Sydney</think>\nCanberra", "Canberra"),
+        ("<think>Answer: Sydney", ""),
+        (
+            "A spider has 8 legs.[1]\n\nSources:\n[1] https://example.org/2024/page7",
+            "A spider has 8 legs.[1]",
+        ),
+        ("8 legs [^1]\n\n[^1]: see https://example.org", "8 legs [^1]"),
+        ("", ""),
+        ("Answer: Canberra" + "\nfiller" * 4_000, ""),
+    ],
+)
+def test_the_last_stated_answer_is_read_and_a_reply_of_one_sentence_states_itself(
+    reply: str, stated: str
+) -> None:
+    assert stated_answer(reply).text == stated
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The  Blue\tone.", "blue one"),
+        ("Café", "cafe"),
+        ("**Paris**", "paris"),
+        ("`x_1`", "x1"),
+        ("$\\frac{1}{2}$", "1/2"),
+        ("x²", "x^2"),
+        ("5×3", "5*3"),
+        ("“yes”", "yes"),
+        ("well-known", "well known"),
+        ("10 %", "10%"),
+    ],
+)
+def test_texts_are_compared_without_markup_case_accents_articles_and_marks(one: str, other: str) -> None:
+    assert folded(one) == folded(other)
+
+
+def test_sentences_end_at_marks_and_lines_but_not_behind_letters_and_titles() -> None:
+    assert sentences("B. Canberra") == ["B. Canberra"]
+    assert sentences("Dr. No came. It rained!\nThen?") == ["Dr. No came.", "It rained!", "Then?"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("1,234.5", Fraction(2469, 2), ""),
+        ("-7 km", Fraction(-7), "km"),
+        ("about 2.5e-3", Fraction(1, 400), ""),
+        ("3 * 10^8 m/s", Fraction(3 * 10**8), "m/s"),
+        ("10^6", Fraction(10**6), ""),
+        ("1 3/4 cups", Fraction(7, 4), "cups"),
+        ("75%", Fraction(75), ""),
+        ("$2.40", Fraction(12, 5), "$"),
+        ("5 million", Fraction(5_000_000), ""),
+        ("twenty-one", Fraction(21), ""),
+        ("minus four", Fraction(-4), ""),
+        ("two thirds", Fraction(2, 3), ""),
+        ("½", Fraction(1, 2), ""),
+        ("1e999", Fraction(10**999), ""),
+    ],
+)
+def test_amounts_are_exact(text: str, value: Fraction, unit: str) -> None:
+    found = amount(text)
+    assert found is not None
+    assert (found.value, found.unit) == (value, unit)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "7 or 8", "3 to 4", "B12", "12:30", "1/0", "x = 4", "'92", "9" * 200, "many", "\ud800"]
+)
+def test_what_is_more_or_less_than_one_amount_is_none(text: str) -> None:
+    assert amount(text) is None
+
+
+def test_units_have_several_names_and_nothing_is_converted() -> None:
+    assert same_unit("km", "kilometres")
+    assert same_unit("degrees celsius", "°c")
+    assert same_unit("apples", "apple")
+    assert not same_unit("km", "m")
+    assert names_unit(["speed", "in", "kilometres", "per", "hour"], "km/h")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("2024-03-01", (2024, 3, 1)),
+        ("1 March 2024", (2024, 3, 1)),
+        ("March 1st, 2024", (2024, 3, 1)),
+        ("1 March", (None, 3, 1)),
+        ("March 2024", (2024, 3, None)),
+        ("6:40 pm", (18, 40)),
+        ("18.40", (18, 40)),
+        ("31 February 2024", None),
+        ("2024", None),
+        ("Tuesday", None),
+        ("Marching on", None),
+    ],
+)
+def test_dates_and_times_are_read_in_any_way_of_writing(
+    text: str, found: tuple[int | None, ...] | None
+) -> None:
+    assert moment(text) == found
