@@ -19,9 +19,9 @@ from pytest_helmbench.cli.main import helmbench
 from pytest_helmbench.options.declarations import OPTIONS
 
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
-_PACKAGE_LINES = 94_400
+_PACKAGE_LINES = 83_900
 _ROOM_LINES = {
-    "benchmarks/packs": (17_150, 11_500),
+    "benchmarks/packs": (14_450, 11_500),
     "benchmarks/bench_packs": (8_510, 5_200),
     "benchmarks/scenario_trees": (5_620, 3_900),
     "benchmarks": (1_960, 1_700),
@@ -35,7 +35,7 @@ _ROOM_LINES = {
     "core": (3_060, 1_800),
     "scoring": (3_360, 2_600),
     "cli": (3_190, 1_900),
-    "files, judging, options, plugin": (4_410, 2_400),
+    "files, judging, options, plugin": (4_250, 2_400),
 }
 """Most raw lines of each room, and the target that is still to be reached."""
 _MOST = {
