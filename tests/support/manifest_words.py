@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.bench_packs.node.node import find_node
+from pytest_helmbench.benchmarks.bench_packs.node.command import find_node
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds

@@ -20,7 +20,7 @@ from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifes
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, scenarios_of, score_of
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePlace, PackFailedError
-from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
+from pytest_helmbench.benchmarks.bench_packs.node.command import Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
 from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_starts, store_pack_totals
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights

@@ -14,7 +14,7 @@ from bench_pack_folders import pack_place, write_bench_pack_folder
 from bridged import CALM, Item, bridge_to, outcomes
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, PackFailedError
-from pytest_helmbench.benchmarks.bench_packs.node.node import Node
+from pytest_helmbench.benchmarks.bench_packs.node.command import Node
 
 _ROOM = 16 * 1024
 
@@ -76,7 +76,7 @@ def test_no_text_of_a_failure_holds_a_token(tmp_path: Path) -> None:
 
 _PROGRAM = """#!{python} -ISE
 import json, os, sys
-there, back, _ = map(int, sys.argv[-1].partition(":")[2].split(","))
+there, back, _ = map(int, sys.argv[-1].split(","))
 sayings = json.load(open({sayings!r}))
 
 def say(text):

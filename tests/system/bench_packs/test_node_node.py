@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bridged import real_node
 
-from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
+from pytest_helmbench.benchmarks.bench_packs.node.command import Node, find_node
 from pytest_helmbench.core.users_word import UsersWord
 
 _HINT = (

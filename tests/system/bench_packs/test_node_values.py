@@ -34,7 +34,7 @@ _VALUES: dict[str, tuple[str, Any]] = {
     ),
     "built-ins": (
         "{ d: new Date(0), bad: new Date(NaN), e: new TypeError('no'), r: /a+/g, p: Promise.resolve(1), "
-        "b: Buffer.alloc(9), n: new Number(3), t: new String('t') }",
+        "b: Buffer.alloc(9) }",
         {
             "d": "1970-01-01T00:00:00.000Z",
             "bad": None,
@@ -42,8 +42,6 @@ _VALUES: dict[str, tuple[str, Any]] = {
             "r": "/a+/g",
             "p": "[a promise]",
             "b": "[binary data]",
-            "n": 3,
-            "t": "t",
         },
     ),
     "toJSON": (

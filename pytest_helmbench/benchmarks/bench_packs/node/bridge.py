@@ -7,12 +7,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
-from pytest_helmbench.benchmarks.bench_packs.node.bridge_bounds import BridgeBounds
 from pytest_helmbench.benchmarks.bench_packs.node.child import Child
-from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, PackCommand
-from pytest_helmbench.benchmarks.bench_packs.node.losses import ChildLostError, frozen
-from pytest_helmbench.benchmarks.bench_packs.node.node import Node
-from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, Node, PackCommand
+from pytest_helmbench.benchmarks.bench_packs.node.process import (
+    BridgeBounds,
+    ChildLostError,
+    PackFailedError,
+    frozen,
+)
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.fence import Door, Fence
@@ -66,7 +68,10 @@ class Bridge:
         self._current: asyncio.Task[Child] | None = None
         self._children: set[Child] = set()
         self._retiring: set[asyncio.Task[None]] = set()
-        self._alone = asyncio.Semaphore(bounds.alone_at_once)
+        self._serial: Child | None = None
+        """Runs what was in a process that was lost, one by one."""
+        self._turn = asyncio.Lock()
+        self._again = 0
         self._unloadable: PackFailedError | None = None  # until it has been loaded once
         self._was_loaded = False
         self._closed = False
@@ -138,7 +143,7 @@ class Bridge:
         return await self._done(act, what)
 
     async def _done(self, act: Callable[[Child, float], Awaitable[JsonValue]], what: str) -> JsonValue:
-        """Do something beside others; when the process is lost, do it again, alone.
+        """Do something beside others; when the process is lost, do it again, one by one.
 
         Args:
             act: Does it in a process, whose silence is borne so many seconds.
@@ -153,14 +158,32 @@ class Bridge:
                 raise _culprit(lost, what) from None
         finally:
             self._retire_if_done(child)
-        async with self._alone:
-            child = await self._started()
+        self._again += 1
+        try:
+            async with self._turn:
+                return await self._done_alone(act, what)
+        finally:
+            self._again -= 1
+            if not self._again and self._serial is not None:
+                self._retire(self._serial)
+
+    async def _done_alone(self, act: Callable[[Child, float], Awaitable[JsonValue]], what: str) -> JsonValue:
+        """Do something in the process that does one thing after the other, until it is done or is to blame.
+
+        A process that did something else before may be lost to what that has left behind: then a fresh one decides.
+        """
+        while True:
+            child = self._serial
+            if child is None or child.is_spent:
+                if child is not None:
+                    self._retire(child)
+                child = self._serial = await self._started()
+            patience_s = self._bounds.alone_freeze_s if child.is_fresh else self._bounds.freeze_s
             try:
-                return await act(child, self._bounds.alone_freeze_s)
+                return await act(child, patience_s)
             except ChildLostError as lost:
-                raise _culprit(lost, what) from None
-            finally:
-                self._retire(child)
+                if lost.alone:
+                    raise _culprit(lost, what) from None
 
     async def _within(
         self, child: Child, number: int, answer: asyncio.Future[JsonValue], limit: _Limit

@@ -8,24 +8,20 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from pytest_helmbench.benchmarks.bench_packs.node.bridge_bounds import BridgeBounds
 from pytest_helmbench.benchmarks.bench_packs.node.command import PackCommand
-from pytest_helmbench.benchmarks.bench_packs.node.lines import (
-    InheritedWire,
-    Lines,
-    LoopbackWire,
-    Wire,
-    too_deep,
-)
-from pytest_helmbench.benchmarks.bench_packs.node.losses import (
+from pytest_helmbench.benchmarks.bench_packs.node.process import (
     ODD_FORM,
+    BridgeBounds,
     ChildLostError,
+    Lines,
     Loss,
+    NodeProcess,
+    PackFailedError,
+    Wire,
     frozen,
     stated_loss,
+    too_deep,
 )
-from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import PackFailedError
-from pytest_helmbench.benchmarks.bench_packs.node.process import NodeProcess
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
@@ -62,7 +58,7 @@ class Child:
         self._ready = False
         self._command, self._bounds = command, bounds
         self._loop = asyncio.get_running_loop()
-        self._wire: Wire = LoopbackWire() if bounds.loopback else InheritedWire()
+        self._wire = Wire()
         self._ended, self._exited, self._loaded = asyncio.Event(), asyncio.Event(), self._loop.create_future()
         self._lines = Lines(self._received, self._spoilt, self._ended.set)
         self._process = NodeProcess(bounds.output_bytes, self._exited)
@@ -75,14 +71,14 @@ class Child:
         self._pulse: asyncio.TimerHandle | None = None
 
     @property
-    def tainted(self) -> bool:
-        """Whether something in it never ended: it takes no new items."""
-        return self._tainted
-
-    @property
     def is_spent(self) -> bool:
         """Whether it takes no new items, for whatever reason."""
         return self._tainted or self.lost
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it was asked nothing yet."""
+        return self._numbers == 0
 
     @property
     def is_idle(self) -> bool:
@@ -242,10 +238,10 @@ class Child:
 
     async def _spawn(self) -> None:
         command, wire = self._command, self._wire
-        argv, env = command.argv(wire.argument), command.environment(wire.environment)
+        argv, env = command.argv(wire.argument), command.environment()
         descriptors = wire.descriptors
         if command.fence is not None:
-            view = command.view(wire.environment)
+            view = command.view()
             enclosed = await asyncio.to_thread(command.fence.enclose, view, argv, descriptors)
             self._enclosed = enclosed
             enclosed.go()

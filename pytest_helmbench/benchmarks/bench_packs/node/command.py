@@ -1,23 +1,98 @@
-"""The command of a Node process for a Bench Pack: arguments, what it sees, environment."""
+"""Finding Node.js for Bench Packs, and the command of a process: arguments, what it sees, environment."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.bench_packs.node.node import Node
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox import inside as sandbox_inside
 from pytest_helmbench.sandbox.fence import Fence, View, program_files
 from pytest_helmbench.sandbox.local import host_python
 
-__all__ = ["BridgePlace", "PackCommand"]
+LEAST_NODE = 20
+"""The oldest major version that packs can count on."""
+
+NODE_VARIABLE = "HELMBENCH_NODE"
+"""Names a Node.js where no option does."""
+
+_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
+_WAIT_S = 20.0
+_HINT = (
+    f"  hint: install Node.js {LEAST_NODE} or newer from https://nodejs.org or your system's packages, "
+    f"or name one with --helmbench-node or {NODE_VARIABLE}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A Node.js that can run Bench Packs.
+
+    Args:
+        path: The program, absolute.
+        version: Major, minor, patch.
+    """
+
+    path: str
+    version: tuple[int, int, int]
+
+
+def find_node(stated: UsersWord[Path] | None, environ: Mapping[str, str]) -> Node | str:
+    """Return the Node.js to use, or why there is none and what to install.
+
+    Args:
+        stated: What the option says; None for nothing.
+        environ: Asked for `HELMBENCH_NODE`, then for `PATH`.
+    """
+    if sys.platform == "win32":
+        return "Bench Packs need Linux or macOS"
+    named = str(stated.value) if stated else environ.get(NODE_VARIABLE, "")
+    source = "--helmbench-node" if stated else NODE_VARIABLE
+    path = shutil.which(os.path.expanduser(named or "node"), path=environ.get("PATH", os.defpath))  # noqa: PTH111 - a name is no path
+    if path is None:
+        missing = (
+            f"{source}: there is no program {excerpt(named)!r}" if named else "there is no `node` on PATH"
+        )
+        return _refusal(missing)
+    found = _version(path)
+    if isinstance(found, str):
+        return _refusal(f"{path}: {found}")
+    if found[0] < LEAST_NODE:
+        return _refusal(f"{path} is {'.'.join(map(str, found))}")
+    return Node(str(Path(path).absolute()), found)
+
+
+def _refusal(why: str) -> str:
+    return f"Bench Packs need Node.js {LEAST_NODE} or newer: {why}\n{_HINT}"
+
+
+def _version(path: str) -> tuple[int, int, int] | str:
+    """Ask the program itself; a string says why that did not work."""
+    try:
+        asked = subprocess.run(
+            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_WAIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"it did not tell its version within {_WAIT_S:g} s"
+    except (OSError, ValueError) as error:
+        return f"it cannot be started ({excerpt(str(error))})"
+    said = asked.stdout.decode("utf-8", "replace").strip()
+    match = _VERSION.match(said)
+    if asked.returncode != 0 or match is None:
+        return f"it is no Node.js; asked for its version, it said {excerpt(said, 80)!r}"
+    return int(match[1]), int(match[2]), int(match[3])
+
 
 _INSIDE = Path(__file__).resolve().with_name("inside")
 _LAUNCHER = Path(sandbox_inside.__file__).with_name("launch.py")
-_PASSED_ON = ("PATH", "TZ", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT")
+_PASSED_ON = ("PATH", "TZ")
 _NO_PROXY = "127.0.0.1,localhost,::1"
 
 
@@ -85,28 +160,20 @@ class PackCommand:
             return node
         return (str(host_python()), "-ISE", str(_LAUNCHER), f"reap={os.getpid()}", self.folder, *node)
 
-    def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         """Return the whole environment: no key of a provider is in it, and no home with more of them."""
+        ours = str(_INSIDE / "modules")
         passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         return {
             "LANG": "C.UTF-8",
             **passed,
             **dict.fromkeys(("TMPDIR", "TEMP", "TMP", "HOME", "USERPROFILE"), self.folder),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), _NO_PROXY),
-            "NODE_PATH": os.pathsep.join(self._module_folders()),
-            **extra,
+            "NODE_PATH": ours if self.packages is None else f"{ours}:{self.packages}/node_modules",
         }
 
-    def _module_folders(self) -> tuple[str, ...]:
-        ours = str(_INSIDE / "modules")
-        return (ours,) if self.packages is None else (ours, str(Path(self.packages, "node_modules")))
-
-    def view(self, wire: Mapping[str, str]) -> View:
-        """Return what the process sees in the fence: the pack, our modules, its packages, and where it may write.
-
-        Args:
-            wire: More of its environment.
-        """
+    def view(self) -> View:
+        """Return what the process sees in the fence: the pack, our modules, its packages, and where it may write."""
         place = self.place
         # Both names of the folder: files are opened by the one that the pack was told.
         reads = (place.root, Path(os.path.realpath(place.root)), _INSIDE, *program_files(self.node.path))
@@ -114,4 +181,4 @@ class PackCommand:
             reads = (*reads, Path(self.packages))
         folders = (place.data_dir, place.cache_dir, place.runs_dir, place.home)
         writes = {Path(name) for path in folders for name in (path, os.path.realpath(path))}
-        return View(self.folder, self.environment(wire), tuple(dict.fromkeys(reads)), tuple(sorted(writes)))
+        return View(self.folder, self.environment(), tuple(dict.fromkeys(reads)), tuple(sorted(writes)))

@@ -1,15 +1,253 @@
-"""A Node process from outside: its number, the end of what it prints, and how it is killed."""
+"""One Node process from outside: its bounds, its lines, how it is killed, and in which ways it fails."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import secrets
 import signal
+import socket
+from collections.abc import Callable
 from contextlib import suppress
 
-from pytest_helmbench.core.scrub import scrub, without_tokens
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
 
-__all__ = ["NodeProcess"]
+
+@dataclass(frozen=True, slots=True)
+class BridgeBounds:
+    """How long a pack is waited for, and how much is kept of it.
+
+    Args:
+        start_s: From the start of Node to the loaded pack.
+        answer_s: For the list of scenarios and for the score.
+        freeze_s: Without a sign of life; then the process is killed and its items run again, one by one.
+        alone_freeze_s: Likewise for the first item of a process that runs one by one: its work may block.
+        grace_s: Between the abort signal and giving up on an item.
+        close_s: For disposing of what is prepared.
+        heartbeat_s: Between two signs of life.
+        output_bytes: Kept of what is printed.
+    """
+
+    start_s: float = 60.0
+    answer_s: float = 60.0
+    freeze_s: float = 10.0
+    alone_freeze_s: float = 30.0
+    grace_s: float = 1.0
+    close_s: float = 1.0
+    heartbeat_s: float = 0.25
+    output_bytes: int = 16 * 1024
+
+
+REASONS = frozenset(
+    ("threw", "unhandled", "exited", "too_slow", "hung", "crashed", "malformed", "not_loadable")
+)
+"""Why a Bench Pack failed, in one word each."""
+
+_NOT_OF_THE_PACK = ("node:internal", "node/inside/")
+
+
+class PackFailedError(HelmbenchError):
+    """A Bench Pack failed at what it was asked: nothing that a model did. No text of it holds a relay's token.
+
+    Args:
+        reason: One of `REASONS`.
+        message: What happened, in one or two sentences; the pack's own words in it are scrubbed and cut.
+        output: The end of what was printed, scrubbed: the item's own where that is known, else the process's.
+        stack: Where it was thrown, as Node says, scrubbed; empty where nothing was thrown.
+    """
+
+    def __init__(self, reason: str, message: str, output: str = "", stack: str = "") -> None:
+        self.reason = reason
+        self.message = without_tokens(message)
+        self.output = without_tokens(output)
+        self.stack = without_tokens(stack)
+        super().__init__(self.message)
+
+    @property
+    def words(self) -> str:
+        """Where it was thrown, without the places that are Node's and ours, then what was printed."""
+        lines = [
+            line for line in self.stack.splitlines() if not any(word in line for word in _NOT_OF_THE_PACK)
+        ]
+        return "\n".join(filter(None, (*lines, self.output)))
+
+
+ODD_FORM = "its answer came in a form that is none of ours"
+
+_MESSAGE = 500
+_STACK = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """How a process was lost to its items.
+
+    Args:
+        reason: As in `PackFailedError`.
+        said: What happened; it holds a pack's own words, scrubbed and cut.
+        stack: Where it was thrown, if it was.
+    """
+
+    reason: str
+    said: str
+    stack: str = ""
+
+
+class ChildLostError(Exception):
+    """The process is gone, and nobody can say which of its items was to blame.
+
+    Args:
+        loss: Reason and words, as far as they are known.
+        output: The end of what it printed, scrubbed.
+        alone: It was asked one thing in all its life.
+    """
+
+    def __init__(self, loss: Loss, output: str, *, alone: bool) -> None:
+        self.loss = loss
+        self.output = output
+        self.alone = alone
+        super().__init__(loss.said)
+
+
+def stated_loss(told: object) -> Loss:
+    """Return what a process says about a failure, as far as it can be taken from it."""
+    said = told.get("said") if isinstance(told, dict) else None
+    stack = told.get("stack") if isinstance(told, dict) else None
+    if not isinstance(told, dict) or not isinstance(said, str) or not isinstance(stack, str):
+        return Loss("malformed", ODD_FORM)
+    reason = told.get("reason")
+    known = reason if isinstance(reason, str) and reason in REASONS else "malformed"
+    return Loss(known, excerpt(without_tokens(said), _MESSAGE), excerpt(without_tokens(stack), _STACK))
+
+
+def frozen(silent_s: float) -> Loss:
+    """Return the loss of a process that gives no sign of life."""
+    return Loss("hung", f"the process gave no sign of life for {silent_s:.3g} s")
+
+
+_LONGEST_LINE = 32 * 1024 * 1024
+_MOST_DROPPED = 1000
+_DEEPEST = 64
+
+
+class Lines(asyncio.Protocol):
+    """What a Node process says, line by line. A pack can find the secret: what has it may still be a forgery.
+
+    Args:
+        received: Called with each message.
+        spoilt: Called once, with what was wrong, when lines came that nobody can read; nothing is read after them.
+        ended: Called when nothing more can come.
+    """
+
+    def __init__(
+        self,
+        received: Callable[[JsonObject], None],
+        spoilt: Callable[[str], None],
+        ended: Callable[[], None],
+    ) -> None:
+        self.secret = secrets.token_hex(16).encode()
+        self.dropped = 0  # lines of somebody else
+        self._received, self._spoilt, self._ended = received, spoilt, ended
+        self._rest = bytearray()
+        self._deaf = False
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; a line without the secret is a forgery or a pack's own output, and is dropped."""
+        if self._deaf:
+            return
+        self._rest += data
+        if b"\n" in data:
+            *lines, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
+            for line in lines:
+                if line and not self._deaf:
+                    self._take(line)
+        if len(self._rest) > _LONGEST_LINE:
+            self._give_up("a line without an end")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The process is gone, or has closed its end."""
+        del exc
+        self._ended()
+
+    def drop(self) -> None:
+        """Count a line that means nothing."""
+        self.dropped += 1
+        if self.dropped >= _MOST_DROPPED:
+            self._give_up(f"{_MOST_DROPPED:,} lines that mean nothing")
+
+    def _take(self, line: bytes) -> None:
+        if len(line) > _LONGEST_LINE:
+            self._give_up("a line that is too long")
+            return
+        if not line.startswith(self.secret):
+            self.drop()
+            return
+        try:
+            message: JsonValue = json.loads(line[len(self.secret) :])
+        except (ValueError, RecursionError):  # not JSON; a number of thousands of digits; thousands of lists
+            message = None
+        if isinstance(message, dict):
+            self._received(message)
+        else:
+            self._give_up("a line that cannot be read")
+
+    def _give_up(self, came: str) -> None:
+        self._deaf = True
+        self._rest.clear()
+        self._spoilt(f"{came} came through its channel")
+
+
+class Wire:
+    """Three pairs of sockets: there, back, and a lifeline whose end says that we are gone."""
+
+    def __init__(self) -> None:
+        pairs = [socket.socketpair() for _ in range(3)]
+        self._ours = [ours for ours, _ in pairs]
+        self._theirs = [theirs for _, theirs in pairs]
+        self._transports: list[asyncio.Transport] = []
+        self.descriptors = tuple(end.fileno() for end in self._theirs)
+        """What the process inherits."""
+        self.argument = ",".join(map(str, self.descriptors))
+
+    async def connect(self, lines: Lines) -> None:
+        """Begin to listen; their ends are theirs alone from now on."""
+        loop = asyncio.get_running_loop()
+        for end in self._theirs:
+            end.close()
+        there, back, _ = self._ours
+        for end, protocol in ((there, asyncio.Protocol()), (back, lines)):
+            transport, _ = await loop.create_connection(lambda chosen=protocol: chosen, sock=end)  # type: ignore[misc]
+            self._transports.append(transport)
+
+    def send(self, message: JsonObject) -> None:
+        """Write a message as one line, without waiting."""
+        transport = self._transports[0]
+        if not transport.is_closing():
+            transport.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close our ends; the process ends too."""
+        for transport in self._transports:
+            transport.abort()
+        for end in (*self._theirs, *self._ours[len(self._transports) :]):
+            end.close()
+
+
+def too_deep(value: object) -> bool:
+    """Return whether lists and objects are nested more deeply than any that our side of the process sends."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        held = [one for one in level if isinstance(one, dict | list)]
+        level = [part for one in held for part in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return False
+    return any(isinstance(one, dict | list) for one in level)
+
 
 _LONGEST_TOKEN = 64
 
@@ -69,10 +307,7 @@ class NodeProcess(asyncio.SubprocessProtocol):
         if self._transport is None or self.pid is None:
             return
         with suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self.pid, signal.SIGKILL)
-            else:
-                self._transport.kill()
+            os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Stop reading, whoever else still holds the other ends."""

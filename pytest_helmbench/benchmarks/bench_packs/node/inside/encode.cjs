@@ -1,11 +1,50 @@
 "use strict";
-// Any value a pack can make, as JSON text that is bounded and says where it was cut. Follows JSON.stringify where
+// Built-ins as they are before a pack is loaded: what a pack does to prototypes afterwards does not reach them. Nothing in
+// this folder calls a method of a pack's value, of an array or of a string in any other way.
+// And any value a pack can make, as JSON text that is bounded and says where it was cut. Follows JSON.stringify where
 // that has an answer; bigint, NaN and Infinity become texts, so that whoever expects a number sees that it is none.
 
+const fs = require("node:fs");
+const { AsyncLocalStorage } = require("node:async_hooks");
+const util = require("node:util");
+
+const typedArray = Object.getPrototypeOf(Uint8Array.prototype);
+const { bind, call } = Function.prototype;
+const uncurried = bind.bind(call); // uncurried(f)(receiver, ...arguments)
+
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+const captured = {
+  abort: uncurried(AbortController.prototype.abort),
+  byteLengthOf: uncurried(Object.getOwnPropertyDescriptor(typedArray, "byteLength").get),
+  charCodeAt: uncurried(String.prototype.charCodeAt),
+  dateText: uncurried(Date.prototype.toISOString),
+  decode: decoder.decode.bind(decoder),
+  defineProperty: Object.defineProperty,
+  encodeUtf8: encoder.encode.bind(encoder),
+  indexOf: uncurried(String.prototype.indexOf),
+  isArray: Array.isArray,
+  isFinite: Number.isFinite,
+  keysOf: Object.keys,
+  mapForEach: uncurried(Map.prototype.forEach),
+  parse: JSON.parse,
+  quote: JSON.stringify, // for strings only: it calls toJSON of anything else
+  regExpText: uncurried(RegExp.prototype.toString),
+  runWithin: uncurried(AsyncLocalStorage.prototype.run),
+  setForEach: uncurried(Set.prototype.forEach),
+  slice: uncurried(String.prototype.slice),
+  storeOf: uncurried(AsyncLocalStorage.prototype.getStore),
+  text: String, // for numbers, bigints and symbols only
+  types: { ...util.types },
+  uncurried,
+  writeSync: fs.writeSync,
+};
+
 const {
-  charCodeAt, dateText, isArray, isFinite, keysOf, mapForEach, primitiveOf, quote, regExpText, setForEach, slice,
-  text, types,
-} = require("./captured.cjs");
+  charCodeAt, dateText, isArray, isFinite, keysOf, mapForEach, quote, regExpText, setForEach, slice, text,
+  types,
+} = captured;
 
 const LIMITS = { text: 1024 * 1024, depth: 64, values: 100_000 };
 const LONGEST_ESCAPE = 6;
@@ -95,7 +134,6 @@ function kind(value, state, depth) {
   if (types.isRegExp(value)) return string(regExpText(value), state);
   if (types.isPromise(value)) return string("[a promise]", state);
   if (types.isArrayBufferView(value) || types.isAnyArrayBuffer(value)) return string("[binary data]", state);
-  if (types.isBoxedPrimitive(value)) return boxed(value, state, depth);
   const plain = typeof value.toJSON === "function" ? value.toJSON() : value;
   if (plain === value) return record(value, state, depth);
   const written = any(plain, state, depth + 1);
@@ -108,13 +146,6 @@ function date(value, state) {
   } catch {
     return spend("null", state); // an invalid date
   }
-}
-
-function boxed(value, state, depth) {
-  if (types.isNumberObject(value)) return any(primitiveOf.Number(value), state, depth);
-  if (types.isStringObject(value)) return any(primitiveOf.String(value), state, depth);
-  if (types.isBooleanObject(value)) return any(primitiveOf.Boolean(value), state, depth);
-  return string("[a boxed value]", state);
 }
 
 function list(value, state, depth) {
@@ -194,4 +225,4 @@ const stackOf = (thrown) =>
 
 const stringOr = (value, otherwise) => (typeof value === "string" ? slice(value, 0, 4000) : otherwise);
 
-module.exports = { BOUNDS, brief, encode, stackOf };
+module.exports = { BOUNDS, brief, captured, encode, stackOf };

@@ -1,9 +1,9 @@
 "use strict";
 // The pack as the protocol has it: found in its module, asked for scenarios, prepared, run, scored, disposed of.
 
-const { text } = require("./captured.cjs");
-const { BOUNDS, brief, encode } = require("./encode.cjs");
-const { letFetchWait } = require("./patience.cjs");
+const { BOUNDS, brief, captured, encode } = require("./encode.cjs");
+
+const { text } = captured;
 
 const DEEPEST_DEFAULT = 4;
 const MOST_EVENTS = 10_000; // of an item
@@ -129,6 +129,18 @@ function loggerOf(log) {
       log({ type: "log", level, message: typeof message === "string" ? message : brief(message), meta });
   }
   return logger;
+}
+
+// Node's fetch gives a request up that has no headers after 300 s, and one of ours may wait longer for its turn.
+// Time limits are the host's.
+const DISPATCHER = Symbol.for("undici.globalDispatcher.1");
+
+/** Let fetch wait without end, unless the pack has already chosen how it is to work. */
+async function letFetchWait() {
+  if (globalThis[DISPATCHER] !== undefined || typeof fetch !== "function") return;
+  await fetch("data:,"); // answered inside of fetch, which makes its dispatcher first
+  const Agent = globalThis[DISPATCHER]?.constructor;
+  if (Agent !== undefined) globalThis[DISPATCHER] = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
 }
 
 module.exports = { hostPack, packOf };

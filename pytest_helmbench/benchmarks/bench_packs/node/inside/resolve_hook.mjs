@@ -1,21 +1,27 @@
-// The same as in resolve.cjs, for a Node that resolves in a thread of its own.
+// Lets ES packs find what the host brings and what the user has installed, where normal resolution finds nothing.
+// require() finds both by NODE_PATH.
 
-let known = { ours: {}, parent: null, bare: /^$/ };
+const OURS = ["@benchlocal/sdk", "@benchlocal/core"];
+const BARE = /^(?!node:)[^./#:][^:]*$/; // no path, no URL, no `#internal`
 
-export function initialize(fallbacks) {
-  known = fallbacks;
+let parent = null;
+
+/** parent: URL of a module that installed packages are looked up from; null for none. */
+export function initialize(data) {
+  parent = data.parent;
 }
 
 export async function resolve(specifier, context, nextResolve) {
   try {
     return await nextResolve(specifier, context);
   } catch (error) {
-    if (Object.hasOwn(known.ours, specifier)) {
-      return { url: known.ours[specifier], format: "module", shortCircuit: true };
+    if (OURS.includes(specifier)) {
+      const url = new URL(`./modules/${specifier}/index.mjs`, import.meta.url).href;
+      return { url, format: "module", shortCircuit: true };
     }
-    if (known.parent === null || !known.bare.test(specifier)) throw error;
+    if (parent === null || !BARE.test(specifier)) throw error;
     try {
-      return await nextResolve(specifier, { ...context, parentURL: known.parent });
+      return await nextResolve(specifier, { ...context, parentURL: parent });
     } catch {
       throw error; // it names the module of the pack that asked
     }

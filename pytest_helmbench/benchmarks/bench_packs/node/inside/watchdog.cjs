@@ -4,14 +4,8 @@
 const net = require("node:net");
 const { workerData } = require("node:worker_threads");
 
-const { fd, port, token } = workerData;
-const lifeline =
-  fd === undefined ? net.connect(port, "127.0.0.1") : new net.Socket({ fd, readable: true, writable: false });
-if (token) lifeline.write(`${token} lifeline\n`);
-
-function end() {
-  process.kill(process.platform === "win32" ? process.pid : 0, "SIGKILL");
-}
+const lifeline = new net.Socket({ fd: workerData, readable: true, writable: false });
+const end = () => process.kill(0, "SIGKILL");
 
 lifeline.resume();
 lifeline.on("end", end);

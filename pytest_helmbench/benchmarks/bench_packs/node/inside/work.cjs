@@ -1,11 +1,13 @@
 "use strict";
 // What is under way in this process: each piece of work has one answer, and what comes after it is discarded.
-// Errors that nobody catches and calls of process.exit are those of the work in whose context they happen.
+// Errors that nobody catches and calls of process.exit are those of the work in whose context they happen. What a pack
+// prints goes where it always went, and its end is kept with the work that printed it.
 
 const { AsyncLocalStorage } = require("node:async_hooks");
 const { syncBuiltinESMExports } = require("node:module");
-const { abort, quote, runWithin, slice, storeOf, text } = require("./captured.cjs");
-const { BOUNDS, brief, encode, stackOf } = require("./encode.cjs");
+const { BOUNDS, brief, captured, encode, stackOf } = require("./encode.cjs");
+
+const { abort, decode, quote, runWithin, slice, storeOf, text, types } = captured;
 
 const KEPT = 16 * 1024 + 64; // the host cuts the rest off, once it has looked for tokens
 
@@ -89,4 +91,26 @@ function openWork(send) {
   };
 }
 
-module.exports = { openWork };
+/** Note what is written to stdout and stderr; `current` returns the item that runs, if it is known. */
+function noteOutput(current) {
+  const { stdout, stderr } = process;
+  stdout.write = noting(stdout, stdout.write, current);
+  stderr.write = noting(stderr, stderr.write, current);
+}
+
+const noting = (stream, write, current) =>
+  function noted(chunk, ...rest) {
+    const item = current();
+    if (item !== undefined) {
+      if (typeof chunk === "string") keep(item, chunk);
+      else if (types.isUint8Array(chunk)) keep(item, decode(chunk));
+    }
+    return write.call(stream, chunk, ...rest);
+  };
+
+function keep(item, chunk) {
+  item.output += chunk.length > KEPT ? slice(chunk, -KEPT) : chunk;
+  if (item.output.length > 2 * KEPT) item.output = slice(item.output, -KEPT); // rarely, since it copies
+}
+
+module.exports = { noteOutput, openWork };
