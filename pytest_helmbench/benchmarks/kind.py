@@ -145,20 +145,13 @@ class Authoring(Protocol):
 
 @runtime_checkable
 class Installer(Protocol):
-    """What an `Authoring` may be besides: able to install what its benchmarks need (`helmbench packs install`)."""
+    """What an `Authoring` may be besides: able to install what its benchmarks need (`helmbench check --install`)."""
 
     def install(self, root: Path, environ: Mapping[str, str]) -> Iterable[str]:
         """Install what the benchmark at a folder needs, and return what was done, line by line.
 
         Raises:
             HelmbenchError: It cannot be installed.
-        """
-
-    def build(self, root: Path, environ: Mapping[str, str]) -> Iterable[str]:
-        """Run what builds the benchmark at a folder, fenced, and return what was done, line by line.
-
-        Raises:
-            HelmbenchError: It cannot be built.
         """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import click
 
 from pytest_helmbench.benchmarks.archives import opened
 from pytest_helmbench.benchmarks.authoring import counted
-from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.kind import Installer, SessionValues
 from pytest_helmbench.benchmarks.places import absolute, benchmark_root, benchmarks_below
 from pytest_helmbench.benchmarks.registry import authoring_at, meant_places
 from pytest_helmbench.cli.at_hand import kept_values
@@ -55,10 +55,11 @@ class _Found:
 
 @click.command("check")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option("--install", is_flag=True, help="First install the npm packages of a Bench Pack.")
 @as_json_option
 @no_db_option
 @unprotected_option
-def command(path: Path | None, *, as_json: bool, unprotected: bool) -> int:
+def command(path: Path | None, *, install: bool, as_json: bool, unprotected: bool) -> int:
     """Report every problem of the benchmark at PATH by file and line; no model is asked.
 
     Rows of packs are held to their own answers: these must pass, and what must not pass must fail. Bench Packs are
@@ -66,8 +67,13 @@ def command(path: Path | None, *, as_json: bool, unprotected: bool) -> int:
 
     Of a tree it prints the effective numbers of perturbations and cases, and where another perturbation would buy most.
 
+    With --install, npm first puts the `dependencies` of a Bench Pack's package.json, and zod and smol-toml, which hosts
+    of Bench Packs offer, into your cache folder; no script of theirs is run, and nothing is written into the pack.
+
     Ends 1 when there are errors. Warnings never change the exit code.
     """
+    if install:
+        say(*_installed(path))
     settings = Project.at(Path.cwd()).settings(unprotected=unprotected or None)
     with kept_values(settings) as session:
         found = [_checked(root, session, _anchor_problems(root, settings)) for root in _places(path)]
@@ -77,6 +83,18 @@ def command(path: Path | None, *, as_json: bool, unprotected: bool) -> int:
         for item in found:
             say(*_report(item))
     return 1 if any(item.errors for item in found) else 0
+
+
+def _installed(path: Path | None) -> Iterable[str]:
+    """Install what the benchmark at a path needs, and return what was done."""
+    place = None if path is None else opened(path, os.environ)
+    root = None if place is None else benchmark_root(absolute(place))
+    authoring = None if root is None else authoring_at(root)
+    if root is None or not isinstance(authoring, Installer):
+        raise CommandError(
+            f"no Bench Pack at {path}\n  hint: a Bench Pack is a folder with benchlocal.pack.json"
+        )
+    return authoring.install(root, os.environ)
 
 
 def _places(path: Path | None) -> tuple[Path, ...]:

@@ -44,7 +44,6 @@ _COMMANDS = (
     "import",
     "merge",
     "schema",
-    "packs",
 )
 """In the order of a day's work. Each is the `command` of a module of its own: `run-all` that of run_all_command.py."""
 

@@ -34,7 +34,7 @@ _RIGHTS_OF = {
     "Choices": "benchmarks/bench_packs/verifiers/running.py",
     "Endpoint": "gateway/providers/endpoints.py",
     "HttpApplication": "gateway/providers/application.py",
-    "Node": "benchmarks/bench_packs/node/node.py",
+    "Node": "benchmarks/bench_packs/node/command.py",
     "PythonFunction": "gateway/providers/application.py",
 }
 """Values that are made of words, each in its own module alone."""

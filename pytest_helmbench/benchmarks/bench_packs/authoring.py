@@ -7,17 +7,14 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline, ScenarioMeta
-from pytest_helmbench.benchmarks.bench_packs.format.manifest_schema import BENCH_PACK_SCHEMA
+from pytest_helmbench.benchmarks.bench_packs.format.manifest import BENCH_PACK_SCHEMA
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader
-from pytest_helmbench.benchmarks.bench_packs.package_build import build_pack
-from pytest_helmbench.benchmarks.bench_packs.package_install import install_packages, left_out_line
+from pytest_helmbench.benchmarks.bench_packs.packages import install_packages
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
-
-__all__ = ["AUTHORING", "ReadBenchPack"]
 
 _HEAD = ("scenario", "category", "title")
 
@@ -148,18 +145,9 @@ class BenchPackAuthoring:
         """See `Authoring.read`."""
         return ReadBenchPack(loaded_bench_pack(root, session).outline)
 
-    def install(self, root: Path, environ: Mapping[str, str]) -> Iterator[str]:
+    def install(self, root: Path, environ: Mapping[str, str]) -> Iterable[str]:
         """Install the npm packages of a Bench Pack, without running their scripts."""
-        done = install_packages(root, environ)
-        listed = ", ".join(f"{name} {version}" for name, version in done.versions.items())
-        yield f"{'installed before' if done.before else 'installed'}: {listed}"
-        yield f"  in {done.folder}" + (" (remove it to install anew)" if done.before else "")
-        for name, source in done.needs.left_out:
-            yield left_out_line(name, source)
-
-    def build(self, root: Path, environ: Mapping[str, str]) -> Iterator[str]:
-        """Run the pack's build script in a sandbox without network."""
-        yield from build_pack(root, environ)
+        return install_packages(root, environ)
 
     def schema(self, _name: str) -> JsonObject:
         """Return the schema of manifests."""

@@ -1,14 +1,17 @@
-"""The Bench Packs of a session: loaded, listed, and ready to run. Imported when a session has one."""
+"""The Bench Packs of a session: loaded, listed, ready to run, and scored when nothing more comes."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from statistics import fmean
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
@@ -22,17 +25,20 @@ from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswer
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePlace, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.command import Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
-from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_starts, store_pack_totals
+from pytest_helmbench.benchmarks.bench_packs.places import PLACES
+from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_results
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackSettings, BenchPackTools, BenchPackWork
-from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.outcome import Event, Outcome, Verdict
+from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.job import RunIds, Target
 from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.options.declarations import Options
 from pytest_helmbench.sandbox.box import Unavailable
@@ -42,7 +48,91 @@ from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.writer import Store
 
-__all__ = ["BenchPackLoader"]
+Scores = Callable[[BenchPackManifest, Sequence[Sequence[JsonObject]]], Sequence[PackScore]]
+
+
+PackRun = tuple[LoadedBenchPack, str, int]
+"""A pack, the model that it ran on, and `evaluation_runs.id`."""
+
+
+def note_pack_starts(runs: Iterable[PackRun], store: Store) -> None:
+    """Put on record that runs have started."""
+    for loaded, model, run_id in runs:
+        payload: JsonObject = {
+            "runId": str(run_id),
+            "benchPackName": loaded.manifest.name,
+            "models": [{"id": model, "label": model}],
+            "totalScenarios": len(loaded.outline.scenarios),
+        }
+        store.record_event(run_id, _event("run_started", payload))
+
+
+def store_pack_totals(
+    runs: Iterable[PackRun], store: Store, settings: Options, scores: Scores
+) -> tuple[str, ...]:
+    """Ask each pack for its score of each run, put that on record, and return what went wrong.
+
+    Args:
+        runs: Of the session.
+        store: What was recorded is on disk by now.
+        settings: Of the session.
+        scores: Asks a pack for the scores of groups of results, each with one per scenario.
+    """
+    wrong = []
+    for loaded, model, run_id in runs:
+        repetitions: defaultdict[int, list[JsonObject]] = defaultdict(list)
+        for result in bench_pack_results(store.path, run_id):
+            repetitions[result.repetition].append(result.stated)
+        if not repetitions:
+            continue
+        try:
+            found = scores(loaded.manifest, tuple(repetitions.values()))
+        except HelmbenchError as error:
+            wrong.append(f"{loaded.manifest.id} has no total for {model}: {error}")
+            store.record_event(run_id, _event("run_error", {"message": str(error)}))
+            continue
+        everything = len(loaded.outline.scenarios)
+        partial = len(repetitions) < settings.repeat or any(
+            len(results) < everything for results in repetitions.values()
+        )
+        score = replace(mean_score(found), partial=partial)
+        store.record_statement(run_id, score)
+        stated: JsonValue = {
+            "totalScore": score.total,
+            "categories": [dict(category) for category in score.categories],
+            "summary": score.summary,
+            **({"totalUnit": score.unit} if score.unit else {}),
+            **score.extra,
+        }
+        store.record_event(run_id, _event("run_finished", {"scores": {model: stated}}))
+    return tuple(wrong)
+
+
+def mean_score(scores: Sequence[PackScore]) -> PackScore:
+    """Return the mean over repetitions: of the total, and of each category that has a score in all of them.
+
+    Args:
+        scores: At least one; texts, units and weights are those of the first.
+    """
+    first = scores[0]
+    if len(scores) == 1:
+        return first
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for score in scores:
+        for category in score.categories:
+            if isinstance(part := category.get("score"), int | float):
+                found[str(category["id"])].append(part)
+
+    def mean(name: str) -> float | None:
+        return fmean(found[name]) if len(found[name]) == len(scores) else None
+
+    categories = tuple({**category, "score": mean(str(category["id"]))} for category in first.categories)
+    return replace(first, total=fmean(score.total for score in scores), categories=categories)
+
+
+def _event(kind: str, payload: JsonObject) -> Event:
+    return Event(kind, {"type": kind, **payload}, utc_now())
+
 
 _HOME = ".helmbench"
 _FOLDERS = ("data", "cache", "runs")
@@ -260,3 +350,16 @@ def _make(place: BridgePlace, around: Path) -> None:
 
 def _silent() -> None:
     """Say nothing."""
+
+
+class BenchPacks:
+    """See `BenchmarkKind`."""
+
+    name = PLACES.name
+
+    def open(self, session: SessionValues) -> BenchPackLoader:
+        """See `BenchmarkKind.open`."""
+        return BenchPackLoader(session.settings, session.environ, session.loop(), session.note)
+
+
+KIND = BenchPacks()

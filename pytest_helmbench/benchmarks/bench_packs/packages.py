@@ -1,4 +1,4 @@
-"""The npm packages that a Bench Pack needs, where `helmbench packs install` puts them, and what to do without them."""
+"""The npm packages that a Bench Pack needs, installed into a folder of the user without running a script of theirs."""
 
 from __future__ import annotations
 
@@ -6,28 +6,23 @@ import json
 import os
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.user_folders import user_cache
 
-__all__ = [
-    "PackageNeeds",
-    "dependencies_of",
-    "installed_packages",
-    "missing_package",
-    "package_hint",
-    "package_needs",
-    "packages_folder",
-]
-
 _PACKAGE_FILE = "package.json"
 _LARGEST = 1_000_000  # bytes
+_LONGEST_S = 600.0
+_SHOWN = 1_500
 # What Bench Protocol's own host brings, by the ranges that it names.
 _HOST_CONTRACT = {"smol-toml": "^1.3.4", "zod": "^3.24.1"}
 _OURS = frozenset(("@benchlocal/core", "@benchlocal/sdk"))
@@ -35,6 +30,13 @@ _NAME = re.compile(r"(?:@[A-Za-z0-9~-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~-][A-Za-z0-9
 # A range of versions, a tag, or another package of a registry: nothing that npm would fetch by git, URL or path.
 _WANTED = re.compile(r"(?:npm:(?:@[\w.~-]+/)?[\w.~-]+@)?[\w.~^<>=|*+ -]*", re.ASCII)
 _MISSING = re.compile(r"Cannot find (?:package|module) '([^'\s]+)'")
+_INSTALL = ("install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links", "--omit=dev")
+# npm starts another npm for some dependencies of dependencies, which knows the environment alone.
+_ENVIRONMENT = {"npm_config_ignore_scripts": "true", "npm_config_global": "false"}
+
+
+class NotInstalledError(HelmbenchError):
+    """The packages could not be installed: why, and a hint on a line of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +68,8 @@ def package_needs(root: Path) -> PackageNeeds:
     Raises:
         UnreadableBenchmarkError: The file cannot be read, or holds no names and versions.
     """
-    path = root / _PACKAGE_FILE
-    stated = _dependencies(path, "dependencies")
-    odd = next((name for name in stated if not _NAME.fullmatch(name)), None)
-    if odd is not None:
-        raise _unreadable(path, f"dependencies: {excerpt(odd, 80)!r} is no name of a package")
     wanted, left_out = dict(_HOST_CONTRACT), {}
-    for name, version in stated.items():
+    for name, version in _dependencies(root / _PACKAGE_FILE).items():
         if name in _OURS:
             continue
         if _WANTED.fullmatch(version):
@@ -97,21 +94,13 @@ def installed_packages(root: Path, environ: Mapping[str, str]) -> Path | None:
     return folder if (folder / "node_modules").is_dir() else None
 
 
-def missing_package(message: str) -> str | None:
-    """Return the package that Node could not find, from its words; None when these are about something else."""
-    found = _MISSING.search(message)
-    if found is None:
-        return None
-    name = "/".join(found[1].split("/")[: 2 if found[1].startswith("@") else 1])
-    return name if _NAME.fullmatch(name) else None
-
-
 def package_hint(message: str, root: Path, environ: Mapping[str, str]) -> str:
     """Return what helps where Node could not find a package; empty when its words are about something else."""
-    name = missing_package(message)
-    if name is None:
+    found = _MISSING.search(message)
+    name = "/".join(found[1].split("/")[: 2 if found[1].startswith("@") else 1]) if found else ""
+    if not _NAME.fullmatch(name):
         return ""
-    command = f"`helmbench packs install {shlex.quote(str(root))}`"
+    command = f"`helmbench check {shlex.quote(str(root))} --install`"
     try:
         needs = package_needs(root)
     except UnreadableBenchmarkError:
@@ -124,22 +113,98 @@ def package_hint(message: str, root: Path, environ: Mapping[str, str]) -> str:
     )
 
 
-def dependencies_of(root: Path, *keys: str) -> PackageNeeds:
-    """Return what a pack's `package.json` names under some keys, by whether it stands in a registry; nothing else.
+def install_packages(root: Path, environ: Mapping[str, str]) -> list[str]:
+    """Install what a pack needs, unless that was done before; return what was done. Nothing is written into the pack.
+
+    Args:
+        root: The pack's folder.
+        environ: That npm runs in; asked for `PATH` and the user's cache folder too.
 
     Raises:
-        UnreadableBenchmarkError: The file cannot be read, or holds no names and versions.
+        UnreadableBenchmarkError: The pack's `package.json` cannot be read.
+        NotInstalledError: There is no npm, or it fails.
     """
-    wanted: dict[str, str] = {}
-    left_out: dict[str, str] = {}
-    for key in keys:
-        for name, text in _dependencies(root / _PACKAGE_FILE, key).items():
-            known = _NAME.fullmatch(name) and _WANTED.fullmatch(text)
-            (wanted if known else left_out)[name] = text
-    return PackageNeeds(tuple(sorted(wanted.items())), tuple(sorted(left_out.items())))
+    needs = package_needs(root)
+    folder = packages_folder(needs, environ)
+    before = (folder / "node_modules").is_dir()
+    if not before:
+        try:
+            _install(needs, folder, environ)
+        except OSError as error:
+            raise NotInstalledError(f"{folder}: {excerpt(str(error))}\n  hint: is it writable?") from error
+    versions = [f"{name} {_version(folder / 'node_modules' / name)}" for name, _ in needs.wanted]
+    return [
+        f"{'installed before' if before else 'installed'}: {', '.join(versions)}",
+        f"  in {folder}{' (remove it to install anew)' if before else ''}",
+        *(
+            f"left out: {excerpt(name, 80)} ({excerpt(source, 120)}): only packages of a registry are installed;"
+            " bundle it with the pack"
+            for name, source in needs.left_out
+        ),
+    ]
 
 
-def _dependencies(path: Path, key: str) -> Mapping[str, str]:
+def _install(needs: PackageNeeds, folder: Path, environ: Mapping[str, str]) -> None:
+    """Install beside the folder and move the whole there: what it holds is complete."""
+    npm = shutil.which("npm", path=environ.get("PATH", os.defpath))
+    if npm is None:
+        raise NotInstalledError(
+            "there is no `npm` on PATH\n  hint: it comes with Node.js, from https://nodejs.org or your system's"
+            " packages; or ship the packages in the pack's node_modules"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with TemporaryDirectory(dir=folder.parent, prefix=".making-") as made:
+        making = Path(made, folder.name)
+        making.mkdir()
+        asked = {"private": True, "dependencies": dict(needs.wanted)}
+        (making / _PACKAGE_FILE).write_text(json.dumps(asked, indent=2), encoding="utf-8")
+        _run([npm, *_INSTALL], making, {**environ, **_ENVIRONMENT})
+        if not (making / "node_modules").is_dir():
+            raise NotInstalledError(
+                f"npm has made no {making / 'node_modules'}\n  hint: does `npm install` work?"
+            )
+        try:
+            making.rename(folder)
+        except OSError:
+            if not (folder / "node_modules").is_dir():  # else somebody was faster, with the same
+                raise
+
+
+def _run(argv: list[str], place: Path, environ: Mapping[str, str]) -> None:
+    null, pipe, both = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=place,
+            env=environ,
+            stdin=null,
+            stdout=pipe,
+            stderr=both,
+            timeout=_LONGEST_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NotInstalledError(
+            f"npm did not finish within {_LONGEST_S:g} s\n  hint: can it reach its registry?"
+        ) from error
+    if done.returncode != 0:
+        said = excerpt(done.stdout.decode("utf-8", "replace"), _SHOWN)
+        raise NotInstalledError(
+            f"npm ended with exit code {done.returncode}:\n{said}\n  hint: can npm reach its registry, and does it"
+            " have these versions?"
+        )
+
+
+def _version(package: Path) -> str:
+    try:
+        data: JsonValue = json.loads((package / _PACKAGE_FILE).read_bytes())
+    except (OSError, ValueError):
+        return "?"
+    version = data.get("version") if isinstance(data, dict) else None
+    return excerpt(version, 60) if isinstance(version, str) else "?"
+
+
+def _dependencies(path: Path) -> Mapping[str, str]:
     if not os.path.lexists(path):
         return {}
     try:
@@ -150,13 +215,15 @@ def _dependencies(path: Path, key: str) -> Mapping[str, str]:
         data: JsonValue = json.loads(content)
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(path, f"this is no JSON that can be read: {excerpt(str(error))}") from error
-    stated = data.get(key, {}) if isinstance(data, dict) else None
+    stated = data.get("dependencies", {}) if isinstance(data, dict) else None
     if not isinstance(stated, dict):
-        raise _unreadable(path, f"{key}: this is no object")
+        raise _unreadable(path, "dependencies: this is no object")
     found = {}
     for name, version in stated.items():
         if not isinstance(version, str):
-            raise _unreadable(path, f"{key}: the version of {excerpt(name, 80)!r} is no text")
+            raise _unreadable(path, f"dependencies: the version of {excerpt(name, 80)!r} is no text")
+        if not _NAME.fullmatch(name):
+            raise _unreadable(path, f"dependencies: {excerpt(name, 80)!r} is no name of a package")
         found[name] = version
     return found
 

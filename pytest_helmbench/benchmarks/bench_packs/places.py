@@ -27,7 +27,7 @@ def _manifest(path: Path) -> tuple[Path, ...]:
 
 PLACES = KindPlaces(
     name="bench_pack",
-    module="pytest_helmbench.benchmarks.bench_packs.kind",
+    module="pytest_helmbench.benchmarks.bench_packs.loading",
     authoring="pytest_helmbench.benchmarks.bench_packs.authoring",
     signs=(MANIFEST,),
     detect=is_bench_pack,

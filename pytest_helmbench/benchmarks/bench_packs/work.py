@@ -13,8 +13,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePl
 from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
     merged_generation,
 )
-from pytest_helmbench.benchmarks.bench_packs.pack_addresses import AddressLender
-from pytest_helmbench.benchmarks.bench_packs.scenario_run import ScenarioRun, Told
+from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender, ScenarioRun, Told
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
@@ -28,11 +27,7 @@ from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.workspace import SandboxError
 
-__all__ = ["BenchPackSettings", "BenchPackTools", "BenchPackWork", "item_limits_name"]
-
-_MOST_EVENTS = 1_000
 _REQUESTS_PER_ITEM = 3
-_TRIES = 3
 _TIMEOUT_KEY = "request_timeout_seconds"
 
 

@@ -1,4 +1,4 @@
-"""The manifest of a Bench Pack (`benchlocal.pack.json`), held to Bench Protocol v1."""
+"""The manifest of a Bench Pack (`benchlocal.pack.json`), held to Bench Protocol v1, and what it asks of its host."""
 
 from __future__ import annotations
 
@@ -7,25 +7,87 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest
-from pytest_helmbench.benchmarks.bench_packs.format.declared_verifiers import read_verifiers
 from pytest_helmbench.benchmarks.bench_packs.format.pack_folder import (
     content_hash,
     link_out,
     path_fault,
     place_inside,
 )
-from pytest_helmbench.benchmarks.bench_packs.format.requirements import unmet_requirement
-from pytest_helmbench.benchmarks.bench_packs.format.sheet import Sheet, shown
+from pytest_helmbench.benchmarks.bench_packs.format.sheet import Sheet, read_verifiers, shown
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_bench_pack
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
-from pytest_helmbench.files.field_values import kind_of
+from pytest_helmbench.files.field_values import kind_of, named
+from pytest_helmbench.files.format_schema import shipped_schema
 from pytest_helmbench.files.json_text import json_lines
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed
 from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON
 from pytest_helmbench.files.yaml_text import Document
 
-__all__ = ["load_manifest"]
+BENCH_PACK_SCHEMA = shipped_schema("bench_pack", __name__)
+
+
+HOST_VERSION = "0.3.0"
+"""The release of the desktop app whose interface we offer."""
+HOST_FEATURES = ("inferenceEndpoints", "dockerInferenceEndpoints")
+
+_NUMBER = r"([0-9]{1,9})"
+_VERSION = re.compile(
+    rf"v?{_NUMBER}(?:\.{_NUMBER})?(?:\.{_NUMBER})?(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?\Z"
+)
+
+_Key = tuple[int, int, int]
+
+
+def unmet_requirement(sheet: Sheet, data: JsonObject) -> str | None:
+    """Return in a sentence which requirement of a manifest we do not meet; None when we meet all.
+
+    Args:
+        sheet: Takes what is wrong with the requirements.
+        data: The manifest as JSON.
+    """
+    requirements = sheet.mapping(data, "requirements")
+    bounds = sheet.mapping(requirements, "requirements", "benchlocal")
+    where = ("requirements", "benchlocal")
+    lowest = sheet.text(bounds, *where, "minVersion")
+    beyond = sheet.text(bounds, *where, "maxVersionExclusive")
+    features = sheet.texts(requirements, "requirements", "hostFeatures")
+    return _unmet_bound(lowest, beyond) or _unmet_feature(features)
+
+
+def _unmet_bound(lowest: str, beyond: str) -> str | None:
+    ours = _key(HOST_VERSION)
+    for asked in filter(None, (lowest, beyond)):
+        if _key(asked) is None:
+            return f"it requires BenchLocal {named(asked)}, which is no version such as '0.3.0'"
+    low, high = _key(lowest), _key(beyond)
+    if ours is not None and low is not None and ours < low:
+        return f"it requires BenchLocal {lowest.strip()} or newer; this host offers what {HOST_VERSION} does"
+    if ours is not None and high is not None and ours >= high:
+        return (
+            f"it requires a BenchLocal older than {beyond.strip()}; this host offers what {HOST_VERSION} does"
+        )
+    return None
+
+
+def _unmet_feature(asked: tuple[str, ...]) -> str | None:
+    absent = [named(feature) for feature in asked if feature not in HOST_FEATURES]
+    if not absent:
+        return None
+    return f"it requires {', '.join(absent)} of its host, which offers {' and '.join(HOST_FEATURES)}"
+
+
+def _key(version: str) -> _Key | None:
+    """Return what orders a version against a release; None for a text that is none.
+
+    A preview counts as its release: of two bounds that differ in this alone we, a release, meet both or neither.
+    """
+    match = _VERSION.match(version.strip())
+    if match is None:
+        return None
+    major, minor, patch = match.groups()
+    return int(major), int(minor or 0), int(patch or 0)
+
 
 _LARGEST = 1_000_000  # bytes
 _LONGEST_REQUEST_S = 10_000_000
@@ -231,10 +293,7 @@ def _module(sheet: Sheet, root: Path, entry: str) -> Path:
         return root
     if not place.is_file():
         what = "is a folder" if place.is_dir() else "does not exist"
-        hint = (
-            "build the pack (npm install, then npm run build; or `helmbench packs install PATH --build`, in a sandbox),"
-            " or take one that is built"
-        )
+        hint = "build the pack (npm install, then npm run build), or take one that is built"
         sheet.error(("entry",), f"the file {shown(entry)} {what}", _ENTRY_HINT if place.is_dir() else hint)
     return place
 

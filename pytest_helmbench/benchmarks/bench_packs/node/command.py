@@ -107,7 +107,7 @@ class BridgePlace:
         data_dir: Its own, kept, and there once it runs; `cache_dir` and `runs_dir` likewise.
         cache_dir: See `data_dir`.
         runs_dir: See `data_dir`.
-        packages: Where `helmbench packs install` has put what it needs from npm; None where nothing was installed.
+        packages: Where `helmbench check --install` has put what it needs from npm; None where nothing was installed.
     """
 
     root: Path

@@ -10,7 +10,7 @@ import pytest
 from bench_pack_manifests import GONE, PUBLISHED, changed, healthy_manifest, problems_of, write_bench_pack
 from jsonschema import Draft202012Validator
 
-from pytest_helmbench.benchmarks.bench_packs.format.manifest_schema import BENCH_PACK_SCHEMA
+from pytest_helmbench.benchmarks.bench_packs.format.manifest import BENCH_PACK_SCHEMA
 
 _MODULE_HINT = "\n  hint: name the module that the pack is loaded by, such as './dist/benchlocal/index.js'"
 _CONTEXT_HINT = "\n  hint: name a folder of the pack, such as './verification'"
@@ -50,8 +50,7 @@ PROBLEMS: list[tuple[dict[str, Any], list[str]]] = [
         {"entry": "./dist/other.js"},
         [
             "7: entry: the file './dist/other.js' does not exist"
-            "\n  hint: build the pack (npm install, then npm run build; or `helmbench packs install PATH --build`,"
-            " in a sandbox), or take one that is built"
+            "\n  hint: build the pack (npm install, then npm run build), or take one that is built"
         ],
     ),
     (

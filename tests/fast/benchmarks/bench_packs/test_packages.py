@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.benchmarks.bench_packs.package_install import NotInstalledError, install_packages
 from pytest_helmbench.benchmarks.bench_packs.packages import (
+    NotInstalledError,
     PackageNeeds,
+    install_packages,
     installed_packages,
     package_hint,
     package_needs,
@@ -107,7 +108,7 @@ def test_packs_that_need_the_same_share_a_folder_of_the_user(tmp_path: Path) -> 
 def test_the_hint_names_the_command_that_helps(tmp_path: Path) -> None:
     environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     root = _pack(tmp_path / "my pack", {"@a/b": "1"})
-    command = f"`helmbench packs install '{root}'`"
+    command = f"`helmbench check '{root}' --install`"
     installs = f"{command} installs it for you (needs npm); or ship it in the pack's node_modules"
     bundle = (
         "bundle it or ship it in the pack's node_modules; or name it in the `dependencies` of the pack's package.json,"
@@ -144,7 +145,7 @@ def test_without_npm_nothing_is_installed_and_the_hint_says_what_to_install(tmp_
 
 
 def test_the_command_wants_a_bench_pack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["packs", "install", str(tmp_path)]) == 2
+    assert main(["check", str(tmp_path), "--install"]) == 2
     assert capsys.readouterr().err == (
         f"helmbench: no Bench Pack at {tmp_path}\n  hint: a Bench Pack is a folder with benchlocal.pack.json\n"
     )

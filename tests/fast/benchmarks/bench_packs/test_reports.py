@@ -14,7 +14,7 @@ import pytest
 from bench_pack_records import AT, END, bench_pack_store, error, judged, result, run_record, said
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
-from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, suite_properties
+from pytest_helmbench.benchmarks.bench_packs.record import pack_score_line, suite_properties
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.json_types import JsonObject
