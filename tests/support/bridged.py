@@ -52,6 +52,9 @@ class Item:
             "generation": {},
         }
 
+    def lost(self) -> None:
+        pass
+
     def doors(self) -> Sequence[Door]:
         return ()
 

@@ -175,7 +175,6 @@ class ScenarioRun:
         self._conversation = conversation
         self._clock = clock
         self._news = news
-        self._begun = False
         self._progress: list[Event] = []
         scenario = rule.scenario
         self._started = _event(
@@ -187,11 +186,7 @@ class ScenarioRun:
         )
 
     async def begin(self) -> tuple[JsonObject, JsonObject]:
-        """See `Attempt.begin`; a pack that starts over is given the replies that it had."""
-        if self._begun:
-            self._conversation.rewind()
-            self._progress.clear()
-        self._begun = True
+        """See `Attempt.begin`."""
         told, line = self._told, self._conversation.line
         endpoints = ItemEndpoints(
             model=line.entry.id,
@@ -209,6 +204,11 @@ class ScenarioRun:
         )
         self._clock.begin()
         return context, run
+
+    def lost(self) -> None:
+        """See `Attempt.lost`: its pack starts over, and is given the replies that it had or waited for."""
+        self._conversation.rewind()
+        self._progress.clear()
 
     def doors(self) -> Iterable[Door]:
         """See `Attempt.doors`."""

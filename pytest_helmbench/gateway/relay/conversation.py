@@ -309,7 +309,7 @@ class Conversation:
             self.fail(bug)
 
     def _abandon(self, exchange: Exchange, *, in_vain: bool) -> None:
-        """Let a call go on for a moment.
+        """Let a call go on: for a moment, or to its end where its code starts over.
 
         Args:
             exchange: Its client has hung up.
@@ -322,7 +322,7 @@ class Conversation:
             self._tally.add_cut_stream()
         elif in_vain:
             self._tally.open_fault(exchange.key, ClientGaveUpError(self.line.entry.id))
-        self._exchanges.abandon(exchange, self._grace_s)
+        self._exchanges.abandon(exchange, self._grace_s if in_vain else None)
 
     def _failure(self, error: HelmbenchError) -> RawReply:
         status, body = failure_of(error, self.line.endpoint)

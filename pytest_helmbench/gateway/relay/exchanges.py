@@ -234,10 +234,16 @@ class Exchanges:
             self._abandoned[key] = [one for one in self._abandoned[key] if not one.task.done()]
         return raw
 
-    def abandon(self, exchange: Exchange, grace_s: float) -> None:
-        """Let a call go on whose client has hung up; a reply that comes is kept for who asks for it again."""
+    def abandon(self, exchange: Exchange, grace_s: float | None) -> None:
+        """Let a call go on whose client has hung up; a reply that comes is kept for who asks for it again.
+
+        Args:
+            exchange: The call.
+            grace_s: It is cancelled then, unless it was taken over; None lets it go on to its end.
+        """
         self._abandoned[exchange.key].append(exchange)
-        exchange.cancel_after(grace_s)
+        if grace_s is not None:
+            exchange.cancel_after(grace_s)
 
     def take_over(self, key: str) -> Exchange | None:
         """Return a request whose client has hung up and which is made again now."""
@@ -259,6 +265,8 @@ class Exchanges:
             raise RuntimeError("there is no journal to begin anew from")
         self.era += 1
         self._taken.clear()
+        for exchange in (one for waiting in self._abandoned.values() for one in waiting):
+            exchange.keep()  # its code will ask for it again, perhaps not soon
 
     def clear(self) -> None:
         """Forget all of them; calls that are out go on."""

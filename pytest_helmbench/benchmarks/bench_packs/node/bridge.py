@@ -31,6 +31,9 @@ class Attempt(Protocol):
     async def begin(self) -> tuple[JsonObject, JsonObject]:
         """Return the HostContext (without `logger`) and the ScenarioRunInput (without `abortSignal`)."""
 
+    def lost(self) -> None:
+        """Take note that the process died: it begins anew, when its turn comes."""
+
     def doors(self) -> Iterable[Door]:
         """Return the ports of ours that it is told of."""
 
@@ -119,7 +122,7 @@ class Bridge:
             number, answer = child.ask(message, min(freeze_s, limit_s), attempt.emitted)
             return await self._within(child, number, answer, _Limit(limit_s, attempt.spent_s, "the scenario"))
 
-        return await self._done(act, "this scenario")
+        return await self._done(act, "this scenario", attempt.lost)
 
     async def close(self) -> None:
         """Dispose of what is prepared, within bounds, and end all processes."""
@@ -142,12 +145,18 @@ class Bridge:
 
         return await self._done(act, what)
 
-    async def _done(self, act: Callable[[Child, float], Awaitable[JsonValue]], what: str) -> JsonValue:
+    async def _done(
+        self,
+        act: Callable[[Child, float], Awaitable[JsonValue]],
+        what: str,
+        start_over: Callable[[], None] = lambda: None,
+    ) -> JsonValue:
         """Do something beside others; when the process is lost, do it again, one by one.
 
         Args:
             act: Does it in a process, whose silence is borne so many seconds.
             what: Names it.
+            start_over: Called when a process was lost and another tries.
         """
         child = await self._shared()
         try:
@@ -158,16 +167,19 @@ class Bridge:
                 raise _culprit(lost, what) from None
         finally:
             self._retire_if_done(child)
+        start_over()
         self._again += 1
         try:
             async with self._turn:
-                return await self._done_alone(act, what)
+                return await self._done_alone(act, what, start_over)
         finally:
             self._again -= 1
             if not self._again and self._serial is not None:
                 self._retire(self._serial)
 
-    async def _done_alone(self, act: Callable[[Child, float], Awaitable[JsonValue]], what: str) -> JsonValue:
+    async def _done_alone(
+        self, act: Callable[[Child, float], Awaitable[JsonValue]], what: str, start_over: Callable[[], None]
+    ) -> JsonValue:
         """Do something in the process that does one thing after the other, until it is done or is to blame.
 
         A process that did something else before may be lost to what that has left behind: then a fresh one decides.
@@ -184,6 +196,7 @@ class Bridge:
             except ChildLostError as lost:
                 if lost.alone:
                     raise _culprit(lost, what) from None
+                start_over()
 
     async def _within(
         self, child: Child, number: int, answer: asyncio.Future[JsonValue], limit: _Limit
