@@ -43,6 +43,7 @@ _COMMANDS = (
     "export",
     "import",
     "merge",
+    "spread",
     "schema",
 )
 """In the order of a day's work. Each is the `command` of a module of its own: `run-all` that of run_all_command.py."""

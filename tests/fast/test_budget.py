@@ -26,15 +26,15 @@ _ROOM_LINES = {
     "benchmarks/scenario_trees": (5_620, 3_900),
     "benchmarks": (1_960, 1_700),
     "gateway": (10_260, 6_500),
-    "run, results": (7_800, 5_000),
-    "store": (7_490, 3_700),
+    "run, results": (8_050, 5_000),
+    "store": (7_570, 3_700),
     "reports, view, imports": (8_790, 5_200),
     "pytest_side": (5_270, 3_800),
     "sandbox": (4_010, 3_000),
     "engine": (3_740, 1_800),
     "core": (3_060, 1_800),
     "scoring": (3_360, 2_600),
-    "cli": (3_190, 1_900),
+    "cli": (3_230, 1_900),
     "files, judging, options, plugin": (4_250, 2_400),
 }
 """Most raw lines of each room, and the target that is still to be reached."""

@@ -137,6 +137,8 @@ _LATE = {
     ("gateway", "pytest_helmbench.gateway.client"),  # not for embedded models, replays and dry runs
     ("prices", "pytest_helmbench.gateway.price_list"),  # for hosted models only
     ("local_answers", "pytest_helmbench.gateway.baselines.baseline"),  # for embedded models only
+    ("spread_command", "pytest_helmbench.run.spread"),  # Dask, where somebody spreads a session
+    ("spread_session", "distributed"),
     ("foreign_patterns", "regex"),  # where a benchmark brings a regular expression
     # Only where somebody else's code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),

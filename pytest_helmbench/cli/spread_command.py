@@ -1,0 +1,194 @@
+"""`helmbench spread`: the shards of a session on a Dask cluster, merged at the end."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pytest_helmbench.cli.merge_command import command as merge
+from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say
+from pytest_helmbench.cli.project import Project
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.shard import Shard
+from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
+from pytest_helmbench.core.whole_file import try_place
+from pytest_helmbench.reports.tables import table
+from pytest_helmbench.run.spread_session import ShardedWork, key_variables, packed
+from pytest_helmbench.sandbox.box import Unavailable
+from pytest_helmbench.sandbox.detection import find_engine
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from pytest_helmbench.run.spread import Spreaded
+
+_FILE = click.Path(path_type=Path)
+_HEAD = ("worker", "host", "versions", "sandboxes", "key variables")
+_UNSAFE = 4
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """What the merge at the end is told; see `helmbench merge`."""
+
+    out: Path
+    junitxml: Path | None
+    gate: bool
+
+
+@click.command("spread")
+@click.option(
+    "--dask", "address", required=True, metavar="ADDRESS", help="tls://HOST:PORT of a scheduler, or local:N."
+)
+@click.option(
+    "--shards", type=click.IntRange(1, 9_999), default=4, show_default=True, help="How many shares."
+)
+@click.option(
+    "-o", "--output", "out", type=_FILE, default=Path("helmbench.db"), help="The merged results file."
+)
+@click.option(
+    "--gate", is_flag=True, help="Hold the run to the thresholds and the baseline among PYTEST_ARGS."
+)
+@click.option("--junitxml", type=_FILE, metavar="FILE", help="Also write a JUnit report of all cases.")
+@click.option("--shared", is_flag=True, help="This folder is at the same path on all hosts: nothing travels.")
+@click.option("--resume", is_flag=True, help="Go on with the shards' files that are there.")
+@no_db_option
+@click.argument("pytest_args", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- PYTEST_ARGS")
+def command(
+    address: str,
+    shards: int,
+    pytest_args: tuple[str, ...],
+    *,
+    shared: bool,
+    resume: bool,
+    **ending: Any,
+) -> int:
+    """Run `pytest PYTEST_ARGS` in shards on a Dask cluster, and merge what they record.
+
+    Each shard is a session on a worker's host, with the environment that the worker has: keys are the cluster's, and
+    none is sent. What PYTEST_ARGS name of files below this folder travels, with the project's settings. Each 15 s a
+    shard's record comes here, to helmbench-KofN.db; where a host is lost another one goes on from there. With `check`
+    for PYTEST_ARGS it says who is there, and nothing is run.
+
+    Ends as `helmbench merge`: 1 where something is missing or a gate does not hold; 4 for a scheduler beyond this
+    machine without TLS, or arguments that pytest cannot use; 130 after Ctrl-C.
+    """
+    if find_spec("distributed") is None:
+        raise CommandError(
+            "spread needs the package distributed\n  hint: pip install 'pytest-helmbench[dask]'"
+        )
+    # Dask comes only where somebody spreads.
+    from pytest_helmbench.run.spread import Spread, connected, hosts_of, is_safe, refuse_others
+
+    if not is_safe(address):
+        raise CommandError(
+            f"--dask={address}: a scheduler beyond this machine needs TLS: Dask unpickles what it is sent\n"
+            "  hint: tls://HOST:PORT, with the certificates in Dask's configuration (distributed.comm.tls)",
+            code=_UNSAFE,
+        )
+    end = _Ending(**ending)
+    if pytest_args == ("check",):
+        with connected(address) as client:
+            return _check(client)
+    results = [end.out.absolute().parent / Shard(index, shards).file_name for index in range(1, shards + 1)]
+    _check_places((end.out, *results), resume=resume)
+    folder, files = (str(Path.cwd()), None) if shared else _travelling(Project.at(Path.cwd()), pytest_args)
+    digest = None if files is None else sha256(files).hexdigest()
+    work = ShardedWork(f"helmbench-{uuid.uuid4().hex}", shards, pytest_args, folder, digest)
+    with connected(address) as client:
+        refuse_others(hosts_of(client))
+        found = Spread(client, work, files, results, lambda line: complain(f"helmbench: {line}")).run()
+    return _merged(found, end)
+
+
+def _merged(found: Spreaded, end: _Ending) -> int:
+    complain(found.problems)
+    if found.misused:
+        raise CommandError(f"pytest cannot use its arguments:\n{found.misused}", code=_UNSAFE)
+    if not found.files:
+        raise CommandError("no shard has recorded anything", code=1)
+    is_whole = not found.problems
+    arguments = [*map(str, found.files), "-o", str(end.out), "--force"]
+    arguments += ["--gate"] if end.gate and is_whole else []
+    arguments += [] if end.junitxml is None else ["--junitxml", str(end.junitxml)]
+    arguments += [] if is_whole else ["--partial"]
+    code = merge.main(arguments, prog_name="helmbench merge", standalone_mode=False)
+    if is_whole:
+        return int(code or 0)
+    complain("helmbench: add --resume to go on: nothing that is on record is asked again")
+    return _INTERRUPTED if found.stopped else 1
+
+
+def _check_places(places: Sequence[Path], *, resume: bool) -> None:
+    """Refuse to write over what is there, before anything is paid.
+
+    Raises:
+        CommandError: It is there.
+    """
+    there = next((path for path in places if path.exists()), None)
+    if there is not None and not resume:
+        raise CommandError(
+            f"{there} is there already\n  hint: --resume goes on with the shards that are there; else another folder"
+        )
+    try:
+        try_place(places[0].with_suffix(".part"))
+    except OSError as error:
+        raise CommandError(
+            f"{places[0]}: cannot be written: {error.strerror}\n  hint: name another file with -o"
+        ) from error
+
+
+def _travelling(project: Project, arguments: Sequence[str]) -> tuple[str, bytes]:
+    """Return the folder to run in and what travels: benchmarks, files that arguments name, the project's settings.
+
+    Raises:
+        CommandError: Something is not below the project's folder.
+    """
+    named = [path for word in arguments if (path := _named(word)) is not None]
+    if not any(_named(word) for word in arguments if not word.startswith("-")):
+        named += project.benchmarks(None)
+    own = (project.ini_file, project.root / "conftest.py", project.root / "models.yml")
+    paths = {path.resolve() for path in (*named, *own) if path is not None and path.exists()}
+    root = project.root.resolve()
+    for path in sorted(paths):
+        if not path.is_relative_to(root):
+            raise CommandError(
+                f"{path} is not below {root}, which travels\n  hint: --shared, where all hosts have it at the same path"
+            )
+    return Path.cwd().resolve().relative_to(root).as_posix(), packed(root, sorted(paths))
+
+
+def _named(word: str) -> Path | None:
+    """Return the file or folder that an argument of pytest names; None where it names none."""
+    value = word.partition("=")[2] if word.startswith("-") else word.partition("::")[0]
+    path = Path(value)
+    return path.absolute() if value and path.exists() else None
+
+
+def _check(client: Client) -> int:
+    """Say who is there: hosts, versions, sandboxes, and which variables with keys are set."""
+    from pytest_helmbench.run.spread import hosts_of, refuse_others
+
+    hosts = hosts_of(client)
+    boxes = client.run(_sandboxes, Project.at(Path.cwd()).settings().packs.sandbox)
+    keys = client.run(key_variables)
+    rows = [
+        (address, *host, boxes[address], ", ".join(keys[address]) or "none")
+        for address, host in sorted(hosts.items())
+    ]
+    say(*table(_HEAD, rows, left=_HEAD))
+    refuse_others(hosts)
+    return 0
+
+
+async def _sandboxes(wanted: UsersWord[str]) -> str:
+    """Return which sandboxes this host has; `none: ` and why where there is none."""
+    found = await find_engine(wanted, pull=NOT_ALLOWED)
+    return f"none: {found.reason}" if isinstance(found, Unavailable) else found.name
