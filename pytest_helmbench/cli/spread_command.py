@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,8 +24,6 @@ from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from pytest_helmbench.run.spread import Spreaded
 
 _FILE = click.Path(path_type=Path)
@@ -96,7 +94,7 @@ def command(
     end = _Ending(**ending)
     if pytest_args == ("check",):
         with connected(address) as client:
-            return _check(client)
+            return _check(hosts_of(client), client.run)
     results = [end.out.absolute().parent / Shard(index, shards).file_name for index in range(1, shards + 1)]
     _check_places((end.out, *results), resume=resume)
     folder, files = (str(Path.cwd()), None) if shared else _travelling(Project.at(Path.cwd()), pytest_args)
@@ -172,13 +170,12 @@ def _named(word: str) -> Path | None:
     return path.absolute() if value and path.exists() else None
 
 
-def _check(client: Client) -> int:
+def _check(hosts: Mapping[str, tuple[str, str]], run: Callable[..., Mapping[str, Any]]) -> int:
     """Say who is there: hosts, versions, sandboxes, and which variables with keys are set."""
-    from pytest_helmbench.run.spread import hosts_of, refuse_others
+    from pytest_helmbench.run.spread import refuse_others
 
-    hosts = hosts_of(client)
-    boxes = client.run(_sandboxes, Project.at(Path.cwd()).settings().packs.sandbox)
-    keys = client.run(key_variables)
+    boxes = run(_sandboxes, Project.at(Path.cwd()).settings().packs.sandbox)
+    keys = run(key_variables)
     rows = [
         (address, *host, boxes[address], ", ".join(keys[address]) or "none")
         for address, host in sorted(hosts.items())
