@@ -29,12 +29,12 @@ class KindRecord(Protocol):
     def failures(self) -> str:
         """What the reasons of failed cases are called on a run's page."""
 
-    def statements(self, conn: sqlite3.Connection, run_id: int) -> Mapping[int, CaseStatement]:
+    def statements(self, conn: sqlite3.Connection, run_id: int) -> Mapping[str, CaseStatement]:
         """Return what was said of the judged results of a run, by `results.id`, for a session that goes on."""
 
     def results(
         self, path: Path, run_id: int, code: str | None, *, with_text: bool
-    ) -> Mapping[int, ResultWords]:
+    ) -> Mapping[str, ResultWords]:
         """Return what is said of the results of a run, by `results.id`.
 
         Args:
@@ -68,10 +68,10 @@ class _NoRecord:
     columns = NO_COLUMNS
     failures = "wrong in form"
 
-    def statements(self, _conn: sqlite3.Connection, _run_id: int) -> Mapping[int, CaseStatement]:
+    def statements(self, _conn: sqlite3.Connection, _run_id: int) -> Mapping[str, CaseStatement]:
         return {}
 
-    def results(self, *_asked: object, **_flags: object) -> Mapping[int, ResultWords]:
+    def results(self, *_asked: object, **_flags: object) -> Mapping[str, ResultWords]:
         return {}
 
     def case(self, _path: Path, _run_id: int, _code: str) -> Mapping[int, CaseWords]:

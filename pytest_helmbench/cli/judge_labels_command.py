@@ -13,7 +13,7 @@ from pytest_helmbench.reports.score_lines import corrected_text
 from pytest_helmbench.results.judge_labels import LabelError, read_labels
 from pytest_helmbench.results.stored_scores import stored_correction
 from pytest_helmbench.store.label_rows import judged_rows, write_labels
-from pytest_helmbench.store.run_rows import iso_time
+from pytest_helmbench.store.leases import iso_time
 
 __all__ = ["command"]
 

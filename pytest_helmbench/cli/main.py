@@ -11,11 +11,9 @@ from typing import TextIO
 
 import click
 
-from pytest_helmbench.cli.output import RESULTS_FILE, CommandError, complain
+from pytest_helmbench.cli.output import CommandError, complain
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.store.damaged_values import MALFORMED
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.reading import damage_told
 
 __all__ = ["main"]
 
@@ -66,21 +64,6 @@ class _Commands(click.Group):
             return None
         command: click.Command = import_module(f"{_PLACE}.{name.replace('-', '_')}_command").command
         return command
-
-    def invoke(self, context: click.Context) -> object:
-        """Run a command. Where it stumbles over a results file that somebody has changed by hand, say what is in it.
-
-        Raises:
-            StoreError: The file holds what no session has written.
-        """
-        try:
-            return super().invoke(context)
-        except MALFORMED:
-            path = context.meta.get(RESULTS_FILE)
-            if path is None:
-                raise
-            with damage_told(path):
-                raise
 
 
 @click.group(

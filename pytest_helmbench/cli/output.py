@@ -14,7 +14,6 @@ from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.reports.readable_json import readable_json
 
 __all__ = [
-    "RESULTS_FILE",
     "CommandError",
     "as_json_option",
     "complain",
@@ -26,9 +25,6 @@ __all__ = [
     "unprotected_option",
     "write_file",
 ]
-
-RESULTS_FILE = "pytest_helmbench.results_file"
-"""Where click's context keeps which results file a command reads."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from pytest_helmbench.cli.output import (
-    RESULTS_FILE,
     CommandError,
 )
 from pytest_helmbench.cli.project import Project
@@ -32,9 +29,6 @@ def database_of(db: Path | None) -> Path:
         raise CommandError(
             f"{path} is a folder\n  hint: name the file in it, for example {path / 'helmbench.db'}"
         )
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta[RESULTS_FILE] = path
     return path
 
 

@@ -15,7 +15,7 @@ import click
 from pytest_helmbench.cli.output import complain, db_option, say
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.shown_texts import ShownTexts
-from pytest_helmbench.store.file_form import check_form
+from pytest_helmbench.store.reading import opened
 from pytest_helmbench.view.local_server import View, serve
 from pytest_helmbench.view.shown import Address
 
@@ -51,7 +51,7 @@ def command(
     The server listens at 127.0.0.1 alone, lets in who has the address that is printed, and reads only. Ctrl-C ends it.
     """
     path = database_of(db).absolute()
-    check_form(path)
+    opened(path).close()  # told now, and not on its first page
     first = (
         "/" if not runs else Address(tuple(dict.fromkeys(run_of(path, run).summary.id for run in runs))).path
     )

@@ -1,16 +1,12 @@
-"""Shards: equal shares of one plan, told apart by a hash of each case, or by what each has taken before."""
+"""Shards: equal shares of one plan, by a hash of each case."""
 
 from __future__ import annotations
 
 import hashlib
-import heapq
-from collections.abc import Mapping
 from fractions import Fraction
 from math import nextafter
 
 from pytest_helmbench.core.light_dataclass import dataclass
-
-__all__ = ["Shard", "hashed_share", "longest_first", "share_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +44,21 @@ class Shard:
 
 
 def hashed_share(key: str, of: int) -> int:
-    """Return the share of a case, from 1: the same one whatever else is selected, on any machine and Python."""
+    """Return the share of a key, from 1: the same one whatever else is selected, on any machine and Python."""
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8]) % of + 1
 
 
-def longest_first(weights: Mapping[str, float], of: int) -> dict[str, int]:
-    """Return the share of each case, from 1: the longest first, each to whoever has least.
+def case_share(benchmark: str, code: str, repetition: int, of: int) -> int:
+    """Return the share of a case, on every model.
 
     Args:
-        weights: What each case has taken, 0 or more; the same in every shard, in any order.
+        benchmark: Its name.
+        code: Of the case.
+        repetition: From 1.
         of: How many shares there are.
     """
-    loads = [(0.0, number) for number in range(1, of + 1)]
-    found = {}
-    for key in sorted(weights, key=lambda key: (-weights[key], key)):
-        load, number = loads[0]
-        heapq.heapreplace(loads, (load + weights[key], number))
-        found[key] = number
-    return found
+    return hashed_share(f"{benchmark}\0{code}\0{repetition}", of)
 
 
 def share_of(amount: float, part: Fraction) -> float:

@@ -15,7 +15,8 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
 from pytest_helmbench.imports.foreign_run import ForeignCase, ForeignRun
 from pytest_helmbench.results.stored_scores import run_totals, stored_score
-from pytest_helmbench.store.run_rows import RunRecord, iso_time
+from pytest_helmbench.store.leases import iso_time
+from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.writer import Store
 
 __all__ = ["IMPORTED", "store_runs"]

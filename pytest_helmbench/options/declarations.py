@@ -56,7 +56,6 @@ _RECORD = Group("record, cache and resume")
 _RESULT = Group("gates and reports")
 _SCALE = Group("more than one machine", sparse=True)
 _GROUPS = (_MODELS, _CASES, SAMPLING, _LIMITS, _RECORD, _RESULT, _SCALE, PACKS, BENCH_PACKS)
-_SHARD_BY = replace(_choice("RULE", "hash", "history"), record=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -249,16 +248,6 @@ class Options:
     )
     shard: str | None = _SCALE(
         SHARD, None, "run the K-th of N shares of the cases; `helmbench merge` joins their results files"
-    )
-    shard_by: str = _SCALE(
-        _SHARD_BY,
-        "hash",
-        "how cases are shared out: by a hash, or by what each has taken (--helmbench-shard-history)",
-    )
-    shard_history: Path | None = _SCALE(
-        replace(FILE, record=None),
-        None,
-        "results file whose latencies make shares equally long, the same in every shard",
     )
     packs: PackOptions = PackOptions()
     bench_packs: BenchPackOptions = BenchPackOptions()

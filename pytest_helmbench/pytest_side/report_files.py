@@ -12,7 +12,6 @@ from pytest_helmbench.reports.session_reports import wanted_reports, write_repor
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.reading import damage_told
 
 __all__ = ["refuse_unwritable", "session_reports", "write_report_files"]
 
@@ -50,13 +49,12 @@ def write_report_files(coordinator: Coordinator) -> None:
         coordinator.note(f"{names}: not written, since nothing was run")
         return
     try:
-        with damage_told(book.db):
-            reports = session_reports(
-                coordinator,
-                with_text=settings.shown_texts.any,
-                all_cases=any(form.all_cases for form in wanted.values()),
-            )
-            write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)
+        reports = session_reports(
+            coordinator,
+            with_text=settings.shown_texts.any,
+            all_cases=any(form.all_cases for form in wanted.values()),
+        )
+        write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)
     except StoreError as error:
         coordinator.note(f"no report: {error}")
 

@@ -10,13 +10,12 @@ import pytest
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.codes import CaseCode, Selection, scenario_code_of
 from pytest_helmbench.core.sample import Sample
-from pytest_helmbench.core.shard import Shard
+from pytest_helmbench.core.shard import Shard, case_share, hashed_share
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.pytest_side.items import BrokenItem, job_of, jobs_of
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.notes import Notes
-from pytest_helmbench.run.shares import Shares
 
 __all__ = ["arrange", "broken_cases", "share_out"]
 
@@ -93,10 +92,8 @@ def _may_be_selected(case: BrokenCase, selection: Selection | None) -> bool:
     return selection.may_match((parts.pillar, parts.behaviour or "", parts.scenario or ""))
 
 
-def share_out(
-    items: list[pytest.Item], shard: Shard, library: Library, settings: Settings
-) -> tuple[Shares, list[pytest.Item]]:
-    """Keep the share of a shard, in place; return how items are shared out, and what was dropped.
+def share_out(items: list[pytest.Item], shard: Shard, library: Library) -> list[pytest.Item]:
+    """Keep the share of a shard, in place; return what was dropped.
 
     Every item is in one share: cases by what they are, everything else (broken files, Python tests) by its node id.
 
@@ -104,22 +101,19 @@ def share_out(
         items: All that is selected, in any order.
         shard: Of this session.
         library: The benchmarks of the cases.
-        settings: Of the session.
-
-    Raises:
-        StoreError: The file of the history cannot be read.
     """
     names = {loaded.root: loaded.outline.name for loaded in library.loaded}
-    jobs = [*jobs_of(items)]
-    shares = Shares(shard, jobs, lambda job: names.get(job.target.benchmark, ""), settings)
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     for item in items:
         job = job_of(item)
-        own = shares.has_item(item.nodeid) if job is None else shares.has_job(job)
-        (kept if own else dropped).append(item)
+        if job is None:
+            share = hashed_share(item.nodeid, shard.of)
+        else:
+            share = case_share(names.get(job.target.benchmark, ""), job.code, job.repetition, shard.of)
+        (kept if share == shard.index else dropped).append(item)
     items[:] = kept
-    return shares, dropped
+    return dropped
 
 
 def _leave_out(

@@ -41,7 +41,6 @@ from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.notes import Notes
 from pytest_helmbench.run.plan import plan_jobs
 from pytest_helmbench.run.selecting import refuse_empty_selection
-from pytest_helmbench.run.shares import Shares
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests
@@ -175,7 +174,8 @@ class SessionPlugin:
         share = self.settings.share
         whole = list(session.items)
         cases = [*jobs_of(whole)]
-        shared = None if share is None else self._share_out(session.items, share)
+        if share is not None:
+            self._share_out(session.items, share)
         if self._config.getoption("collectonly"):
             return
         on_demand = ran_on_demand(session.items)
@@ -188,9 +188,9 @@ class SessionPlugin:
         scope = self._scope(len(cases))
         broken = broken_cases(whole, self.settings.selection)
         plan = plan_jobs(cases, dry_run=self.settings.dry_run, scope=scope, broken=broken)
-        if share is not None and shared is not None:
+        if share is not None:
             own = [*jobs_of(session.items)]
-            plan = plan.shared_out(plan_jobs(own, dry_run=plan.dry, scope=scope), share, shared.rule)
+            plan = plan.shared_out(plan_jobs(own, dry_run=plan.dry, scope=scope), share)
         if self._tests is not None:
             plan = replace(plan, adopted=self._tests.outline)
         self._role.collected(jobs, plan)
@@ -267,14 +267,10 @@ class SessionPlugin:
 
     # What the hooks share
 
-    def _share_out(self, items: list[pytest.Item], share: Shard) -> Shares:
-        try:
-            shares, dropped = share_out(items, share, self._library, self.settings)
-        except HelmbenchError as error:
-            raise pytest.UsageError(scrub(str(error))) from error
+    def _share_out(self, items: list[pytest.Item], share: Shard) -> None:
+        dropped = share_out(items, share, self._library)
         if dropped:
             self._config.hook.pytest_deselected(items=dropped)
-        return shares
 
     def _load_what_is_named(self) -> None:
         if self._coordinator is None:

@@ -23,14 +23,18 @@ from pytest_helmbench.results.shard_sessions import (
 )
 from pytest_helmbench.results.stored_scores import run_totals, scored_run
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.store.damaged_values import MALFORMED
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.merged_file import MergedFile, MergedRun, Pick
+from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.plans import RunFacts
-from pytest_helmbench.store.run_rows import iso_time, own_process
-from pytest_helmbench.store.shard_files import ShardFile, ShardRun, read_shard_file
-
-__all__ = ["Merged", "MergedShards", "merged_shards"]
+from pytest_helmbench.store.shard_files import (
+    MALFORMED,
+    MergedFile,
+    MergedRun,
+    Pick,
+    ShardFile,
+    ShardRun,
+    read_shard_file,
+)
 
 
 @dataclass(slots=True)
@@ -157,7 +161,7 @@ def _sessions(files: Sequence[ShardFile]) -> tuple[list[ShardSession], list[str]
 
 def _winners(sessions: Sequence[ShardSession], notes: list[str]) -> list[ShardSession]:
     """Return the sessions whose results count, by place: of a shard that ran twice the later one."""
-    latest: dict[tuple[int, int, str], ShardSession] = {}
+    latest: dict[tuple[int, int], ShardSession] = {}
     for session in sorted(sessions, key=lambda session: session.started_at):
         before = latest.get(session.place)
         if before is not None:
@@ -184,13 +188,13 @@ def _made(
     try:
         ids = dict(zip(first.runs, file.open_runs(first.path, opened), strict=True))
         for source in dict.fromkeys(session.path for session in sessions):
-            inside = [session for session in sessions if session.path == source]
             picks = [
-                [Pick(run, ids[name], session in winners) for name, run in session.runs.items()]
-                for session in inside
+                Pick(run, ids[name], session in winners)
+                for session in sessions
+                if session.path == source
+                for name, run in session.runs.items()
             ]
             file.copy(source, picks)
-        file.link_calls()
         file.check()
         return tuple(_closed(file, ids[name], name, like, winners) for name, like in first.runs.items())
     finally:
@@ -226,7 +230,6 @@ def _settings(
             {
                 "index": run.shard.index,
                 "of": run.shard.of,
-                "by": run.by,
                 "session": run.session_id,
                 "file": session.path.name,
                 "base_url": run.llm[2],
@@ -236,7 +239,7 @@ def _settings(
             }
         )
     settings = {key: value for key, value in like.settings.items() if key != "shard"}
-    return {**settings, "db": str(out.absolute()), "process": own_process(), "merged": parts}
+    return {**settings, "db": str(out.absolute()), "merged": parts}
 
 
 def _put_in_place(path: Path, out: Path, *, force: bool) -> None:

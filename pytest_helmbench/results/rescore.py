@@ -42,10 +42,11 @@ from pytest_helmbench.results.stored_scores import run_totals, stored_score
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.benchmark_places import place_of
 from pytest_helmbench.store.judged_replies import JudgedCase
+from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.replay import StoredCase, judge_replies, stored_cases
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
-from pytest_helmbench.store.run_rows import RunRecord, iso_time
+from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.writer import Store
 
 __all__ = ["NOT_RESCORED", "RescoreError", "Rescored", "rescore"]

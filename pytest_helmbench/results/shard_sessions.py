@@ -9,19 +9,9 @@ from typing import Any, TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.store.cells import as_json
 from pytest_helmbench.store.run_queries import judges_of
 from pytest_helmbench.store.shard_files import ShardFile, ShardRun
-
-__all__ = [
-    "MergeError",
-    "MissingError",
-    "RunName",
-    "ShardSession",
-    "check_alike",
-    "missing_from",
-    "sessions_of",
-]
+from pytest_helmbench.store.table_rows import as_json
 
 _FREE = frozenset(
     {
@@ -51,7 +41,6 @@ _FREE = frozenset(
         "models_file",
         "node",
         "prepare",
-        "process",
         "pull",
         "replay_times",
         "requests_per_minute",
@@ -107,9 +96,9 @@ class ShardSession:
         return min(run.started_at for run in self.runs.values())
 
     @property
-    def place(self) -> tuple[int, int, str]:
+    def place(self) -> tuple[int, int]:
         """Which share of the plan it is."""
-        return self.first.shard.index, self.first.shard.of, self.first.by
+        return self.first.shard.index, self.first.shard.of
 
     @property
     def text(self) -> str:

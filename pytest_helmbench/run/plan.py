@@ -123,7 +123,6 @@ class Plan:
         scope: `whole`, `selected` or `by_outcome`.
         adopted: The cases that pytest itself has collected; None for none.
         shard: The share of the plan that `runs` are; None for all of it.
-        divided_by: How the plan was shared out: `hash`, or `history` with what names it.
         whole: The runs of the whole plan, one for each of `runs`, where they are a share.
     """
 
@@ -132,7 +131,6 @@ class Plan:
     scope: str
     adopted: RowOutline | None = None
     shard: Shard | None = None
-    divided_by: str = ""
     whole: tuple[PlannedRun, ...] = ()
 
     @property
@@ -145,18 +143,17 @@ class Plan:
         """Items of all shards."""
         return sum(run.tests for run in self.whole or self.runs)
 
-    def shared_out(self, own: Plan, shard: Shard, divided_by: str) -> Plan:
+    def shared_out(self, own: Plan, shard: Shard) -> Plan:
         """Return the share of a shard: every run is in it, those without a case of its own too.
 
         Args:
             own: Planned from the jobs of the shard alone.
             shard: Which one it is.
-            divided_by: See `divided_by`.
         """
         by_key = {run.key: run for run in own.runs}
         runs = tuple(by_key.get(run.key) or run.emptied() for run in self.runs)
         runs = tuple(replace(run, broken=whole.broken) for run, whole in zip(runs, self.runs, strict=True))
-        return replace(self, runs=runs, shard=shard, divided_by=divided_by, whole=self.runs)
+        return replace(self, runs=runs, shard=shard, whole=self.runs)
 
     @property
     def calls(self) -> int:

@@ -18,9 +18,6 @@ from pytest_helmbench.options.option_types import Resume
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.trust import is_of_a_benchmark
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of
-from pytest_helmbench.store.cells import as_json
-from pytest_helmbench.store.damaged_values import RESUMED
-from pytest_helmbench.store.reading import damage_of
 from pytest_helmbench.store.recorded_runs import (
     CaseKey,
     RecordedCase,
@@ -29,6 +26,7 @@ from pytest_helmbench.store.recorded_runs import (
     unfinished_runs,
 )
 from pytest_helmbench.store.run_queries import judges_of
+from pytest_helmbench.store.table_rows import as_json
 
 __all__ = ["Continued", "ResumeError", "Resumption", "as_continued", "find_resumption"]
 
@@ -99,9 +97,6 @@ def as_continued(settings: Settings, resume: Resume) -> Settings:
         ResumeError: There is none, and none is to be started.
         StoreError: The file cannot be read, or holds what no session has written.
     """
-    damage = damage_of(settings.db, RESUMED)
-    if damage is not None:
-        raise damage
     runs = unfinished_runs(settings.db, resume.run)
     if not runs:
         if resume.run is None and not (resume.or_start or settings.dry_run):

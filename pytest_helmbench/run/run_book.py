@@ -26,15 +26,12 @@ from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_of
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of, place_of
 from pytest_helmbench.store.benchmark_sizes import Shrunk, shrunk_since
-from pytest_helmbench.store.run_rows import RunRecord
-from pytest_helmbench.store.shard_rows import ShardRecord
+from pytest_helmbench.store.run_rows import RunRecord, ShardRecord
 from pytest_helmbench.store.writer import Store
 
 if TYPE_CHECKING:
     from pytest_helmbench.run.resume import Resumption
     from pytest_helmbench.store.recorded_runs import CaseKey
-
-__all__ = ["RunBook"]
 
 
 class RunBook:
@@ -80,8 +77,7 @@ class RunBook:
             return
         self.know(plan, loaded)
         self._store = Store.open(self._settings.db)
-        # A session may follow its killed predecessor at once: the process is looked for, however short its silence.
-        self._store.mark_dead_runs_interrupted(silent_s=0.0)
+        self._store.mark_dead_runs_interrupted()
         resume = self._settings.resume
         if resume is not None:
             # Taken before it is read: what another process adds meanwhile would be asked for again.
@@ -229,13 +225,22 @@ class RunBook:
         self._store.flush(tick)
         for run_id in self.tallies:
             scored = scored_run(self._store.path, run_id) if self._store.fault is None else None
-            complete = scored is not None and scored.facts.complete and self._has_seen_all(run_id)
+            complete = scored is not None and self._is_complete(run_id, scored) and self._has_seen_all(run_id)
             status = "complete" if complete else "interrupted" if interrupted else "partial"
             score = None
             if scored is not None:
                 self.scored[run_id], score = scored, scored.score
             self._store.close_run(run_id, run_totals(status, utc_now(), score))
         self._store.close(tick)
+
+    def _is_complete(self, run_id: int, scored: ScoredRun) -> bool:
+        """Return whether all that was planned has been judged; a shard has some repetitions of a case alone."""
+        plan, facts = self.plan, scored.facts
+        if plan is None or plan.shard is None:
+            return facts.complete
+        tally = self.tallies[run_id]
+        planned = sum(run.tests for run in plan.runs if self._run_ids.get(run.key) == run_id)
+        return not facts.broken and tally.settled >= planned - tally.no_cases
 
     def _has_seen_all(self, run_id: int) -> bool:
         """Return whether no verdict on record is left that this session should have looked at, and has not."""
@@ -265,7 +270,7 @@ class RunBook:
 def _shard_record(plan: Plan, whole: PlannedRun) -> ShardRecord | None:
     if plan.shard is None:
         return None
-    return ShardRecord(plan.shard, plan.divided_by, plan.scope, whole.tests, whole.codes, whole.broken)
+    return ShardRecord(plan.shard, plan.scope, whole.tests, whole.codes, whole.broken)
 
 
 def _given(sampling: Sampling) -> dict[str, object]:

@@ -12,8 +12,8 @@ from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.run.run_book import RunBook
 from pytest_helmbench.store.comparison_rows import write_comparisons
+from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.run_queries import run_detail
-from pytest_helmbench.store.run_rows import iso_time
 
 
 def compared_with(baselines: Baselines, book: RunBook) -> dict[int, RunComparison]:

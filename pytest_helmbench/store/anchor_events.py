@@ -8,9 +8,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.anchor import AnchorVerdict, JudgeHeld
 from pytest_helmbench.core.outcome import Event
-from pytest_helmbench.store.reading import has_table, reading
-
-__all__ = ["anchor_events", "held_in"]
+from pytest_helmbench.store.reading import reading
 
 _TYPE = "anchor"
 _HELD = """
@@ -36,8 +34,6 @@ def held_in(path: Path, run_id: int) -> tuple[JudgeHeld, ...]:
     found: dict[str, dict[str, AnchorVerdict]] = {}
     allowed = 0
     with reading(path) as conn:
-        if not has_table(conn, "events"):
-            return ()
         for (text,) in conn.execute(_HELD, (run_id, _TYPE)):
             said = json.loads(text)
             allowed = said.pop("allowed")

@@ -11,20 +11,6 @@ from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.core.statement import RunStatement
 from pytest_helmbench.store.run_rows import RunTotals
 
-__all__ = [
-    "Batch",
-    "Beat",
-    "Closing",
-    "Happened",
-    "Job",
-    "Record",
-    "Returned",
-    "Sent",
-    "Stated",
-    "Task",
-    "is_loss",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Closing:

@@ -5,30 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.user_folders import unpacked_archives
-from pytest_helmbench.store.named_rows import columns_of
-
-__all__ = [
-    "ADD_PLACE",
-    "BenchmarkKey",
-    "benchmarks_of_runs",
-    "folder_of",
-    "names_of",
-    "place_of",
-    "seen_from",
-]
-
-ADD_PLACE = "ALTER TABLE evaluation_runs ADD COLUMN benchmark_place TEXT"
 
 _HOME = "~/"
 _RUNS = """
-    SELECT runs.id, benchmarks.name, benchmarks.kind, {place},
-        CASE WHEN {place} IS NULL AND json_valid(runs.settings)
-            THEN json_extract(runs.settings, '$.benchmark_path') END
+    SELECT runs.id, benchmarks.name, benchmarks.kind, runs.benchmark_place
     FROM evaluation_runs AS runs JOIN benchmarks ON benchmarks.id = runs.benchmark_id
 """
 
@@ -136,7 +121,9 @@ def benchmarks_of_runs(
         db: The file.
         new: Benchmarks that are about to be run.
     """
-    found = dict(_as_recorded(conn, db))
+    found = {
+        run_id: BenchmarkKey(name, kind, place or None) for run_id, name, kind, place in conn.execute(_RUNS)
+    }
     known: defaultdict[BenchmarkKey, list[int]] = defaultdict(list)
     for run_id, key in found.items():
         known[key].append(run_id)
@@ -164,14 +151,3 @@ def _moved(
         if len(heirs) == 1:
             moved[key] = heirs[0]
     return moved
-
-
-def _as_recorded(conn: sqlite3.Connection, db: Path) -> Iterator[tuple[int, BenchmarkKey]]:
-    """Yield the benchmark of each run as the file has it; an older one has the absolute folder of here."""
-    place = "runs.benchmark_place" if "benchmark_place" in columns_of(conn, "evaluation_runs") else "NULL"
-    folders: dict[object, str | None] = {}
-    for run_id, name, kind, stated, folder in conn.execute(_RUNS.format(place=place)):
-        if isinstance(folder, str) and folder not in folders:
-            folders[folder] = place_of(Path(folder), db)
-        found = folders.get(folder) if stated is None else str(stated) or None
-        yield int(run_id), BenchmarkKey(str(name), str(kind), found)

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
-import zlib
-from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.benchmark_places import benchmarks_of_runs
-from pytest_helmbench.store.reading import has_table, reading
+from pytest_helmbench.store.plans import unpacked
+from pytest_helmbench.store.reading import reading
 
-__all__ = ["CREATE_SIZES", "Shrunk", "shrunk_since", "write_size"]
-
-CREATE_SIZES = """CREATE TABLE benchmark_sizes (
-    run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
-    cases INTEGER NOT NULL,
-    codes BLOB NOT NULL
-)"""
 _SIZE = "SELECT codes FROM benchmark_sizes WHERE run_id = ?"
 _EARLIER = """
     SELECT run.id FROM benchmark_sizes JOIN evaluation_runs AS run ON run.id = benchmark_sizes.run_id
@@ -43,17 +34,6 @@ class Shrunk:
     gone: tuple[str, ...]
 
 
-def write_size(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> None:
-    """Keep the cases that the benchmark of a run defines; nothing where nobody knows them."""
-    found = tuple(codes)
-    if found:
-        packed = zlib.compress("\n".join(found).encode("utf-8", "replace"))
-        conn.execute(
-            "INSERT OR REPLACE INTO benchmark_sizes (run_id, cases, codes) VALUES (?, ?, ?)",
-            (run_id, len(found), packed),
-        )
-
-
 def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
     """Return what the benchmark of a run has lost since the last session that ran it; None for nothing.
 
@@ -61,8 +41,6 @@ def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
         StoreError: The file is no results file.
     """
     with reading(path) as conn:
-        if not has_table(conn, "benchmark_sizes"):
-            return None
         now = conn.execute(_SIZE, (run_id,)).fetchone()
         keys = benchmarks_of_runs(conn, path)
         earlier = conn.execute(_EARLIER, (run_id,))
@@ -70,13 +48,9 @@ def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
         if now is None or last is None:
             return None
         (before,) = conn.execute(_SIZE, (last,)).fetchone()
-    codes, codes_before = _codes(now[0]), _codes(before)
+    codes, codes_before = unpacked(now[0]), unpacked(before)
     if len(codes) >= len(codes_before):
         return None
     known = set(codes)
     gone = tuple(code for code in codes_before if code not in known)
     return Shrunk(len(codes), last, len(codes_before), gone)
-
-
-def _codes(packed: bytes) -> list[str]:
-    return zlib.decompress(packed).decode().split("\n")

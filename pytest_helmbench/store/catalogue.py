@@ -1,4 +1,4 @@
-"""The rows that describe a benchmark of any kind: written once per content, found again by code."""
+"""The rows that describe a benchmark of any kind: written once per content, found again by what they are."""
 
 from __future__ import annotations
 
@@ -7,59 +7,53 @@ import sqlite3
 from collections.abc import Iterable
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outline import (
-    BehaviourEntry,
-    CaseAxes,
-    Outline,
-    PartEntry,
-    PillarEntry,
-    ScenarioEntry,
-)
-from pytest_helmbench.store.cells import as_json, safe_text
-from pytest_helmbench.store.named_rows import insert_into
-
-__all__ = ["CatalogueIds", "RowIds", "write_benchmark", "write_llm"]
+from pytest_helmbench.core.outline import CaseAxes, Outline, ScenarioEntry
+from pytest_helmbench.store.schema import id_of
+from pytest_helmbench.store.table_rows import as_json, insert_into, safe_text
 
 
 @dataclass(frozen=True, slots=True)
 class RowIds:
     """Where a case points, by column of `results`; None where it has no such axis or the file does not know it."""
 
-    scenario_id: int | None = None
-    condition_id: int | None = None
-    user_context_id: int | None = None
-    perturbation_id: int | None = None
+    scenario_id: str | None = None
+    condition_id: str | None = None
+    user_context_id: str | None = None
+    perturbation_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueIds:
-    """Row ids of one benchmark by full code."""
+    """The rows of one benchmark; `known` are their ids."""
 
-    benchmark_id: int
+    benchmark_id: str
     outline: Outline
-    scenarios: dict[str, int]
-    conditions: dict[str, int]
-    user_contexts: dict[str, int]
-    perturbations: dict[str, int]
+    known: frozenset[str]
 
     def rows(self, code: str) -> RowIds:
         """Return the rows behind a case."""
         axes: CaseAxes = self.outline.axes(code)
+        scenario = self._known("scenarios", axes.scenario)
         return RowIds(
-            self.scenarios.get(safe_text(axes.scenario)),
-            self.conditions.get(axes.condition),
-            self.user_contexts.get(axes.user_context),
-            self.perturbations.get(axes.perturbation),
+            scenario,
+            self._known("conditions", axes.condition),
+            self._known("user_contexts", axes.user_context),
+            self._known("perturbations", axes.perturbation),
         )
 
+    def _known(self, table: str, full_code: str) -> str | None:
+        found = _id(self.benchmark_id, table, full_code)
+        return found if found in self.known else None
 
-def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str | None) -> int:
+
+def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str | None) -> str:
     """Return the row of a model, new or not."""
     values = (safe_text(name), safe_text(provider), base_url)
-    conn.execute("INSERT OR IGNORE INTO llms (name, provider, base_url) VALUES (?, ?, ?)", values)
-    return _only(
-        conn.execute("SELECT id FROM llms WHERE name = ? AND provider = ? AND base_url IS ?", values)
+    llm_id = id_of(name, provider, base_url or "")
+    conn.execute(
+        "INSERT OR IGNORE INTO llms (id, name, provider, base_url) VALUES (?, ?, ?, ?)", (llm_id, *values)
     )
+    return llm_id
 
 
 def write_benchmark(conn: sqlite3.Connection, outline: Outline, codes: Iterable[str]) -> CatalogueIds:
@@ -73,164 +67,124 @@ def write_benchmark(conn: sqlite3.Connection, outline: Outline, codes: Iterable[
         outline: As loaded.
         codes: Planned cases.
     """
-    benchmark_id = _write_identity(conn, outline)
+    writer = _CatalogueWriter(conn, id_of(outline.name, outline.version, outline.hash))
+    writer.put(
+        "benchmarks",
+        writer.benchmark_id,
+        ("description",),
+        name=safe_text(outline.name),
+        version=safe_text(outline.version),
+        hash=outline.hash,
+        description=safe_text(outline.description),
+        kind=outline.kind,
+    )
     catalogue = outline.catalogue(codes)
-    _write_pillars(conn, benchmark_id, catalogue.pillars)
-    behaviours = _write_behaviours(conn, benchmark_id, catalogue.behaviours)
-    known = _ids(conn, _SCENARIO_IDS, benchmark_id)
-    for scenario in catalogue.scenarios:
-        if safe_text(scenario.full_code) not in known:
-            _write_scenario(conn, scenario, benchmark_id, behaviours)
-        elif isinstance(scenario.about, dict) and (clusters := scenario.about.get("clusters")):
-            # Another session may have counted other clusters of the same rows: those of both are kept.
-            conn.execute(
-                _ADD_CLUSTERS, (as_json({"clusters": clusters}), known[safe_text(scenario.full_code)])
-            )
-    return CatalogueIds(
-        benchmark_id,
-        outline,
-        _ids(conn, _SCENARIO_IDS, benchmark_id),
-        _ids(conn, _CONDITION_IDS, benchmark_id),
-        _ids(conn, _USER_CONTEXT_IDS, benchmark_id),
-        _ids(conn, _PERTURBATION_IDS, benchmark_id),
-    )
-
-
-def _write_identity(conn: sqlite3.Connection, outline: Outline) -> int:
-    identity = (safe_text(outline.name), safe_text(outline.version), outline.hash)
-    conn.execute(
-        "INSERT INTO benchmarks (name, version, hash, description, kind) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (name, version, hash) DO UPDATE SET description = excluded.description",
-        (*identity, safe_text(outline.description), outline.kind),
-    )
-    return _only(
-        conn.execute("SELECT id FROM benchmarks WHERE name = ? AND version = ? AND hash = ?", identity)
-    )
-
-
-def _write_pillars(conn: sqlite3.Connection, benchmark_id: int, pillars: Iterable[PillarEntry]) -> None:
-    conn.executemany(
-        "INSERT INTO pillars (benchmark_id, code, name, description)"
-        " VALUES (:benchmark_id, :code, :name, :description)"
-        " ON CONFLICT (benchmark_id, code)"
-        " DO UPDATE SET name = excluded.name, description = excluded.description",
-        [
-            {
-                "benchmark_id": benchmark_id,
-                "code": pillar.code,
-                "name": safe_text(pillar.name),
-                "description": safe_text(pillar.description),
-            }
-            for pillar in pillars
-        ],
-    )
-
-
-def _write_behaviours(
-    conn: sqlite3.Connection, benchmark_id: int, behaviours: Iterable[BehaviourEntry]
-) -> dict[str, int]:
-    conn.executemany(
-        "INSERT INTO behaviours (pillar_id, code, title, description, compliance_criteria, weight)"
-        " SELECT id, :code, :title, :description, :compliance_criteria, :weight FROM pillars"
-        " WHERE benchmark_id = :benchmark_id AND code = :pillar"
-        " ON CONFLICT (pillar_id, code) DO UPDATE SET title = excluded.title,"
-        " description = excluded.description, compliance_criteria = excluded.compliance_criteria",
-        [
-            {
-                "benchmark_id": benchmark_id,
-                "pillar": behaviour.pillar,
-                "code": behaviour.code.rpartition("-")[2],
-                "title": safe_text(behaviour.title),
-                "description": safe_text(behaviour.description),
-                "compliance_criteria": safe_text(behaviour.compliance_criteria),
-                "weight": behaviour.weight,
-            }
-            for behaviour in behaviours
-        ],
-    )
-    return _ids(conn, _BEHAVIOUR_IDS, benchmark_id)
-
-
-def _write_scenario(
-    conn: sqlite3.Connection, scenario: ScenarioEntry, benchmark_id: int, behaviours: dict[str, int]
-) -> None:
-    """A scenario belongs to its behaviour, or where it has none to the benchmark itself."""
-    scenario_id = _insert(
-        conn,
-        "scenarios",
-        benchmark_id=None if scenario.behaviour else benchmark_id,
-        behaviour_id=behaviours[scenario.behaviour] if scenario.behaviour else None,
-        code=safe_text(scenario.code),
-        full_code=safe_text(scenario.full_code),
-        title=safe_text(scenario.title),
-        family=safe_text(scenario.family),
-        expected_category=None if scenario.category is None else safe_text(scenario.category),
-        schema=None if scenario.schema is None else as_json(scenario.schema),
-        evaluation=as_json(scenario.about),
-        text_id=None if scenario.text is None else _write_text(conn, scenario.text),
-    )
-    for part in scenario.perturbations:
-        _insert(
-            conn, "perturbations", scenario_id=scenario_id, severity=part.weight, **_part_cells(conn, part)
+    for pillar in catalogue.pillars:
+        writer.put(
+            "pillars",
+            writer.id("pillars", pillar.code),
+            ("name", "description"),
+            benchmark_id=writer.benchmark_id,
+            code=pillar.code,
+            name=safe_text(pillar.name),
+            description=safe_text(pillar.description),
         )
-    for part in scenario.conditions:
-        condition_id = _insert(conn, "conditions", difficulty=part.weight, **_part_cells(conn, part))
-        _insert(conn, "scenario_conditions", scenario_id=scenario_id, condition_id=condition_id)
-    for part in scenario.user_contexts:
-        context_id = _insert(conn, "user_contexts", severity=part.weight, **_part_cells(conn, part))
-        _insert(conn, "scenario_user_contexts", scenario_id=scenario_id, user_context_id=context_id)
+    for behaviour in catalogue.behaviours:
+        writer.put(
+            "behaviours",
+            writer.id("behaviours", behaviour.code),
+            ("title", "description", "compliance_criteria"),
+            pillar_id=writer.id("pillars", behaviour.pillar),
+            code=behaviour.code.rpartition("-")[2],
+            title=safe_text(behaviour.title),
+            description=safe_text(behaviour.description),
+            compliance_criteria=safe_text(behaviour.compliance_criteria),
+            weight=behaviour.weight,
+        )
+    for scenario in catalogue.scenarios:
+        writer.scenario(scenario)
+    return CatalogueIds(writer.benchmark_id, outline, frozenset(writer.known))
 
 
-def _part_cells(conn: sqlite3.Connection, part: PartEntry) -> dict[str, str | int]:
-    return {"code": part.code, "full_code": part.full_code, "text_id": _write_text(conn, part.text)}
+class _CatalogueWriter:
+    """Writes the rows of one benchmark and remembers their ids."""
+
+    def __init__(self, conn: sqlite3.Connection, benchmark_id: str) -> None:
+        self._conn = conn
+        self.benchmark_id = benchmark_id
+        self.known: set[str] = set()
+        found = conn.execute("SELECT id FROM scenarios WHERE benchmark_id = ?", (benchmark_id,))
+        self._stored = {row_id for (row_id,) in found}
+
+    def id(self, table: str, full_code: str) -> str:
+        """Return the id of a row of this benchmark."""
+        return _id(self.benchmark_id, table, full_code)
+
+    def put(
+        self, table: str, row_id: str, anew: tuple[str, ...] = (), **cells: str | float | int | None
+    ) -> None:
+        """Insert a row, or take some columns of one that is there anew."""
+        self.known.add(row_id)
+        changes = ", ".join(f"{name} = excluded.{name}" for name in anew)
+        on_conflict = f"DO UPDATE SET {changes}" if anew else "DO NOTHING"
+        row = {"id": row_id, **cells}
+        self._conn.execute(f"{insert_into(table, row)} ON CONFLICT (id) {on_conflict}", row)
+
+    def scenario(self, scenario: ScenarioEntry) -> None:
+        """Write a scenario with its parts; of one that is there, note what it is."""
+        scenario_id = self.id("scenarios", scenario.full_code)
+        parts = [
+            (table, weight, part)
+            for table, weight, parts in (
+                ("conditions", "difficulty", scenario.conditions),
+                ("user_contexts", "severity", scenario.user_contexts),
+                ("perturbations", "severity", scenario.perturbations),
+            )
+            for part in parts
+        ]
+        if scenario_id in self._stored:
+            self.known |= {scenario_id, *(self.id(table, part.full_code) for table, _, part in parts)}
+            if isinstance(scenario.about, dict) and (clusters := scenario.about.get("clusters")):
+                # Another session may have counted other clusters of the same rows: those of both are kept.
+                self._conn.execute(
+                    "UPDATE scenarios SET evaluation = json_patch(evaluation, ?) WHERE id = ?",
+                    (as_json({"clusters": clusters}), scenario_id),
+                )
+            return
+        self.put(
+            "scenarios",
+            scenario_id,
+            benchmark_id=self.benchmark_id,
+            behaviour_id=self.id("behaviours", scenario.behaviour) if scenario.behaviour else None,
+            code=safe_text(scenario.code),
+            full_code=safe_text(scenario.full_code),
+            title=safe_text(scenario.title),
+            family=safe_text(scenario.family),
+            expected_category=None if scenario.category is None else safe_text(scenario.category),
+            schema=None if scenario.schema is None else as_json(scenario.schema),
+            evaluation=as_json(scenario.about),
+            text_hash=None if scenario.text is None else self._text(scenario.text),
+        )
+        for table, weight, part in parts:
+            cells: dict[str, str | float | int | None] = {weight: part.weight}
+            text_hash = self._text(part.text)
+            self.put(
+                table,
+                self.id(table, part.full_code),
+                (),
+                scenario_id=scenario_id,
+                code=part.code,
+                full_code=part.full_code,
+                text_hash=text_hash,
+                **cells,
+            )
+
+    def _text(self, body: str) -> str:
+        kept = safe_text(body)
+        digest = hashlib.sha256(kept.encode()).hexdigest()
+        self._conn.execute("INSERT OR IGNORE INTO texts (hash, body) VALUES (?, ?)", (digest, kept))
+        return digest
 
 
-def _insert(conn: sqlite3.Connection, table: str, **cells: str | int | None) -> int:
-    row_id = conn.execute(insert_into(table, cells), cells).lastrowid
-    assert row_id is not None  # an INSERT always has one
-    return row_id
-
-
-def _write_text(conn: sqlite3.Connection, body: str) -> int:
-    kept = safe_text(body)
-    digest = hashlib.sha256(kept.encode()).hexdigest()
-    conn.execute("INSERT OR IGNORE INTO texts (hash, body) VALUES (?, ?)", (digest, kept))
-    return _only(conn.execute("SELECT id FROM texts WHERE hash = ?", (digest,)))
-
-
-_ADD_CLUSTERS = "UPDATE scenarios SET evaluation = json_patch(evaluation, ?) WHERE id = ?"
-_BEHAVIOUR_IDS = (
-    "SELECT pillars.code || '-' || behaviours.code, behaviours.id FROM behaviours"
-    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"
-)
-_OF_BENCHMARK = (
-    " JOIN behaviours ON behaviours.id = scenarios.behaviour_id"
-    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"
-)
-_SCENARIO_IDS = (
-    "SELECT full_code, id FROM scenarios WHERE benchmark_id = :id UNION ALL"
-    " SELECT scenarios.full_code, scenarios.id FROM scenarios" + _OF_BENCHMARK
-)
-_CONDITION_IDS = (
-    "SELECT conditions.full_code, conditions.id FROM conditions"
-    " JOIN scenario_conditions AS link ON link.condition_id = conditions.id"
-    " JOIN scenarios ON scenarios.id = link.scenario_id" + _OF_BENCHMARK
-)
-_USER_CONTEXT_IDS = (
-    "SELECT user_contexts.full_code, user_contexts.id FROM user_contexts"
-    " JOIN scenario_user_contexts AS link ON link.user_context_id = user_contexts.id"
-    " JOIN scenarios ON scenarios.id = link.scenario_id" + _OF_BENCHMARK
-)
-_PERTURBATION_IDS = (
-    "SELECT perturbations.full_code, perturbations.id FROM perturbations"
-    " JOIN scenarios ON scenarios.id = perturbations.scenario_id" + _OF_BENCHMARK
-)
-
-
-def _ids(conn: sqlite3.Connection, query: str, benchmark_id: int) -> dict[str, int]:
-    return dict(conn.execute(query, {"id": benchmark_id}).fetchall())
-
-
-def _only(cursor: sqlite3.Cursor) -> int:
-    (value,) = cursor.fetchone()
-    return int(value)
+def _id(benchmark_id: str, table: str, full_code: str) -> str:
+    return id_of(benchmark_id, table, full_code)

@@ -11,13 +11,10 @@ from pathlib import Path
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.statement import Cell
-from pytest_helmbench.store.cells import as_json, safe_text
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.named_rows import columns_of, insert_into, made_of, named_rows
-from pytest_helmbench.store.reading import has_table, reading
-
-__all__ = ["StoredComparison", "earlier_detectable", "stored_comparisons", "write_comparisons"]
+from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.table_rows import as_json, columns_of, insert_into, made_of, named_rows, safe_text
 
 _TIMEOUT_S = 30.0
 
@@ -29,8 +26,6 @@ def earlier_detectable(path: Path, benchmark_hash: str) -> tuple[float, ...]:
         StoreError: The file cannot be read.
     """
     with reading(path) as conn:
-        if not has_table(conn, "comparisons"):
-            return ()
         return tuple(found for (found,) in conn.execute(_DETECTABLE, (benchmark_hash,)))
 
 
@@ -79,8 +74,6 @@ def stored_comparisons(path: Path, run_id: int) -> tuple[StoredComparison, ...]:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        if not has_table(conn, "comparisons"):
-            return ()
         found = conn.execute("SELECT * FROM comparisons WHERE run_id = ? ORDER BY id", (run_id,))
         return tuple(
             made_of(StoredComparison, row, behaviours=tuple(json.loads(str(row["behaviours"]))))

@@ -9,19 +9,8 @@ from pathlib import Path
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
-from pytest_helmbench.store.named_rows import made_of, named_rows
-from pytest_helmbench.store.reading import reading, with_known_judges
-
-__all__ = [
-    "CallHistory",
-    "CostRow",
-    "Spread",
-    "answering_models",
-    "costs",
-    "has_unjudged_replies",
-    "price_history",
-    "session_cost",
-]
+from pytest_helmbench.store.reading import holds_nothing, reading
+from pytest_helmbench.store.table_rows import made_of, named_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +86,12 @@ _HISTORY = """
         min(calls.prompt_tokens), avg(calls.prompt_tokens), max(calls.prompt_tokens),
         min(calls.completion_tokens), avg(calls.completion_tokens), max(calls.completion_tokens)
     FROM calls
-    JOIN results ON results.id = calls.result_id
+    JOIN results USING (run_id, code, repetition)
     JOIN scenarios ON scenarios.id = results.scenario_id
     JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
     JOIN llms ON llms.id = evaluation_runs.llm_id
     WHERE calls.run_id IN (SELECT value FROM json_each(:runs)) AND llms.name = :model AND calls.purpose = :purpose
-        AND coalesce(calls.judge, :judge, '') = coalesce(:judge, calls.judge, '')
+        AND (:judge IS NULL OR calls.judge = :judge)
         AND calls.from_cache = 0 AND calls.response_id IS NOT NULL
     GROUP BY scenarios.full_code
 """
@@ -147,7 +136,7 @@ _ANSWERED_BY = """
     GROUP BY judge, provider_model
 """
 _UNJUDGED = """
-    SELECT 1 FROM calls LEFT JOIN results ON results.id = calls.result_id
+    SELECT 1 FROM calls LEFT JOIN results USING (run_id, code, repetition)
     WHERE calls.run_id IN (SELECT id FROM evaluation_runs WHERE session_id = ?) AND calls.response_id IS NOT NULL
     AND calls.from_cache = 0 AND ifnull(results.outcome NOT IN ('passed', 'failed'), 1) LIMIT 1
 """
@@ -172,7 +161,7 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
     with reading(path) as conn:
         rows = [
             made_of(CostRow, row)
-            for query in (with_known_judges(conn, _COSTS), _IMPORTED_COSTS)
+            for query in (_COSTS, _IMPORTED_COSTS)
             for row in named_rows(conn.execute(query, asked))
         ]
     return tuple(
@@ -192,7 +181,7 @@ def answering_models(path: Path, run_id: int) -> Mapping[tuple[str | None, str],
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        rows = conn.execute(with_known_judges(conn, _ANSWERED_BY), (run_id,)).fetchall()
+        rows = conn.execute(_ANSWERED_BY, (run_id,)).fetchall()
     return {(judge, answered): calls for judge, answered, calls in rows}
 
 
@@ -227,18 +216,18 @@ def price_history(
         benchmark: All versions of it.
         model: Model under test.
         purpose: `case` or `judge`.
-        judge: Only calls of this marking model, and those that do not say whom they asked; None for all.
+        judge: Only calls of this marking model; None for all.
 
     Raises:
         StoreError: The file is no results file.
     """
-    if not path.exists():
+    if holds_nothing(path):
         return {}
     with reading(path) as conn:
         keys = benchmarks_of_runs(conn, path, (benchmark,))
         runs = json.dumps([run_id for run_id, key in keys.items() if key == benchmark])
         asked = {"runs": runs, "model": model, "purpose": purpose, "judge": judge}
-        rows = conn.execute(with_known_judges(conn, _HISTORY), asked).fetchall()
+        rows = conn.execute(_HISTORY, asked).fetchall()
     return {
         code: CallHistory(calls, _spread(*numbers[0:3]), _spread(*numbers[3:6]), _spread(*numbers[6:9]))
         for code, calls, *numbers in rows

@@ -10,11 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_helmbench.store.damaged_values import RUNS, damage_in
 from pytest_helmbench.store.fault import StoreError, is_locked
-from pytest_helmbench.store.newest_form import applied_migrations, create_newest, migration_names
-
-__all__ = ["FilePlace", "open_database", "transaction"]
+from pytest_helmbench.store.schema import check_version, create_tables
 
 _RECOVERED = "helmbench-recovered"
 
@@ -119,17 +116,18 @@ def transaction(conn: sqlite3.Connection) -> Iterator[None]:
 
 
 def open_database(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    """Open a results file for one writer, create it or bring it to the newest form.
+    """Open a results file for one writer; create it where there is none.
 
     Raises:
-        StoreError: Its form is newer than this version, or it holds runs that no session has written.
+        StoreError: It is of another version, or somebody else's.
         sqlite3.Error: It cannot be used.
     """
     # The connection is made here, so that its errors are the caller's, and used by the writer only.
     conn = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
     try:
         with transaction(conn):  # also finds out whether the file can be written at all
-            _bring_to_newest_form(conn, path)
+            if not check_version(conn, path):
+                create_tables(conn)
         _write_ahead(conn, busy_timeout_s)
         conn.execute("PRAGMA synchronous = NORMAL")
         conn.execute("PRAGMA foreign_keys = ON")
@@ -151,25 +149,3 @@ def _write_ahead(conn: sqlite3.Connection, busy_timeout_s: float) -> None:
             time.sleep(0.01)
         else:
             return
-
-
-def _bring_to_newest_form(conn: sqlite3.Connection, path: Path) -> None:
-    applied = applied_migrations(conn)
-    if applied is None:
-        create_newest(conn)
-        return
-    names = migration_names()
-    unknown = [name for name in applied if name not in names]
-    if unknown:
-        raise StoreError(
-            path,
-            f"written by a newer version of pytest-helmbench (unknown: {', '.join(unknown)})",
-            "update pytest-helmbench, or give another file with --helmbench-db=PATH",
-        )
-    if set(names) - set(applied):
-        from pytest_helmbench.store.schema import migrate  # only files of older versions
-
-        migrate(conn)
-    damage = damage_in(conn, path, RUNS)
-    if damage is not None:
-        raise damage  # what reads it at the end of a session would find out when all is paid

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.outcome import Event
-from pytest_helmbench.store.reading import has_table, reading
-
-__all__ = ["case_steps"]
+from pytest_helmbench.store.reading import reading
 
 _STEPS = """
     SELECT results.code, results.repetition, events.type, events.payload, events.at
@@ -35,7 +33,6 @@ def case_steps(
     found: defaultdict[tuple[str, int], list[Event]] = defaultdict(list)
     asked = {"run_id": run_id, "code": code}
     with reading(path) as conn:
-        if has_table(conn, "events"):
-            for of_case, repetition, kind, payload, at in conn.execute(_STEPS, asked):
-                found[of_case, repetition].append(Event(kind, json.loads(payload), at))
+        for of_case, repetition, kind, payload, at in conn.execute(_STEPS, asked):
+            found[of_case, repetition].append(Event(kind, json.loads(payload), at))
     return {key: tuple(events) for key, events in found.items()}

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pytest_helmbench.core.problem import HelmbenchError
 
-__all__ = ["EmptyStoreError", "StoreError", "is_locked", "is_of_a_value", "store_error"]
-
 _PRIMARY = 0xFF  # the low byte of an extended result code is its class
 
 
@@ -44,11 +42,6 @@ class EmptyStoreError(StoreError):
 def is_locked(error: sqlite3.Error) -> bool:
     """Return whether another process holds the write lock, so that waiting may help."""
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def is_of_a_value(error: sqlite3.Error) -> bool:
-    """Return whether SQLite's own functions have stumbled over a stored value."""
-    return "JSON" in str(error)
 
 
 def store_error(path: Path, error: sqlite3.Error) -> StoreError:

@@ -13,8 +13,6 @@ from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.reading import reading
 
-__all__ = ["JudgedCase", "judged_cases"]
-
 _DIGITS = 16
 
 
@@ -72,29 +70,21 @@ def judged_cases(path: Path, run_id: int) -> Mapping[str, JudgedCase]:
     }
 
 
-_OF_RUN = (
-    " JOIN behaviours ON behaviours.id = scenarios.behaviour_id"
-    " JOIN pillars ON pillars.id = behaviours.pillar_id"
-    " JOIN evaluation_runs ON evaluation_runs.benchmark_id = pillars.benchmark_id WHERE evaluation_runs.id = :id"
+_PART = """
+    SELECT part.full_code, part.text_hash FROM {table} AS part JOIN scenarios ON scenarios.id = part.scenario_id
+    JOIN evaluation_runs USING (benchmark_id) WHERE evaluation_runs.id = :id
+"""
+_TEXTS = " UNION ALL ".join(
+    _PART.format(table=table) for table in ("conditions", "user_contexts", "perturbations")
 )
-_TEXTS = (
-    "SELECT part.full_code, texts.hash FROM conditions AS part JOIN texts ON texts.id = part.text_id"
-    " JOIN scenario_conditions AS link ON link.condition_id = part.id"
-    " JOIN scenarios ON scenarios.id = link.scenario_id" + _OF_RUN + " UNION ALL"
-    " SELECT part.full_code, texts.hash FROM user_contexts AS part JOIN texts ON texts.id = part.text_id"
-    " JOIN scenario_user_contexts AS link ON link.user_context_id = part.id"
-    " JOIN scenarios ON scenarios.id = link.scenario_id" + _OF_RUN + " UNION ALL"
-    " SELECT part.full_code, texts.hash FROM perturbations AS part JOIN texts ON texts.id = part.text_id"
-    " JOIN scenarios ON scenarios.id = part.scenario_id" + _OF_RUN
-)
-_SCENARIOS = (
-    "SELECT scenarios.full_code, coalesce(texts.hash, '') || ' ' || coalesce(scenarios.schema, '')"
-    " FROM scenarios LEFT JOIN texts ON texts.id = scenarios.text_id" + _OF_RUN
-)
-_ROWS = (
-    "SELECT scenarios.code, scenarios.evaluation FROM scenarios"
-    " JOIN evaluation_runs ON evaluation_runs.benchmark_id = scenarios.benchmark_id WHERE evaluation_runs.id = :id"
-)
+_SCENARIOS = """
+    SELECT full_code, coalesce(text_hash, '') || ' ' || coalesce(schema, '') FROM scenarios
+    JOIN evaluation_runs USING (benchmark_id) WHERE evaluation_runs.id = :id AND behaviour_id IS NOT NULL
+"""
+_ROWS = """
+    SELECT code, evaluation FROM scenarios
+    JOIN evaluation_runs USING (benchmark_id) WHERE evaluation_runs.id = :id AND behaviour_id IS NULL
+"""
 
 
 def _contents(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> dict[str, str]:

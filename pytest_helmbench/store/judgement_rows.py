@@ -7,27 +7,8 @@ from pathlib import Path
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Judgement
-from pytest_helmbench.store.named_rows import made_of, named_rows
-from pytest_helmbench.store.reading import has_table, reading
-
-__all__ = ["CREATE_JUDGEMENTS", "JudgedCriterion", "judged_criteria"]
-
-CREATE_JUDGEMENTS = (
-    """CREATE TABLE judgements (
-        id INTEGER PRIMARY KEY,
-        result_id INTEGER NOT NULL REFERENCES results (id),
-        criterion TEXT NOT NULL,
-        judge TEXT NOT NULL,
-        place INTEGER NOT NULL,
-        passed INTEGER NOT NULL,
-        credit REAL NOT NULL,
-        observed TEXT NOT NULL,
-        justification TEXT,
-        of_record INTEGER NOT NULL
-    )""",
-    "CREATE INDEX idx_judgements_result_id ON judgements (result_id)",
-    "ALTER TABLE calls ADD COLUMN judge TEXT",
-)
+from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.table_rows import made_of, named_rows
 
 _JUDGEMENTS = """
     SELECT results.code, results.repetition, judgements.* FROM judgements
@@ -65,8 +46,6 @@ def judged_criteria(path: Path, run_id: int, code: str | None = None) -> tuple[J
     """
     found: dict[tuple[str, int, str], list[Judgement]] = {}
     with reading(path) as conn:
-        if not has_table(conn, "judgements"):
-            return ()
         for row in named_rows(conn.execute(_JUDGEMENTS, {"run_id": run_id, "code": code})):
             said = made_of(Judgement, row, passed=bool(row["passed"]), of_record=bool(row["of_record"]))
             key = (str(row["code"]), int(str(row["repetition"])), said.criterion)

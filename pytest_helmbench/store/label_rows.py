@@ -13,20 +13,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.named_rows import columns_of
-from pytest_helmbench.store.reading import has_table, reading
-
-__all__ = [
-    "JudgedRow",
-    "Label",
-    "LabelCounts",
-    "RowKey",
-    "criteria_of",
-    "judged_rows",
-    "label_counts",
-    "point_counts",
-    "write_labels",
-]
+from pytest_helmbench.store.reading import reading
 
 _TIMEOUT_S = 30.0
 
@@ -98,7 +85,7 @@ _COUNTS = """
         coalesce(sum(evaluations.passed = 0 AND labels.passed = 1), 0)
     FROM results JOIN evaluations ON evaluations.result_id = results.id
     LEFT JOIN judge_labels AS labels ON labels.run_id = results.run_id AND labels.code = results.code
-        AND labels.repetition = results.repetition AND labels.criterion = evaluations.criterion
+        AND labels.of_rows = 1 AND labels.repetition = results.repetition AND labels.criterion = evaluations.criterion
     WHERE results.run_id = :run_id AND results.outcome IN ('passed', 'failed') AND results.neutral = 0
         AND evaluations.rule = :rule
 """
@@ -156,15 +143,10 @@ def label_counts(path: Path, run_id: int) -> LabelCounts | None:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        if not has_table(conn, "judge_labels"):
-            return None
-        of_rows = "of_rows" in columns_of(conn, "judge_labels")  # an older file has samples of rows alone
-        wanted = "SELECT 1 FROM judge_labels WHERE run_id = ?" + (" AND of_rows = 1" if of_rows else "")
+        wanted = "SELECT 1 FROM judge_labels WHERE run_id = ? AND of_rows = 1"
         if conn.execute(wanted, (run_id,)).fetchone() is None:
             return None
-        joined = "labels.run_id = results.run_id"
-        counts = _COUNTS.replace(joined, f"{joined} AND labels.of_rows = 1") if of_rows else _COUNTS
-        return LabelCounts(*conn.execute(counts, {"run_id": run_id, "rule": JUDGED_RULE}).fetchone())
+        return LabelCounts(*conn.execute(_COUNTS, {"run_id": run_id, "rule": JUDGED_RULE}).fetchone())
 
 
 def point_counts(path: Path, run_id: int) -> LabelCounts | None:
@@ -174,8 +156,6 @@ def point_counts(path: Path, run_id: int) -> LabelCounts | None:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        if "point_draws" not in columns_of(conn, "judge_labels"):
-            return None
         rows = conn.execute(_POINTS, {"run_id": run_id, "rule": JUDGED_RULE}).fetchall()
     if not any(draws for *_, draws in rows):
         return None

@@ -1,24 +1,25 @@
-"""The lease of a run: a row with its owner, renewed by the writer, that others respect until it has run out."""
+"""The lease of a session: one row with its owner and his last sign of life, which others respect."""
 
 from __future__ import annotations
 
-import json
+import functools
+import os
+import platform
 import sqlite3
-import time
+import sys
 import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.run_rows import iso_time, own_process, process_lives, seconds_since_epoch
-
-__all__ = ["LEASE_S", "Leases", "RunHeldError", "holder_of", "seconds_since_boot"]
 
 LEASE_S = 60.0
-_NOBODY = "another process"
+"""An owner who has been silent for longer may be overtaken."""
+
+_COLUMNS = "session_id, owner, host, pid, started, heartbeat_at"
 
 
 class RunHeldError(HelmbenchError):
@@ -26,17 +27,51 @@ class RunHeldError(HelmbenchError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Lease:
-    run_id: int
-    process: Any
-    renewed_at: str
-    boot: str | None
-    boot_s: float | None
+class Lease:
+    """Who writes the runs of a session.
+
+    Args:
+        session_id: Of the session.
+        owner: UUID of the writer.
+        host: Name of the machine, and what tells the processes of its containers from each other.
+        pid: Of the process.
+        started: When that began, as its system says; empty where it does not.
+        heartbeat_at: Last sign of life, ISO 8601.
+    """
+
+    session_id: str
+    owner: str
+    host: str
+    pid: int
+    started: str
+    heartbeat_at: str
 
     @property
     def holder(self) -> str:
         """Who has it, for people."""
-        return _shown(self.process)
+        return f"process {self.pid} on {self.host.partition(' ')[0]}"
+
+    def silence_s(self, now_s: float) -> float:
+        """Return how long ago the last sign of life came, or how far ahead that clock is."""
+        return abs(now_s - seconds_since_epoch(self.heartbeat_at))
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the owner is seen to be gone, on this machine."""
+        if sys.platform == "win32" or self.host != _host():
+            return False  # cannot be seen; on Windows os.kill(pid, 0) would send Ctrl-C instead of asking
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass  # lives, and is somebody else's
+        # Pids are used again, soonest after a reboot or in a container: the start tells them apart.
+        return _process_start(self.pid) != self.started
+
+    def is_held(self, now_s: float) -> bool:
+        """Return whether the owner seems to be at work: not seen to be gone, and heard of."""
+        return not self.is_dead and self.silence_s(now_s) <= LEASE_S
 
 
 class Leases:
@@ -49,146 +84,123 @@ class Leases:
     def __init__(self, now: Callable[[], float]) -> None:
         self.owner = str(uuid.uuid4())
         self._now = now
-        self._process = json.dumps(own_process())
-        self._boot = _boot()
 
-    def take(self, conn: sqlite3.Connection, run_ids: Iterable[int]) -> None:
-        """Take runs, whoever has them."""
-        values = (self.owner, self._process, iso_time(self._now()), self._boot, seconds_since_boot())
-        conn.executemany(
-            "INSERT OR REPLACE INTO leases (run_id, owner, process, renewed_at, boot, boot_s)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            [(run_id, *values) for run_id in run_ids],
-        )
+    def take(self, conn: sqlite3.Connection, session_id: str) -> None:
+        """Take a session, whoever has it."""
+        pid = os.getpid()
+        values = (session_id, self.owner, _host(), pid, _process_start(pid), iso_time(self._now()))
+        conn.execute(f"INSERT OR REPLACE INTO leases ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def renew(self, conn: sqlite3.Connection) -> None:
-        """Have a whole lease again."""
+        """Give a sign of life."""
         conn.execute(
-            "UPDATE leases SET renewed_at = ?, boot_s = ? WHERE owner = ?",
-            (iso_time(self._now()), seconds_since_boot(), self.owner),
+            "UPDATE leases SET heartbeat_at = ? WHERE owner = ?", (iso_time(self._now()), self.owner)
         )
 
-    def drop(self, conn: sqlite3.Connection, run_id: int | None = None) -> None:
-        """Give a run back; None for all."""
-        conn.execute(
-            "DELETE FROM leases WHERE owner = ? AND run_id = ifnull(?, run_id)", (self.owner, run_id)
-        )
+    def drop(self, conn: sqlite3.Connection) -> None:
+        """Give all sessions back."""
+        conn.execute("DELETE FROM leases WHERE owner = ?", (self.owner,))
 
-    def check(self, conn: sqlite3.Connection, run_ids: Collection[int], path: Path) -> None:
-        """See that all these runs are ours, so that nothing is written into one that somebody else goes on with.
+    def owned(self, conn: sqlite3.Connection) -> list[str]:
+        """Return the ids of the sessions that are ours."""
+        rows = conn.execute("SELECT session_id FROM leases WHERE owner = ?", (self.owner,))
+        return [session_id for (session_id,) in rows]
+
+    def check(self, conn: sqlite3.Connection, sessions: Collection[str], path: Path) -> None:
+        """See that these sessions are ours, so that nothing is written into one that somebody else goes on with.
 
         Raises:
             StoreError: One is not.
         """
-        taker = self._lost(conn, run_ids) if run_ids else None
-        if taker is not None:
-            raise StoreError(
-                path,
-                f"the run was taken over by {taker} while this process stood still",
-                "it goes on there; nothing more is written here",
-            )
-
-    def _lost(self, conn: sqlite3.Connection, run_ids: Collection[int]) -> str | None:
-        marks = ", ".join("?" * len(run_ids))
-        (ours,) = conn.execute(
-            f"SELECT count(*) FROM leases WHERE owner = ? AND run_id IN ({marks})", (self.owner, *run_ids)
-        ).fetchone()
-        if ours == len(run_ids):
-            return None
-        taken = self._leases(conn, run_ids, "owner != ?")
-        return taken[0].holder if taken else _NOBODY
+        found = leases_of(conn)
+        for session_id in sessions:
+            lease = found.get(session_id)
+            if lease is None or lease.owner != self.owner:
+                raise StoreError(
+                    path,
+                    f"the run was taken over by {'another process' if lease is None else lease.holder}"
+                    " while this process stood still",
+                    "it goes on there; nothing more is written here",
+                )
 
     def taken_session(
         self, conn: sqlite3.Connection, run_id: int | None, *, take_over: bool
-    ) -> tuple[tuple[int, ...], str | None]:
-        """Take the runs of a session that is to go on, unless somebody has one.
+    ) -> tuple[int, ...]:
+        """Take the runs of a session that is to go on, and return them; none where there is no such session.
 
         Args:
             conn: Inside a write transaction.
             run_id: A run of it; None for the last session that has not finished.
-            take_over: Whoever has it.
+            take_over: Also of an owner who has been silent for 60 s.
 
-        Returns:
-            The runs, none where there is no such session; and who has one, in a sentence with a hint.
+        Raises:
+            RunHeldError: Somebody has it.
         """
         which = (
             "id = ?" if run_id is not None else "status != 'complete' AND rescored_from IS NULL AND ? IS NULL"
         )
-        run_ids = tuple(
-            row[0]
-            for row in conn.execute(
-                "SELECT id FROM evaluation_runs WHERE session_id ="
-                f" (SELECT session_id FROM evaluation_runs WHERE {which} ORDER BY id DESC LIMIT 1) ORDER BY id",
-                (run_id,),
-            ).fetchall()
-        )
-        if run_ids and not take_over:
-            for lease in (*self._leases(conn, run_ids, "owner != ?"), *_without_lease(conn, run_ids)):
-                silence_s = self._silence_s(lease)
-                if process_lives(lease.process) is not False and abs(silence_s) <= LEASE_S:
-                    return (), _held(lease, silence_s)
-        self.take(conn, run_ids)
-        return run_ids, None
-
-    def _silence_s(self, lease: _Lease) -> float:
-        """Return the age of a lease; by the clock since boot where that is the same, which nobody sets back."""
-        if lease.boot is not None and lease.boot == self._boot and lease.boot_s is not None:
-            return seconds_since_boot() - lease.boot_s
-        return self._now() - seconds_since_epoch(lease.renewed_at)
-
-    def _leases(self, conn: sqlite3.Connection, run_ids: Collection[int], which: str) -> list[_Lease]:
-        marks = ", ".join("?" * len(run_ids))
-        rows = conn.execute(
-            "SELECT run_id, process, renewed_at, boot, boot_s FROM leases"
-            f" WHERE {which} AND run_id IN ({marks}) ORDER BY run_id",
-            (self.owner, *run_ids),
-        )
-        return [_Lease(run_id, json.loads(process), *rest) for run_id, process, *rest in rows.fetchall()]
+        query = f"SELECT session_id FROM evaluation_runs WHERE {which} ORDER BY id DESC LIMIT 1"
+        found = conn.execute(query, (run_id,)).fetchone()
+        if found is None:
+            return ()
+        runs = conn.execute(
+            "SELECT id FROM evaluation_runs WHERE session_id = ? ORDER BY id", found
+        ).fetchall()
+        lease = leases_of(conn).get(found[0])
+        if lease is not None and lease.owner != self.owner and not lease.is_dead:
+            silence_s = lease.silence_s(self._now())
+            if silence_s <= LEASE_S:
+                raise RunHeldError(
+                    f"run {runs[0][0]} is still being written, by {lease.holder}\n"
+                    f"  hint: wait for it, or stop it first (heard of {silence_s:.0f} s ago)"
+                )
+            if not take_over:
+                raise RunHeldError(
+                    f"run {runs[0][0]} belongs to {lease.holder}, which has been silent for {silence_s:.0f} s\n"
+                    "  hint: when that process, its machine or its container is gone, add --helmbench-take-over"
+                )
+        self.take(conn, found[0])
+        return tuple(number for (number,) in runs)
 
 
-def holder_of(process: object) -> str:
-    """Return who a process is, for people; empty for one that is seen to be gone."""
-    return "" if process_lives(process) is False else _shown(process)
+def leases_of(conn: sqlite3.Connection) -> Mapping[str, Lease]:
+    """Return who writes each session that is open."""
+    return {row[0]: Lease(*row) for row in conn.execute(f"SELECT {_COLUMNS} FROM leases")}
 
 
-def _shown(process: object) -> str:
-    known = process if isinstance(process, dict) else {}
-    if known.get("pid") is None or known.get("host") is None:
-        return _NOBODY
-    return f"process {known['pid']} on {known['host']}"
+def true_status(status: str, lease: Lease | None, now_s: float) -> str:
+    """Return the status of a run: as stored, but `interrupted` where its owner is gone and nobody has said so."""
+    if status != "running":
+        return status
+    if lease is None or lease.is_dead or (lease.host != _host() and lease.silence_s(now_s) > LEASE_S):
+        return "interrupted"
+    return status
 
 
-def seconds_since_boot() -> float:
-    """Return a clock that runs on while the machine sleeps, and that nobody sets."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
+def iso_time(epoch_s: float) -> str:
+    """Return `2026-07-04T12:00:00.000+00:00`."""
+    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="milliseconds")
 
 
-def _without_lease(conn: sqlite3.Connection, run_ids: Collection[int]) -> list[_Lease]:
-    """Return runs that a version without leases has open."""
-    marks = ", ".join("?" * len(run_ids))
-    rows = conn.execute(
-        "SELECT id, settings, heartbeat_at FROM evaluation_runs WHERE status = 'running' AND heartbeat_at IS NOT NULL"
-        f" AND id IN ({marks}) AND id NOT IN (SELECT run_id FROM leases)",
-        tuple(run_ids),
-    )
-    return [
-        _Lease(run_id, json.loads(settings).get("process"), at, None, None)
-        for run_id, settings, at in rows.fetchall()
-    ]
+def seconds_since_epoch(iso: str) -> float:
+    """Return the time that `iso_time` has written."""
+    return datetime.fromisoformat(iso).timestamp()
 
 
-def _held(lease: _Lease, silence_s: float) -> str:
-    return (
-        f"run {lease.run_id} is still being written, by {lease.holder}\n"
-        f"  hint: wait for it, or stop it first (heard of {max(silence_s, 0.0):.0f} s ago);"
-        f" when its machine or container is gone: --helmbench-resume={lease.run_id} --helmbench-take-over"
-    )
-
-
-def _boot() -> str | None:
-    """Return what names this start of the machine; None where the system does not say."""
+@functools.cache
+def _host() -> str:
+    """Return what names the set of processes that can be seen here: containers may share the name of a host."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{platform.node()} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
-        return None
+        return platform.node()
+
+
+def _process_start(pid: int) -> str:
+    """Return the start of a process in clock ticks since boot; empty where the system does not say, or it is dead."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return ""
+    fields = stat.rpartition(b")")[2].split()
+    return "" if fields[0] in (b"Z", b"X") else fields[19].decode("ascii")

@@ -8,9 +8,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import NO_MODEL_CALL
-from pytest_helmbench.store.reading import reading, with_known_forgeries
-
-__all__ = ["IS_CASE", "OutcomeCount", "RecordedOutcomes", "recorded_outcomes"]
+from pytest_helmbench.store.reading import reading
 
 IS_CASE = f"NOT (outcome = 'skipped' AND reason IS '{NO_MODEL_CALL}')"
 """Condition on a row of `results`: it is a case of its run, and no test that asked no model."""
@@ -81,5 +79,5 @@ def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
             rules[rule] += rows
             if parse is not None:
                 parses[parse] += rows
-        (in_process,) = conn.execute(with_known_forgeries(conn, _IN_PROCESS), (run_id,)).fetchone()
+        (in_process,) = conn.execute(_IN_PROCESS, (run_id,)).fetchone()
     return RecordedOutcomes(results, parses, rules, in_process)

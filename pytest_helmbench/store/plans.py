@@ -6,7 +6,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from sys import intern
@@ -16,12 +16,9 @@ from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.weighting import Scoring
-from pytest_helmbench.store.broken_cases import read_broken
-from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.outcome_counts import IS_CASE
-from pytest_helmbench.store.sample_rows import read_sample
-
-__all__ = ["FlatRow", "RunFacts", "Verdict", "load_facts", "merge_plan", "planned_codes", "write_plan"]
+from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.table_rows import safe_text
 
 _ONE = Fraction(1)
 
@@ -97,18 +94,59 @@ class RunFacts:
         return all((code, number) in judged for code in self.codes for number in range(1, self.repeat + 1))
 
 
+def packed(lines: Iterable[str]) -> bytes:
+    """Return lines compressed."""
+    return zlib.compress("\n".join(lines).encode("utf-8", "replace"))
+
+
+def unpacked(data: bytes) -> list[str]:
+    """Return the lines of `packed`; none for nothing."""
+    return list(filter(None, zlib.decompress(data).decode().split("\n")))
+
+
 def write_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> None:
-    """Keep the planned cases of a run, compressed."""
-    packed = zlib.compress("\n".join(codes).encode("utf-8", "replace"))
-    conn.execute("INSERT INTO plans (run_id, codes) VALUES (?, ?)", (run_id, packed))
+    """Keep the planned cases of a run."""
+    conn.execute("INSERT INTO plans (run_id, codes) VALUES (?, ?)", (run_id, packed(codes)))
 
 
 def merge_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> tuple[str, ...]:
     """Add cases to the plan of a run and return all it has planned now."""
-    merged = tuple(dict.fromkeys((*filter(None, _planned_codes(conn, run_id)), *codes)))
-    conn.execute("DELETE FROM plans WHERE run_id = ?", (run_id,))
-    write_plan(conn, run_id, merged)
+    merged = tuple(dict.fromkeys((*_planned_codes(conn, run_id), *codes)))
+    conn.execute("UPDATE plans SET codes = ? WHERE run_id = ?", (packed(merged), run_id))
     return merged
+
+
+def write_size(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> None:
+    """Keep the cases that the benchmark of a run defines; nothing where nobody knows them."""
+    found = tuple(codes)
+    if found:
+        conn.execute(
+            "INSERT INTO benchmark_sizes (run_id, cases, codes) VALUES (?, ?, ?)",
+            (run_id, len(found), packed(found)),
+        )
+
+
+def write_broken(conn: sqlite3.Connection, run_id: int, cases: Iterable[BrokenCase]) -> None:
+    """Keep what is broken now in the benchmark of a run, in place of what was broken when it began."""
+    conn.execute("DELETE FROM broken_cases WHERE run_id = ?", (run_id,))
+    conn.executemany(
+        "INSERT INTO broken_cases (run_id, code, severity, difficulty, evaluations) VALUES (?, ?, ?, ?, ?)",
+        [(run_id, safe_text(case.code), case.severity, case.difficulty, case.evaluations) for case in cases],
+    )
+
+
+def write_sample(conn: sqlite3.Connection, run_id: int, sample: Sample | None) -> None:
+    """Keep the sample of a run; a run that goes on keeps what it had, too."""
+    if sample is None:
+        return
+    before = _sample(conn, run_id)
+    if before is not None:
+        sample = replace(sample, weights={**before.weights, **sample.weights})
+    weights = packed(f"{weight} {code}" for code, weight in sample.weights.items())
+    conn.execute(
+        "INSERT OR REPLACE INTO samples (run_id, rule, seed, cases, of_cases, weights) VALUES (?, ?, ?, ?, ?, ?)",
+        (run_id, sample.rule, sample.seed, sample.cases, sample.of, weights),
+    )
 
 
 def planned_codes(path: Path, run_id: int) -> frozenset[str]:
@@ -117,11 +155,8 @@ def planned_codes(path: Path, run_id: int) -> frozenset[str]:
     Raises:
         StoreError: The file cannot be read.
     """
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as conn:
-            return frozenset(filter(None, _planned_codes(conn, run_id)))
-    except sqlite3.Error as error:
-        raise store_error(path, error) from error
+    with reading(path) as conn:
+        return frozenset(_planned_codes(conn, run_id))
 
 
 def load_facts(path: Path, run_id: int) -> RunFacts | None:
@@ -130,11 +165,8 @@ def load_facts(path: Path, run_id: int) -> RunFacts | None:
     Raises:
         StoreError: The file cannot be read.
     """
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as conn:
-            return _facts(conn, run_id)
-    except sqlite3.Error as error:
-        raise store_error(path, error) from error
+    with reading(path) as conn:
+        return _facts(conn, run_id)
 
 
 def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
@@ -158,7 +190,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
     }
     return RunFacts(
         scope=scope,
-        codes=tuple(code for code in codes if code),
+        codes=tuple(codes),
         repeat=int(settings.get("repeat") or 1),
         scoring=_scoring(settings.get("scoring")),
         weights=weights,
@@ -169,8 +201,8 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         titles={code: title for code, title in conn.execute(_TITLES, {"id": benchmark_id}) if title},
         verdicts=_verdicts(conn, run_id),
         rows=_flat_rows(conn, benchmark_id, settings.get("cluster")),
-        broken=read_broken(conn, run_id),
-        sample=read_sample(conn, run_id),
+        broken=_broken(conn, run_id),
+        sample=_sample(conn, run_id),
     )
 
 
@@ -187,9 +219,8 @@ def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str
 
 
 def _flat_rows(
-    conn: sqlite3.Connection, benchmark_id: int, cluster: str | None
+    conn: sqlite3.Connection, benchmark_id: str, cluster: str | None
 ) -> Mapping[str, FlatRow] | None:
-    # Asked first, since an older file, which has trees only, lacks the column of what belongs to no behaviour.
     if conn.execute("SELECT 1 FROM pillars WHERE benchmark_id = ?", (benchmark_id,)).fetchone() is not None:
         return None
     found = conn.execute(
@@ -204,25 +235,17 @@ def _flat_row(family: str, about: Mapping[str, Any], key: str | None) -> FlatRow
     return FlatRow(family, about["groups"], None if value is None else f"{key} {value}")
 
 
-_OF_BENCHMARK = (
-    " JOIN behaviours ON behaviours.id = scenarios.behaviour_id"
-    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?"
+_PARTS = (
+    "SELECT scenarios.full_code, part.full_code, part.{weight} FROM {table} AS part"
+    " JOIN scenarios ON scenarios.id = part.scenario_id WHERE scenarios.benchmark_id = ? ORDER BY part.rowid"
 )
-_CONTEXTS = (
-    "SELECT scenarios.full_code, part.full_code, part.severity FROM user_contexts AS part"
-    " JOIN scenario_user_contexts AS link ON link.user_context_id = part.id"
-    " JOIN scenarios ON scenarios.id = link.scenario_id" + _OF_BENCHMARK
+_CONTEXTS = _PARTS.format(table="user_contexts", weight="severity")
+_CONDITIONS = _PARTS.format(table="conditions", weight="difficulty")
+_PERTURBATIONS = _PARTS.format(table="perturbations", weight="severity")
+_SCENARIOS = (
+    "SELECT full_code, evaluation FROM scenarios WHERE benchmark_id = ? AND behaviour_id IS NOT NULL"
+    " ORDER BY rowid"
 )
-_CONDITIONS = (
-    "SELECT scenarios.full_code, part.full_code, part.difficulty FROM conditions AS part"
-    " JOIN scenario_conditions AS link ON link.condition_id = part.id"
-    " JOIN scenarios ON scenarios.id = link.scenario_id" + _OF_BENCHMARK
-)
-_PERTURBATIONS = (
-    "SELECT scenarios.full_code, part.full_code, part.severity FROM perturbations AS part"
-    " JOIN scenarios ON scenarios.id = part.scenario_id" + _OF_BENCHMARK
-)
-_SCENARIOS = "SELECT scenarios.full_code, scenarios.evaluation FROM scenarios" + _OF_BENCHMARK
 _TITLES = (
     "SELECT code, name FROM pillars WHERE benchmark_id = :id UNION ALL"
     " SELECT pillars.code || '-' || behaviours.code, behaviours.title FROM behaviours"
@@ -236,7 +259,7 @@ _VERDICTS = (
 )
 
 
-def _by_scenario(conn: sqlite3.Connection, query: str, benchmark_id: int) -> dict[str, list[tuple[str, int]]]:
+def _by_scenario(conn: sqlite3.Connection, query: str, benchmark_id: str) -> dict[str, list[tuple[str, int]]]:
     found: dict[str, list[tuple[str, int]]] = {}
     for scenario, code, weight in conn.execute(query, (benchmark_id,)):
         found.setdefault(scenario, []).append((code, weight))
@@ -247,7 +270,7 @@ def _codes(components: Mapping[str, list[tuple[str, int]]]) -> dict[str, tuple[s
     return {scenario: tuple(code for code, _ in parts) for scenario, parts in components.items()}
 
 
-def _criteria(conn: sqlite3.Connection, benchmark_id: int) -> dict[str, tuple[str, ...]]:
+def _criteria(conn: sqlite3.Connection, benchmark_id: str) -> dict[str, tuple[str, ...]]:
     found = {}
     for scenario, evaluation in conn.execute(_SCENARIOS, (benchmark_id,)):
         criteria = json.loads(evaluation).get("criteria") or [{"name": ""}]
@@ -256,14 +279,27 @@ def _criteria(conn: sqlite3.Connection, benchmark_id: int) -> dict[str, tuple[st
 
 
 def _planned_codes(conn: sqlite3.Connection, run_id: int) -> list[str]:
-    """Return the planned cases; those with a result for a run from before plans were kept."""
-    # Readers have no right to migrate: an older file may lack the table.
-    table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'plans'"
-    if conn.execute(table).fetchone() is not None:
-        plan = conn.execute("SELECT codes FROM plans WHERE run_id = ?", (run_id,)).fetchone()
-        if plan is not None:
-            return zlib.decompress(plan[0]).decode().split("\n")
-    return [code for (code,) in conn.execute("SELECT DISTINCT code FROM results WHERE run_id = ?", (run_id,))]
+    plan = conn.execute("SELECT codes FROM plans WHERE run_id = ?", (run_id,)).fetchone()
+    return [] if plan is None else unpacked(plan[0])
+
+
+def _broken(conn: sqlite3.Connection, run_id: int) -> tuple[BrokenCase, ...]:
+    found = conn.execute(
+        "SELECT code, severity, difficulty, evaluations FROM broken_cases WHERE run_id = ? ORDER BY id",
+        (run_id,),
+    )
+    return tuple(BrokenCase(*row) for row in found)
+
+
+def _sample(conn: sqlite3.Connection, run_id: int) -> Sample | None:
+    found = conn.execute(
+        "SELECT rule, seed, of_cases, weights FROM samples WHERE run_id = ?", (run_id,)
+    ).fetchone()
+    if found is None:
+        return None
+    rule, seed, of_cases, weights = found
+    lines = (line.partition(" ") for line in unpacked(weights))
+    return Sample(rule, seed, of_cases, {code: Fraction(weight) for weight, _, code in lines})
 
 
 def _scoring(value: Any) -> Scoring | None:

@@ -13,7 +13,7 @@ from pytest_helmbench.store.batch import Batch
 from pytest_helmbench.store.catalogue import CatalogueIds
 from pytest_helmbench.store.database_file import FilePlace, transaction
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.leases import Leases, seconds_since_boot
+from pytest_helmbench.store.leases import Leases
 from pytest_helmbench.store.recorded_rows import (
     RecordTables,
     write_attempts,
@@ -21,10 +21,8 @@ from pytest_helmbench.store.recorded_rows import (
     write_results,
     write_run_statement,
 )
-from pytest_helmbench.store.run_rows import beat, iso_time, write_totals
+from pytest_helmbench.store.run_rows import write_totals
 from pytest_helmbench.store.sent_calls import write_sent
-
-__all__ = ["HEARTBEAT_S", "RecordFile", "RunsInFile"]
 
 HEARTBEAT_S = 10.0
 _LONGEST_LOOK_S = 0.5  # for a lock at a time: between two of them the writer hears that nobody waits any more
@@ -37,12 +35,14 @@ class RunsInFile:
     Args:
         catalogues: Ids of what they refer to, by run.
         open: Those that have not ended.
-        leased: Those that are its own.
+        continued: Those that other sessions of the same name have begun.
+        leased: Ids of the sessions that are its own.
     """
 
     catalogues: Mapping[int, CatalogueIds] = field(default_factory=dict)
     open: frozenset[int] = frozenset()
-    leased: frozenset[int] = frozenset()
+    continued: frozenset[int] = frozenset()
+    leased: frozenset[str] = frozenset()
 
 
 class RecordFile:
@@ -64,15 +64,14 @@ class RecordFile:
         self._now = now
         self._busy_timeout_s = busy_timeout_s
         self._place = FilePlace(path)
-        self._replies: dict[str, int] = {}
-        self._last_beat_s = 0.0
-        self._renewed_s = seconds_since_boot()
+        self._replies: dict[str, str] = {}
+        self._renewed_s = now()
         self._use(conn)
 
     @property
     def lease_age_s(self) -> float:
         """How long ago the leases were renewed."""
-        return seconds_since_boot() - self._renewed_s
+        return abs(self._now() - self._renewed_s)
 
     def write(self, batch: Batch, runs: RunsInFile) -> None:
         """Write a batch in one transaction, and the heartbeat with it when that is due.
@@ -81,15 +80,15 @@ class RecordFile:
             StoreError: A run was taken over, or the file is gone and nothing can be written beside it.
             sqlite3.Error: It cannot be written.
         """
-        now_s, since_boot_s = self._now(), seconds_since_boot()
-        beats = bool(runs.leased) and self._beat_is_due(now_s, since_boot_s)
+        now_s = self._now()
+        beats = bool(runs.leased) and abs(now_s - self._renewed_s) >= HEARTBEAT_S
         if not self._place.is_kept:
             self.go_on_beside("was deleted, moved or replaced while it was written")
         tables = self._tables
         with transaction(self._conn):
             self.leases.check(self._conn, runs.leased, self.path)
             write_sent(self._conn, self.leases.owner, batch.sent, batch.returned)
-            replies = write_attempts(self._conn, tables, batch.attempts) if batch.attempts else {}
+            replies = write_attempts(self._conn, tables, batch.attempts, runs.continued)
             if batch.results:
                 known = ChainMap(replies, self._replies)
                 write_results(self._conn, tables, batch.results, runs.catalogues, known)
@@ -99,15 +98,13 @@ class RecordFile:
                 write_run_statement(self._conn, stated.run_id, stated.statement)
             for closing in batch.closings:
                 write_totals(self._conn, closing.run_id, closing.totals)
-                self.leases.drop(self._conn, closing.run_id)
             answers = [task.action(self._conn) for task in batch.tasks]
             if beats:
-                beat(self._conn, runs.open, iso_time(now_s))
                 self.leases.renew(self._conn)
         self._place.has_log()
         # Only now is it true: a rolled back batch must leave no trace in memory either.
         if beats:
-            self._last_beat_s, self._renewed_s = now_s, since_boot_s
+            self._renewed_s = now_s
         self._replies.update(replies)
         for result in batch.results:
             self._replies.pop(result.outcome.reply_key or "", None)
@@ -143,7 +140,3 @@ class RecordFile:
     def _use(self, conn: sqlite3.Connection) -> None:
         self._conn, self._tables = conn, RecordTables(conn)
         self._conn.execute(f"PRAGMA busy_timeout = {int(min(self._busy_timeout_s, _LONGEST_LOOK_S) * 1000)}")
-
-    def _beat_is_due(self, now_s: float, since_boot_s: float) -> bool:
-        """Return whether 10 s have passed, by either clock: one of them may have been set."""
-        return now_s - self._last_beat_s >= HEARTBEAT_S or since_boot_s - self._renewed_s >= HEARTBEAT_S

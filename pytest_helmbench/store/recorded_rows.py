@@ -1,8 +1,7 @@
 """The rows of a running session: calls with their requests and replies, results with what came of them.
 
-Ids are given out here, inside the write transaction, as the largest so far plus one: several sessions may
-write the same file. Rows go in by `executemany`: `insert_all` of sqlite-utils looks the table up again for
-every batch, which costs a batch of one row 0.1 ms and a large one 8 µs a row more.
+Rows go in by `executemany`: `insert_all` of sqlite-utils looks the table up again for every batch, which costs a batch
+of one row 0.1 ms and a large one 8 µs a row more.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from typing import TypeAlias
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.core.statement import Cell, RunStatement
 from pytest_helmbench.store.catalogue import CatalogueIds, RowIds
-from pytest_helmbench.store.cells import foreign_json, safe_text
-from pytest_helmbench.store.named_rows import Table, insert_into
-
-__all__ = ["RecordTables", "write_attempts", "write_event", "write_results", "write_run_statement"]
+from pytest_helmbench.store.schema import new_id
+from pytest_helmbench.store.table_rows import Table, foreign_json, insert_into, safe_text
 
 _ERROR_CHARACTERS = 500
 _Row: TypeAlias = dict[str, Cell]
 _Key = tuple[int, str, int]  # run, code, repetition
+_Place: TypeAlias = tuple[str, bool, ResultRecord]  # results.id, whether it is new, what goes there
 _REPLACEABLE = ("error", "skipped")
 
 _INSERT_REQUEST = "INSERT OR IGNORE INTO requests (hash, body) VALUES (?, ?)"
 _RECORDED_RESPONSE = (
     "SELECT id FROM responses WHERE request_hash = ? AND repetition = ?"
-    " ORDER BY body IS ? DESC, id DESC LIMIT 1"
-)
-_LINK_CALLS = (
-    "UPDATE calls SET result_id = ? WHERE run_id = ? AND code = ? AND repetition = ? AND result_id IS NULL"
+    " ORDER BY body IS ? DESC, rowid DESC LIMIT 1"
 )
 _STORED_RESULT = "SELECT id, outcome FROM results WHERE run_id = ? AND code = ? AND repetition = ?"
+_LAST_SEQUENCE = (
+    "SELECT coalesce(max(sequence), 0) FROM calls"
+    " WHERE run_id = ? AND code = ? AND repetition = ? AND purpose = ?"
+)
 _OF_STATEMENTS = (
     "SELECT tables.name FROM sqlite_master AS tables JOIN pragma_table_info(tables.name) AS part"
     " WHERE tables.type = 'table' AND part.name = 'result_id' AND part.pk"
@@ -43,7 +42,7 @@ class RecordTables:
     """The tables that rows of a running session go into, as they stand in its file.
 
     Args:
-        conn: To the migrated file.
+        conn: To the file.
     """
 
     def __init__(self, conn: sqlite3.Connection) -> None:
@@ -56,17 +55,36 @@ class RecordTables:
         names = [name for (name,) in conn.execute(_OF_STATEMENTS)]
         self.statements = {name: Table(conn, name) for name in names}
         """Tables of kinds that keep one row per result."""
+        self._sequences: dict[tuple[int, str, int, str], int] = {}
 
     @property
     def of_results(self) -> tuple[Table, ...]:
         """The tables whose rows belong to one result and go when it is replaced."""
         return (self.evaluations, self.judgements, self.events, *self.statements.values())
 
+    def sequence_before(self, conn: sqlite3.Connection, record: AttemptRecord) -> int:
+        """Return the last sequence that a case has had of a purpose before its run went on."""
+        key = (record.run_id, safe_text(record.code), record.repetition, record.purpose)
+        found = self._sequences.get(key)
+        if found is None:
+            (found,) = conn.execute(_LAST_SEQUENCE, key).fetchone()
+            self._sequences[key] = found
+        return found
+
 
 def write_attempts(
-    conn: sqlite3.Connection, tables: RecordTables, attempts: Sequence[AttemptRecord]
-) -> dict[str, int]:
+    conn: sqlite3.Connection,
+    tables: RecordTables,
+    attempts: Sequence[AttemptRecord],
+    continued: frozenset[int] = frozenset(),
+) -> dict[str, str]:
     """Write requests, replies and calls, in this order.
+
+    Args:
+        conn: Inside a write transaction.
+        tables: Of the file.
+        attempts: In the order they came.
+        continued: Runs that go on: what their calls are numbered with goes on too.
 
     Returns:
         Reply key to `responses.id`, for the replies that a result will ask for (judges' are never asked for).
@@ -74,9 +92,11 @@ def write_attempts(
     conn.executemany(_INSERT_REQUEST, [(record.request_hash, record.request_body) for record in attempts])
     response_ids = _write_responses(conn, tables, attempts)
     placed = list(zip(attempts, response_ids, strict=True))
-    tables.calls.insert(
-        conn, [_call_row(tables.calls, record, response_id) for record, response_id in placed]
-    )
+    rows = [_call_row(tables.calls, record, response_id) for record, response_id in placed]
+    for record, row in zip(attempts, rows, strict=True):
+        if record.run_id in continued:
+            row["sequence"] = record.sequence + tables.sequence_before(conn, record)
+    tables.calls.insert(conn, rows)
     return {
         record.reply_key: response_id
         for record, response_id in placed
@@ -89,9 +109,9 @@ def write_results(
     tables: RecordTables,
     results: Sequence[ResultRecord],
     catalogues: Mapping[int, CatalogueIds],
-    replies: Mapping[str, int],
+    replies: Mapping[str, str],
 ) -> None:
-    """Write results with their evaluations and claim their calls.
+    """Write results with their evaluations.
 
     The first judged verdict of a case and repetition stands; an error or a skip is replaced.
 
@@ -102,19 +122,17 @@ def write_results(
         catalogues: Row ids of their benchmark by run.
         replies: Reply key to `responses.id`.
     """
-    first_new_id = _largest_id(conn, "results") + 1
-    places = _places(conn, results, first_new_id)
-    rows = {
-        result_id: _result_row(tables.results, result_id, record, catalogues.get(record.run_id), replies)
-        for (_, result_id), record in places.items()
-    }
-    replaced = [row for result_id, row in rows.items() if result_id < first_new_id]
-    tables.results.insert(conn, [row for result_id, row in rows.items() if result_id >= first_new_id])
+    places = _places(conn, results)
+    rows = [
+        _result_row(tables.results, result_id, record, catalogues.get(record.run_id), replies)
+        for result_id, _, record in places
+    ]
+    replaced = [row for row, (_, is_new, _) in zip(rows, places, strict=True) if not is_new]
+    tables.results.insert(conn, [row for row, (_, is_new, _) in zip(rows, places, strict=True) if is_new])
     tables.results.replace(conn, replaced)
-    for table in tables.of_results:
+    for table in tables.of_results if replaced else ():
         conn.executemany(f"DELETE FROM {table.name} WHERE result_id = :id", replaced)
     _write_what_belongs_to_results(conn, tables, places)
-    conn.executemany(_LINK_CALLS, [(result_id, *key) for key, result_id in places])
 
 
 def write_event(conn: sqlite3.Connection, tables: RecordTables, run_id: int, event: Event) -> None:
@@ -129,34 +147,31 @@ def write_run_statement(conn: sqlite3.Connection, run_id: int, statement: RunSta
     conn.execute(insert_into(statement.table, row), row)
 
 
-def _places(
-    conn: sqlite3.Connection, results: Iterable[ResultRecord], next_id: int
-) -> dict[tuple[_Key, int], ResultRecord]:
-    """Return the records that are to be written, by key and row id; later ones stand for earlier ones."""
-    seen: dict[_Key, tuple[int, str]] = {}
-    places: dict[tuple[_Key, int], ResultRecord] = {}
+def _places(conn: sqlite3.Connection, results: Iterable[ResultRecord]) -> list[_Place]:
+    """Return the records that are to be written with the ids of their rows; later ones stand for earlier ones."""
+    places: dict[_Key, _Place] = {}
     for record in results:
         key = (record.run_id, safe_text(record.code), record.repetition)
-        stored = seen.get(key) or conn.execute(_STORED_RESULT, key).fetchone()
-        if stored is None:
-            result_id, next_id = next_id, next_id + 1
-        elif stored[1] in _REPLACEABLE or record.supersedes:
-            result_id = stored[0]
+        if key in places:
+            result_id, is_new, earlier = places[key]
+            outcome: str = earlier.outcome.verdict.value
         else:
-            continue
-        seen[key] = (result_id, record.outcome.verdict.value)
-        places[key, result_id] = record
-    return places
+            stored = conn.execute(_STORED_RESULT, key).fetchone()
+            is_new = stored is None
+            result_id, outcome = stored or (new_id(), _REPLACEABLE[0])
+        if outcome in _REPLACEABLE or record.supersedes:
+            places[key] = (result_id, is_new, record)
+    return list(places.values())
 
 
 def _write_what_belongs_to_results(
-    conn: sqlite3.Connection, tables: RecordTables, places: Mapping[tuple[_Key, int], ResultRecord]
+    conn: sqlite3.Connection, tables: RecordTables, places: Iterable[_Place]
 ) -> None:
     evaluations: list[_Row] = []
     judgements: list[_Row] = []
     events: list[_Row] = []
     statements: dict[str, list[_Row]] = {}
-    for (_, result_id), record in places.items():
+    for result_id, _, record in places:
         outcome = record.outcome
         evaluations += (
             {**tables.evaluations.cells(part), "result_id": result_id} for part in outcome.evaluations
@@ -177,43 +192,42 @@ def _write_what_belongs_to_results(
 
 def _write_responses(
     conn: sqlite3.Connection, tables: RecordTables, attempts: Sequence[AttemptRecord]
-) -> list[int | None]:
+) -> list[str | None]:
     """Return the `responses.id` of every attempt; None for faults."""
-    next_id = _largest_id(conn, "responses") + 1
-    ids: list[int | None] = []
-    rows: list[_Row] = []
-    for record in attempts:
-        if record.reply_key is None or record.from_cache:
-            ids.append(None)
-            continue
-        ids.append(next_id)
-        rows.append(_response_row(tables.responses, next_id, record))
-        next_id += 1
-    tables.responses.insert(conn, rows)
+    ids = [None if record.reply_key is None or record.from_cache else new_id() for record in attempts]
+    tables.responses.insert(
+        conn,
+        [
+            _response_row(tables.responses, row_id, record)
+            for row_id, record in zip(ids, attempts, strict=True)
+            if row_id is not None
+        ],
+    )
     for index, record in enumerate(attempts):
         if record.from_cache and record.reply_key is not None:
             ids[index] = _recorded_response(conn, tables, record)
     return ids
 
 
-def _recorded_response(conn: sqlite3.Connection, tables: RecordTables, record: AttemptRecord) -> int:
+def _recorded_response(conn: sqlite3.Connection, tables: RecordTables, record: AttemptRecord) -> str:
     """Return the row that an answer was taken from; a reply that the file does not have gets one."""
     wanted = (record.request_hash, record.repetition, record.response_body)
     found = conn.execute(_RECORDED_RESPONSE, wanted).fetchone()
     if found is not None:
-        return int(found[0])
-    response_id = _largest_id(conn, "responses") + 1
+        return str(found[0])
+    response_id = new_id()
     tables.responses.insert(conn, [_response_row(tables.responses, response_id, record)])
     return response_id
 
 
-def _response_row(table: Table, response_id: int, record: AttemptRecord) -> _Row:
+def _response_row(table: Table, response_id: str, record: AttemptRecord) -> _Row:
     return {**table.cells(record), "id": response_id, "body": record.response_body}
 
 
-def _call_row(table: Table, record: AttemptRecord, response_id: int | None) -> _Row:
+def _call_row(table: Table, record: AttemptRecord, response_id: str | None) -> _Row:
     return {
         **table.cells(record, record.usage),
+        "id": new_id(),
         "cost_usd": 0.0 if record.from_cache else record.usage.cost_usd,
         "error": _error_text(record),
         "response_id": response_id,
@@ -231,10 +245,10 @@ def _error_text(record: AttemptRecord) -> str | None:
 
 def _result_row(
     table: Table,
-    result_id: int,
+    result_id: str,
     record: ResultRecord,
     catalogue: CatalogueIds | None,
-    replies: Mapping[str, int],
+    replies: Mapping[str, str],
 ) -> _Row:
     outcome = record.outcome
     axes = RowIds() if catalogue is None else catalogue.rows(record.code)
@@ -246,11 +260,6 @@ def _result_row(
     }
 
 
-def _event_row(run_id: int, result_id: int | None, event: Event) -> _Row:
+def _event_row(run_id: int, result_id: str | None, event: Event) -> _Row:
     payload = foreign_json(event.payload)
     return {"run_id": run_id, "result_id": result_id, "type": event.type, "payload": payload, "at": event.at}
-
-
-def _largest_id(conn: sqlite3.Connection, table: str) -> int:
-    (value,) = conn.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()
-    return int(value)

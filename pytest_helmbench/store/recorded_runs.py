@@ -14,24 +14,13 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.statement import CaseStatement, Cell
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.named_rows import made_of, named_rows
-from pytest_helmbench.store.reading import holds_nothing
-
-__all__ = [
-    "CaseKey",
-    "PaidReply",
-    "RecordedCase",
-    "RecordedRuns",
-    "StatementReader",
-    "UnfinishedRun",
-    "unfinished_runs",
-]
-
+from pytest_helmbench.store.reading import holds_nothing, opened
+from pytest_helmbench.store.table_rows import made_of, named_rows
 
 CaseKey = tuple[int, str, int]
 """Run, code, repetition."""
 
-StatementReader: TypeAlias = Callable[[sqlite3.Connection, int], Mapping[int, CaseStatement]]
+StatementReader: TypeAlias = Callable[[sqlite3.Connection, int], Mapping[str, CaseStatement]]
 """Returns what a kind has said of the judged results of a run, by `results.id`."""
 
 
@@ -102,12 +91,7 @@ class RecordedRuns:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            self._conn = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False
-            )
-        except sqlite3.Error as error:
-            raise store_error(path, error) from error
+        self._conn = opened(path)
 
     def __enter__(self) -> Self:
         return self
@@ -120,14 +104,11 @@ class RecordedRuns:
         self._conn.close()
 
     def reply(self, request_hash: str, repetition: int, asked: str) -> PaidReply | None:
-        """Return the newest reply of a model to this request in this repetition, or None.
-
-        A reply of an older record, which does not say who gave it, stands where there is no other.
-        """
+        """Return the newest reply of a model to this request in this repetition, or None."""
         rows = self._rows(
             "SELECT body, chunk_times FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
-            " AND coalesce(asked, ?) = ? ORDER BY asked IS NULL, id DESC LIMIT 1",
-            (request_hash, repetition, asked, asked),
+            " AND asked = ? ORDER BY rowid DESC LIMIT 1",
+            (request_hash, repetition, asked),
         )
         return PaidReply(bytes(rows[0][0]), False, rows[0][1]) if rows else None
 
@@ -143,9 +124,8 @@ class RecordedRuns:
             "SELECT responses.body, max(calls.from_cache = 0) OVER (), responses.chunk_times FROM calls"
             " JOIN responses ON responses.id = calls.response_id"
             " WHERE calls.run_id = ? AND calls.code = ? AND calls.repetition = ? AND calls.request_hash = ?"
-            " AND coalesce(calls.judge, ?, '') = coalesce(?, '') AND responses.body IS NOT NULL"
-            " ORDER BY calls.judge IS NULL, calls.id DESC LIMIT 1",
-            (*of_case, request_hash, judge, judge),
+            " AND calls.judge IS ? AND responses.body IS NOT NULL ORDER BY calls.rowid DESC LIMIT 1",
+            (*of_case, request_hash, judge),
         )
         return PaidReply(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
 
@@ -220,7 +200,7 @@ def unfinished_runs(
     Returns:
         Every run of that session, finished ones too; empty when there is none.
     """
-    if not path.exists() or holds_nothing(path):
+    if holds_nothing(path):
         return ()
     with RecordedRuns(path) as recall:
         if run_id is None:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.reading import with_known_judges, with_known_models
-
-__all__ = ["JudgeReply", "StoredCase", "StoredReply", "judge_replies", "newest_reply", "stored_cases"]
+from pytest_helmbench.store.reading import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +63,7 @@ _CASES = """
     FROM results
     LEFT JOIN responses ON responses.id = results.response_id
     LEFT JOIN requests ON requests.hash = responses.request_hash
-    WHERE results.run_id = ? ORDER BY results.id
+    WHERE results.run_id = ? ORDER BY results.rowid
 """
 _JUDGES = """
     SELECT calls.code, calls.repetition, calls.criterion, calls.judge,
@@ -77,14 +71,14 @@ _JUDGES = """
     FROM calls
     JOIN responses ON responses.id = calls.response_id
     JOIN requests ON requests.hash = responses.request_hash
-    WHERE calls.run_id = ? AND calls.purpose = 'judge' ORDER BY calls.id
+    WHERE calls.run_id = ? AND calls.purpose = 'judge' ORDER BY calls.rowid
 """
 _NEWEST = """
     SELECT responses.request_hash, requests.body, responses.body, responses.text, NULL
     FROM responses JOIN requests ON requests.hash = responses.request_hash
     WHERE responses.request_hash = :hash AND responses.repetition = :repetition
-        AND coalesce(responses.asked, :asked) = :asked
-    ORDER BY responses.asked IS NULL, responses.id DESC LIMIT 1
+        AND responses.asked = :asked
+    ORDER BY responses.rowid DESC LIMIT 1
 """
 
 
@@ -94,7 +88,7 @@ def stored_cases(path: Path, run_id: int) -> tuple[StoredCase, ...]:
     Raises:
         StoreError: The file cannot be read.
     """
-    with _reading(path) as conn:
+    with reading(path) as conn:
         return tuple(StoredCase(*(*row[:6], _reply(row[6:]))) for row in conn.execute(_CASES, (run_id,)))
 
 
@@ -104,8 +98,8 @@ def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:
     Raises:
         StoreError: The file cannot be read.
     """
-    with _reading(path) as conn:
-        found = conn.execute(with_known_judges(conn, _JUDGES), (run_id,))
+    with reading(path) as conn:
+        found = conn.execute(_JUDGES, (run_id,))
         return tuple(JudgeReply(*(*row[:4], StoredReply(*row[4:]))) for row in found)
 
 
@@ -115,9 +109,9 @@ def newest_reply(path: Path, request_hash: str, repetition: int, asked: str) -> 
     Raises:
         StoreError: The file cannot be read.
     """
-    with _reading(path) as conn:
+    with reading(path) as conn:
         wanted = {"hash": request_hash, "repetition": repetition, "asked": asked}
-        row = conn.execute(with_known_models(conn, _NEWEST), wanted).fetchone()
+        row = conn.execute(_NEWEST, wanted).fetchone()
     return None if row is None else StoredReply(*row)
 
 
@@ -128,12 +122,3 @@ def _reply(
     if request_hash is None or request is None or body is None:
         return None
     return StoredReply(request_hash, request, body, text, latency_ms)
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as conn:
-            yield conn
-    except sqlite3.Error as error:
-        raise store_error(path, error) from error

@@ -10,10 +10,8 @@ from pathlib import Path
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.kind_words import ResultWords
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import reading
-
-__all__ = ["CallRow", "EvaluationRow", "ResultRow", "calls_of_case", "result_codes", "results", "told_calls"]
+from pytest_helmbench.store.table_rows import made_of, named_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class ResultRow:
         words: What its kind says of it; None for most kinds, and where it says nothing.
     """
 
-    id: int
+    id: str
     code: str
     repetition: int
     node_id: str
@@ -104,7 +102,7 @@ _RESULTS = """
                 SELECT calls.request_hash FROM calls
                 WHERE calls.run_id = results.run_id AND calls.code = results.code
                     AND calls.repetition = results.repetition AND calls.purpose <> 'judge'
-                ORDER BY calls.id DESC LIMIT 1
+                ORDER BY calls.rowid DESC LIMIT 1
             )) AS request_hash
         FROM results
         LEFT JOIN scenarios ON scenarios.id = results.scenario_id
@@ -119,13 +117,13 @@ _EVALUATIONS = """
         AND (:outcome IS NULL OR results.outcome = :outcome)
     ORDER BY evaluations.id
 """
-_CALLS = "SELECT * FROM calls WHERE run_id = ? AND code = ? ORDER BY id"
+_CALLS = "SELECT * FROM calls WHERE run_id = ? AND code = ? ORDER BY rowid"
 _TOLD_CALLS = """
     SELECT calls.* FROM calls JOIN (
         SELECT code, repetition FROM calls WHERE run_id = :run_id GROUP BY code, repetition
         HAVING count(*) > 1 OR max(purpose <> 'case' OR error IS NOT NULL OR from_cache OR response_id IS NULL)
     ) AS told ON told.code = calls.code AND told.repetition = calls.repetition
-    WHERE calls.run_id = :run_id ORDER BY calls.id
+    WHERE calls.run_id = :run_id ORDER BY calls.rowid
 """
 
 
@@ -149,7 +147,7 @@ def results(
     with reading(path) as conn:
         for row in named_rows(conn.execute(_EVALUATIONS, asked)):
             found = made_of(
-                EvaluationRow, row, passed=bool(row["passed"]), in_process=bool(row.get("in_process"))
+                EvaluationRow, row, passed=bool(row["passed"]), in_process=bool(row["in_process"])
             )
             evaluations[row["result_id"]].append(found)
         rows = [

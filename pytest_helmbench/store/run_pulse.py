@@ -11,10 +11,8 @@ from pathlib import Path
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.database_file import FilePlace
 from pytest_helmbench.store.fault import store_error
+from pytest_helmbench.store.leases import leases_of, true_status
 from pytest_helmbench.store.reading import opened
-from pytest_helmbench.store.run_status import leases_of, true_status
-
-__all__ = ["Pulse", "PulseReader", "pulses"]
 
 _OUTCOMES = ("passed", "failed", "error", "skipped")
 
@@ -48,10 +46,10 @@ class Pulse:
 
 _RUNS = """
     SELECT id, status, total_tests, passed_tests, failed_tests, error_tests, skipped_tests, completed_at,
-        settings, heartbeat_at FROM evaluation_runs ORDER BY id
+        session_id FROM evaluation_runs ORDER BY id
 """
 _RESULTS = """
-    SELECT outcome, count(*), max(id), max(completed_at) FROM results WHERE run_id = ?
+    SELECT outcome, count(*), max(rowid), max(completed_at) FROM results WHERE run_id = ?
     GROUP BY outcome ORDER BY outcome
 """
 
@@ -118,9 +116,9 @@ def pulses(path: Path) -> Mapping[int, Pulse]:
 
 def _pulses(conn: sqlite3.Connection, now_s: float) -> Iterator[Pulse]:
     leases = leases_of(conn)
-    for run_id, status, planned, *counts, ended, settings, heartbeat in conn.execute(_RUNS).fetchall():
+    for run_id, status, planned, *counts, ended, session_id in conn.execute(_RUNS).fetchall():
         if status == "running":
-            now = true_status(run_id, status, settings, heartbeat, leases, now_s)
+            now = true_status(status, leases.get(session_id), now_s)
             yield _counted(conn, run_id, now, planned)
         elif None in counts:
             yield _counted(conn, run_id, status, planned)

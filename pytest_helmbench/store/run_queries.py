@@ -12,21 +12,10 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.statement import Cell
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
-from pytest_helmbench.store.named_rows import made_of, named_rows
+from pytest_helmbench.store.leases import Lease, leases_of, true_status
 from pytest_helmbench.store.outcome_counts import IS_CASE
 from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.run_status import leases_of, true_status
-
-__all__ = [
-    "DECIDING",
-    "RunDetail",
-    "RunSummary",
-    "configured_alike",
-    "judges_of",
-    "run_detail",
-    "run_summary",
-    "runs",
-]
+from pytest_helmbench.store.table_rows import made_of, named_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +69,7 @@ class RunDetail:
         benchmark_hash: SHA-256 over everything that can change a case or a score.
         plugin_version: Ours.
         rescored_from: The run whose replies were judged anew; None for a run that asked.
-        settings: Everything that can change an answer or a verdict; the process that wrote the run apart.
+        settings: Everything that can change an answer or a verdict.
         outcomes: Outcome and reason (None for a plain verdict) to the number of results so far.
     """
 
@@ -144,23 +133,12 @@ def _summaries(
 
 
 def _summary(
-    row: Mapping[str, Cell], leases: Mapping[int, tuple[object, str]], keys: Mapping[int, BenchmarkKey]
+    row: Mapping[str, Cell], leases: Mapping[str, Lease], keys: Mapping[int, BenchmarkKey]
 ) -> RunSummary:
     key = keys.get(int(row["id"] or 0))  # a run may have begun meanwhile
     place = None if key is None else key.place
-    return made_of(RunSummary, row, status=_status(row, leases), benchmark_place=place)
-
-
-def _status(row: Mapping[str, Cell], leases: Mapping[int, tuple[object, str]]) -> str:
-    heard = row.get("heartbeat_at")
-    return true_status(
-        int(row["id"] or 0),
-        str(row["status"]),
-        str(row["settings"]),
-        None if heard is None else str(heard),
-        leases,
-        time.time(),
-    )
+    status = true_status(str(row["status"]), leases.get(str(row["session_id"])), time.time())
+    return made_of(RunSummary, row, status=status, benchmark_place=place)
 
 
 def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
@@ -188,7 +166,7 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
         RunDetail,
         row,
         summary=summary,
-        settings={name: value for name, value in settings.items() if name != "process"},
+        settings=settings,
         outcomes={(outcome, reason): count for outcome, reason, count in counts},
     )
 

@@ -1,46 +1,47 @@
-"""The life of a run: opened, alive, closed, or found dead."""
+"""The life of a run: opened, going on, closed, or found dead."""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 import sqlite3
-import sys
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from pathlib import Path
+import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import Outline
 from pytest_helmbench.core.sample import Sample
-from pytest_helmbench.store.benchmark_sizes import write_size
-from pytest_helmbench.store.broken_cases import write_broken
-from pytest_helmbench.store.cells import as_json, safe_text
+from pytest_helmbench.core.shard import Shard
+from pytest_helmbench.store.leases import leases_of, true_status
 from pytest_helmbench.store.outcome_counts import IS_CASE
-from pytest_helmbench.store.plans import merge_plan, write_plan
-from pytest_helmbench.store.sample_rows import write_sample
-from pytest_helmbench.store.shard_rows import ShardRecord, write_shard
+from pytest_helmbench.store.plans import (
+    merge_plan,
+    packed,
+    write_broken,
+    write_plan,
+    write_sample,
+    write_size,
+)
+from pytest_helmbench.store.table_rows import as_json, insert_into, safe_text
 
-__all__ = [
-    "RunRecord",
-    "RunTotals",
-    "beat",
-    "interrupt_dead_runs",
-    "is_dead",
-    "iso_time",
-    "own_process",
-    "process_lives",
-    "reopen_run",
-    "seconds_since_epoch",
-    "settings_json",
-    "write_run",
-    "write_totals",
-]
 
-_UNSEEN_PROCESS_S = 600.0  # a process on another machine cannot be looked for: only silence speaks
+@dataclass(frozen=True, slots=True)
+class ShardRecord:
+    """A run of one shard, and the whole plan that it is a share of.
+
+    Args:
+        shard: Which one.
+        scope: Of the whole plan: `whole` or `selected`.
+        tests: Cases × repetitions of the whole plan.
+        codes: The cases of the whole plan.
+        broken: Those that cannot run, in all shards.
+    """
+
+    shard: Shard
+    scope: str
+    tests: int
+    codes: tuple[str, ...]
+    broken: tuple[BrokenCase, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,96 +111,59 @@ class RunTotals:
     coverage: float | None = None
 
 
-def iso_time(epoch_s: float) -> str:
-    """Return `2026-07-04T12:00:00.000+00:00`."""
-    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="milliseconds")
-
-
-def settings_json(run: RunRecord) -> str:
-    """Return the run's settings with the process that writes them.
+def write_run(
+    conn: sqlite3.Connection, session_id: str, benchmark_id: str, llm_id: str, run: RunRecord
+) -> int:
+    """Insert a run as `running` and return its id; inside a write transaction.
 
     Raises:
         TypeError: A setting is no JSON type.
     """
-    return as_json({**run.settings, "process": own_process()})
-
-
-def own_process() -> dict[str, object]:
-    """Return what names this process, here and elsewhere."""
-    pid = os.getpid()
-    return {
-        "host": platform.node(),
-        "pid": pid,
-        "started": _process_start(pid),
-        "namespace": _namespace(),
+    row = {
+        "uuid": str(uuid.uuid4()),
+        "session_id": safe_text(session_id),
+        "benchmark_id": benchmark_id,
+        "llm_id": llm_id,
+        "started_at": run.started_at,
+        "status": "running",
+        "scope": run.scope,
+        "total_tests": run.total_tests,
+        "total_evaluations": run.total_evaluations,
+        "settings": as_json(run.settings),
+        "benchmark_hash": run.benchmark.hash,
+        "benchmark_place": safe_text(run.place or ""),
+        "plugin_version": run.plugin_version,
+        "rescored_from": run.rescored_from,
     }
+    run_id = conn.execute(insert_into("evaluation_runs", row), row).lastrowid
+    assert run_id is not None  # an INSERT always has one
+    write_plan(conn, run_id, run.codes)
+    write_size(conn, run_id, run.defined)
+    _write_plan_of(conn, run_id, run)
+    return run_id
 
 
-def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], run: RunRecord) -> int:
-    """Insert a run as `running` and return its id.
-
-    Args:
-        conn: Inside a write transaction.
-        values: session_id, benchmark_id, llm_id, settings, heartbeat_at.
-        run: The rest.
-    """
-    session_id, benchmark_id, llm_id, settings, heartbeat_at = values
-    cursor = conn.execute(
-        "INSERT INTO evaluation_runs (session_id, benchmark_id, llm_id, started_at, status, scope, total_tests,"
-        " total_evaluations, settings, benchmark_hash, plugin_version, rescored_from, heartbeat_at,"
-        " benchmark_place) VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            safe_text(session_id),
-            benchmark_id,
-            llm_id,
-            run.started_at,
-            run.scope,
-            run.total_tests,
-            run.total_evaluations,
-            settings,
-            run.benchmark.hash,
-            run.plugin_version,
-            run.rescored_from,
-            heartbeat_at,
-            safe_text(run.place or ""),
-        ),
-    )
-    assert cursor.lastrowid is not None  # an INSERT always has one
-    write_plan(conn, cursor.lastrowid, run.codes)
-    write_size(conn, cursor.lastrowid, run.defined)
-    write_broken(conn, cursor.lastrowid, run.broken)
-    write_sample(conn, cursor.lastrowid, run.sample)
-    write_shard(conn, cursor.lastrowid, run.shard)
-    return cursor.lastrowid
-
-
-def reopen_run(
-    conn: sqlite3.Connection, run_id: int, values: tuple[str, int, int, str, str], run: RunRecord
-) -> int:
+def reopen_run(conn: sqlite3.Connection, run_id: int, benchmark_id: str, run: RunRecord) -> int:
     """Let an unfinished run go on under its id; what it has planned before stays planned.
 
     Args:
         conn: Inside a write transaction.
         run_id: `evaluation_runs.id`.
-        values: session_id (unused: the run keeps its own), benchmark_id, llm_id, settings, heartbeat_at.
+        benchmark_id: As it is now.
         run: The rest.
     """
-    _, benchmark_id, _, settings, heartbeat_at = values
     codes = merge_plan(conn, run_id, run.codes)
-    write_broken(conn, run_id, run.broken)
-    write_sample(conn, run_id, run.sample)
-    write_shard(conn, run_id, run.shard)
+    _write_plan_of(conn, run_id, run)
     per_case = run.total_tests // len(run.codes) if run.codes else 1
     conn.execute(
         "UPDATE evaluation_runs SET status = 'running', completed_at = NULL, benchmark_id = ?, benchmark_hash = ?,"
-        " settings = ?, plugin_version = ?, heartbeat_at = ?, total_tests = ?, benchmark_place = ?,"
+        " settings = ?, plugin_version = ?, total_tests = ?, benchmark_place = ?,"
         " scope = iif(? = 'whole', 'whole', scope) WHERE id = ?",
         (
             benchmark_id,
             run.benchmark.hash,
-            settings,
+            as_json(run.settings),
             run.plugin_version,
-            heartbeat_at,
             len(codes) * per_case,
             safe_text(run.place or ""),
             run.scope,
@@ -207,6 +171,24 @@ def reopen_run(
         ),
     )
     return run_id
+
+
+def _write_plan_of(conn: sqlite3.Connection, run_id: int, run: RunRecord) -> None:
+    """Write what of a plan may have changed when it goes on; its row in `plans` is there already."""
+    write_broken(conn, run_id, run.broken)
+    write_sample(conn, run_id, run.sample)
+    if run.shard is None:
+        return
+    shard = run.shard
+    about = {
+        "index": shard.shard.index,
+        "of": shard.shard.of,
+        "scope": shard.scope,
+        "tests": shard.tests,
+        "broken": [[case.code, case.severity, case.difficulty, case.evaluations] for case in shard.broken],
+    }
+    conn.execute("UPDATE evaluation_runs SET shard = ? WHERE id = ?", (as_json(about), run_id))
+    conn.execute("UPDATE plans SET whole = ? WHERE run_id = ?", (packed(shard.codes), run_id))
 
 
 def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> None:
@@ -265,90 +247,21 @@ def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
     )
 
 
-def beat(conn: sqlite3.Connection, run_ids: Iterable[int], at: str) -> None:
-    """Say that these runs are alive."""
-    conn.executemany(
-        "UPDATE evaluation_runs SET heartbeat_at = ? WHERE id = ?",
-        [(at, run_id) for run_id in run_ids],
-    )
-
-
-def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float, silent_s: float) -> tuple[int, ...]:
+def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float) -> tuple[int, ...]:
     """Mark running runs as `interrupted` whose process is gone, with their counts, and return their ids.
 
     Args:
         conn: Inside a write transaction.
         now_s: Seconds since the epoch.
-        silent_s: Age of the heartbeat from which on a run may be called dead.
     """
-    running = conn.execute("SELECT id, settings, heartbeat_at FROM evaluation_runs WHERE status = 'running'")
+    leases = leases_of(conn)
+    running = conn.execute("SELECT id, session_id FROM evaluation_runs WHERE status = 'running'").fetchall()
     dead = tuple(
         run_id
-        for run_id, settings, heartbeat_at in running.fetchall()
-        if is_dead(json.loads(settings).get("process"), heartbeat_at, now_s, silent_s)
+        for run_id, session_id in running
+        if true_status("running", leases.get(session_id), now_s) == "interrupted"
     )
     for run_id in dead:
         conn.execute("UPDATE evaluation_runs SET status = 'interrupted' WHERE id = ?", (run_id,))
         _write_counts(conn, run_id)
     return dead
-
-
-def is_dead(process: object, heard: str | None, now_s: float, silent_s: float) -> bool:
-    """Return whether nobody writes a run any more.
-
-    Args:
-        process: That writes it, as `own_process` names it.
-        heard: When its last sign of life came; None for never.
-        now_s: Seconds since the epoch.
-        silent_s: From which age on it may be called dead.
-    """
-    silence_s = now_s - (0.0 if heard is None else seconds_since_epoch(heard))
-    lives = process_lives(process)
-    if lives is None:
-        return silence_s > max(silent_s, _UNSEEN_PROCESS_S)
-    return not lives and silence_s > silent_s
-
-
-def process_lives(process: object) -> bool | None:
-    """Return whether the process that opened a run (see `own_process`) still lives; None where that cannot be seen."""
-    if not isinstance(process, dict):
-        return None
-    pid, started = process.get("pid"), process.get("started")
-    # On Windows os.kill(pid, 0) would send Ctrl-C instead of asking.
-    if sys.platform == "win32" or process.get("host") != platform.node() or not isinstance(pid, int):
-        return None
-    # Containers of one machine may share a host name; each has pids of its own.
-    here = _namespace()
-    if process.get("namespace", here) != here:
-        return None
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # lives, and is somebody else's
-    # Pids are used again, soonest after a reboot or in a container: the start tells them apart.
-    return started is None or _process_start(pid) == started
-
-
-def _namespace() -> str | None:
-    """Return what names the set of processes that can be seen here; None where the system does not say."""
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return None
-
-
-def _process_start(pid: int) -> int | None:
-    """Return the start of a process in clock ticks since boot; None where the system does not say."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    fields = stat.rpartition(b")")[2].split()
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
-
-
-def seconds_since_epoch(iso: str) -> float:
-    """Return the time that `iso_time` has written."""
-    return datetime.fromisoformat(iso).timestamp()

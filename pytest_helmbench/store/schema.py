@@ -1,269 +1,552 @@
-"""The tables, indexes and views, as migrations. What one row is stands in `docs/database.md`.
+"""The one schema of a results file: tables, indexes and views. What one row is stands in `docs/database.md`.
 
-A new file does not go through them: after a change, `python tests/support/newest_form_sql.py` writes what it gets.
+A new file gets it as one script, since importing sqlite-utils to make tables costs a short session 0.2 s of CPU.
+Rows that others point to have a natural key as `id`: results, calls and replies a UUID, what describes a benchmark
+the digest of what it is. So rows of two files are put together as they are.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
+import uuid
+from pathlib import Path
 
-from pytest_helmbench.store.benchmark_places import ADD_PLACE
-from pytest_helmbench.store.benchmark_sizes import CREATE_SIZES
-from pytest_helmbench.store.broken_cases import CREATE_BROKEN_CASES
-from pytest_helmbench.store.first_tables import FIRST_TABLES
-from pytest_helmbench.store.judgement_rows import CREATE_JUDGEMENTS
-from pytest_helmbench.store.sample_rows import CREATE_SAMPLES
-from pytest_helmbench.store.sent_calls import CREATE_SENT_CALLS
-from pytest_helmbench.store.shard_rows import ADD_SHARDS
-from pytest_helmbench.store.sqlite_tools import Database, Migrations
-from pytest_helmbench.store.views import COSTS_VIEW, PROMPTS_VIEW, VIEWS
+from pytest_helmbench.store.fault import StoreError
 
-__all__ = ["migrate"]
-
-_MIGRATIONS = Migrations("helmbench")
+VERSION = 1
+"""`PRAGMA user_version` of a file that this version reads and writes."""
 
 
-def migrate(conn: sqlite3.Connection) -> None:
-    """Bring the tables to the newest form; inside the caller's transaction when there is one."""
-    _MIGRATIONS.apply(Database(conn, execute_plugins=False))
+def new_id() -> str:
+    """Return the id of a result, a call or a reply: unlike any other, here and elsewhere."""
+    return str(uuid.uuid4())
 
 
-@_MIGRATIONS()
-def create_tables(db: Database) -> None:
-    """Create what stands in the documentation, but for what came later."""
-    # Statement by statement: `executescript` would end the transaction that the migration runs in.
-    for statement in (*FIRST_TABLES, *VIEWS):
-        db.conn.execute(statement)
+def id_of(*parts: str) -> str:
+    """Return the id of what is named by these parts: the same in every file."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-@_MIGRATIONS()
-def keep_plans(db: Database) -> None:
-    """Keep what a run has planned, so that its score can be found again with what was never judged."""
-    db.conn.execute(
-        """CREATE TABLE plans (
-            run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
-            codes BLOB NOT NULL
-        )"""
-    )
+def create_tables(conn: sqlite3.Connection) -> None:
+    """Make all tables, indexes and views in an empty file; inside the caller's transaction."""
+    # Statement by statement: `executescript` would end that transaction. Only SQLite from 3.37 on knows STRICT.
+    form = SCHEMA if sqlite3.sqlite_version_info >= (3, 37) else SCHEMA.replace(") STRICT;", ");")
+    for statement in (*form.split(";\n\n"), *VIEWS, f"PRAGMA user_version = {VERSION}"):
+        conn.execute(statement)
 
 
-@_MIGRATIONS()
-def keep_packs(db: Database) -> None:
-    """Let a row of a question pack stand among the scenarios (it belongs to no behaviour); keep transcripts."""
-    db.conn.execute("ALTER TABLE scenarios ADD COLUMN benchmark_id INTEGER REFERENCES benchmarks (id)")
-    db.conn.execute("CREATE INDEX idx_scenarios_benchmark_id_code ON scenarios (benchmark_id, code)")
-    db.conn.execute(
-        """CREATE TABLE events (
-            id INTEGER PRIMARY KEY,
-            run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
-            result_id INTEGER REFERENCES results (id),
-            type TEXT NOT NULL,
-            payload TEXT NOT NULL,
-            at TEXT NOT NULL
-        )"""
-    )
-    db.conn.execute("CREATE INDEX idx_events_result_id ON events (result_id)")
+def check_version(conn: sqlite3.Connection, path: Path) -> bool:
+    """See that a file can be used by this version; return False for one that holds nothing at all.
+
+    Raises:
+        StoreError: It is of another version, or somebody else's.
+        sqlite3.Error: It cannot be read.
+    """
+    tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_master")}
+    if not tables:
+        return False
+    (version,) = conn.execute("PRAGMA user_version").fetchone()
+    if "evaluation_runs" not in tables:
+        raise StoreError(
+            path,
+            "its tables are not those of pytest-helmbench",
+            "give the file of a run, or a new one, with --helmbench-db=PATH",
+        )
+    if version != VERSION:
+        raise StoreError(
+            path,
+            f"written by another version of pytest-helmbench (form {version}; this one knows form {VERSION})",
+            "use the version that wrote it, or give another file with --helmbench-db=PATH",
+        )
+    return True
 
 
-@_MIGRATIONS()
-def keep_hosted(db: Database) -> None:
-    """Keep what Bench Packs say of results and runs, on their own scales."""
-    db.conn.execute(
-        """CREATE TABLE pack_results (
-            result_id INTEGER PRIMARY KEY REFERENCES results (id),
-            status TEXT NOT NULL,
-            score REAL,
-            points REAL,
-            note TEXT,
-            summary TEXT,
-            raw_log TEXT,
-            output TEXT,
-            verifier TEXT,
-            artifacts TEXT,
-            timings TEXT
-        )"""
-    )
-    db.conn.execute(
-        """CREATE TABLE pack_scores (
-            run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
-            total REAL NOT NULL,
-            unit TEXT,
-            categories TEXT NOT NULL,
-            summary TEXT,
-            partial INTEGER NOT NULL
-        )"""
-    )
-    db.conn.execute("CREATE INDEX idx_events_run_id ON events (run_id)")
+SCHEMA = """\
+CREATE TABLE benchmarks (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    version TEXT NOT NULL,
+    description TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    UNIQUE (name, version, hash)
+) STRICT;
 
+CREATE TABLE texts (
+    hash TEXT PRIMARY KEY,
+    body TEXT NOT NULL
+) STRICT;
 
-@_MIGRATIONS()
-def keep_unknown_costs(db: Database) -> None:
-    """Keep which costs are estimates, and which calls were sent, not answered, and may be billed all the same."""
-    db.conn.execute("ALTER TABLE calls ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0")
-    db.conn.execute("ALTER TABLE calls ADD COLUMN unanswered INTEGER NOT NULL DEFAULT 0")
-    db.conn.execute("ALTER TABLE calls ADD COLUMN reserved_usd REAL")
-    db.conn.execute("DROP VIEW IF EXISTS v_costs")
-    db.conn.execute(COSTS_VIEW)
+CREATE TABLE pillars (
+    id TEXT PRIMARY KEY,
+    benchmark_id TEXT NOT NULL REFERENCES benchmarks (id),
+    code TEXT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT NOT NULL,
+    UNIQUE (benchmark_id, code)
+) STRICT;
 
+CREATE TABLE behaviours (
+    id TEXT PRIMARY KEY,
+    pillar_id TEXT NOT NULL REFERENCES pillars (id),
+    code TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    compliance_criteria TEXT NOT NULL,
+    weight REAL NOT NULL,
+    UNIQUE (pillar_id, code)
+) STRICT;
 
-@_MIGRATIONS()
-def keep_leases(db: Database) -> None:
-    """Keep who owns a run that is open."""
-    db.conn.execute(
-        """CREATE TABLE leases (
-            run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
-            owner TEXT NOT NULL,
-            process TEXT NOT NULL,
-            renewed_at TEXT NOT NULL,
-            boot TEXT,
-            boot_s REAL
-        )"""
-    )
+CREATE TABLE scenarios (
+    id TEXT PRIMARY KEY,
+    benchmark_id TEXT NOT NULL REFERENCES benchmarks (id),
+    behaviour_id TEXT REFERENCES behaviours (id),
+    code TEXT NOT NULL,
+    full_code TEXT NOT NULL,
+    title TEXT NOT NULL,
+    family TEXT NOT NULL,
+    expected_category TEXT,
+    schema TEXT,
+    evaluation TEXT NOT NULL,
+    text_hash TEXT REFERENCES texts (hash),
+    UNIQUE (benchmark_id, full_code)
+) STRICT;
 
+CREATE TABLE conditions (
+    id TEXT PRIMARY KEY,
+    scenario_id TEXT NOT NULL REFERENCES scenarios (id),
+    code TEXT NOT NULL,
+    full_code TEXT NOT NULL,
+    difficulty INTEGER NOT NULL,
+    text_hash TEXT REFERENCES texts (hash),
+    UNIQUE (scenario_id, full_code)
+) STRICT;
 
-@_MIGRATIONS()
-def keep_sent_calls(db: Database) -> None:
-    """Keep which calls are out that a budget has to count, also when their process is killed."""
-    db.conn.execute(CREATE_SENT_CALLS)
+CREATE TABLE user_contexts (
+    id TEXT PRIMARY KEY,
+    scenario_id TEXT NOT NULL REFERENCES scenarios (id),
+    code TEXT NOT NULL,
+    full_code TEXT NOT NULL,
+    severity INTEGER NOT NULL,
+    text_hash TEXT REFERENCES texts (hash),
+    UNIQUE (scenario_id, full_code)
+) STRICT;
 
+CREATE TABLE perturbations (
+    id TEXT PRIMARY KEY,
+    scenario_id TEXT NOT NULL REFERENCES scenarios (id),
+    code TEXT NOT NULL,
+    full_code TEXT NOT NULL,
+    severity INTEGER NOT NULL,
+    text_hash TEXT REFERENCES texts (hash),
+    UNIQUE (scenario_id, full_code)
+) STRICT;
 
-@_MIGRATIONS()
-def keep_comparisons(db: Database) -> None:
-    """Keep how the runs of a session stood to their baselines."""
-    db.conn.execute(
-        """CREATE TABLE comparisons (
-            id INTEGER PRIMARY KEY,
-            session_id TEXT NOT NULL,
-            run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
-            baseline_run TEXT,
-            model TEXT NOT NULL,
-            scope TEXT NOT NULL,
-            score REAL,
-            baseline_score REAL,
-            change REAL,
-            low REAL,
-            high REAL,
-            level REAL,
-            p REAL,
-            max_drop REAL,
-            unit TEXT,
-            units INTEGER,
-            changed INTEGER,
-            down INTEGER,
-            up INTEGER,
-            least_p REAL,
-            cases_compared INTEGER NOT NULL,
-            cases_left_out INTEGER NOT NULL,
-            common REAL,
-            detectable REAL,
-            verdict TEXT NOT NULL,
-            reason TEXT NOT NULL,
-            behaviours TEXT NOT NULL,
-            at TEXT NOT NULL
-        )"""
-    )
-    db.conn.execute("CREATE INDEX idx_comparisons_run_id ON comparisons (run_id)")
+CREATE TABLE llms (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    base_url TEXT
+) STRICT;
 
+CREATE TABLE evaluation_runs (
+    id INTEGER PRIMARY KEY,
+    uuid TEXT NOT NULL UNIQUE,
+    session_id TEXT NOT NULL,
+    benchmark_id TEXT NOT NULL REFERENCES benchmarks (id),
+    llm_id TEXT NOT NULL REFERENCES llms (id),
+    started_at TEXT NOT NULL,
+    completed_at TEXT,
+    status TEXT NOT NULL CHECK (status IN ('running', 'complete', 'partial', 'interrupted')),
+    scope TEXT NOT NULL,
+    total_tests INTEGER NOT NULL,
+    passed_tests INTEGER,
+    failed_tests INTEGER,
+    error_tests INTEGER,
+    skipped_tests INTEGER,
+    neutral_tests INTEGER,
+    total_evaluations INTEGER,
+    score REAL,
+    score_low REAL,
+    score_high REAL,
+    score_raw REAL,
+    coverage REAL,
+    cost_usd REAL,
+    known_cost_usd REAL,
+    settings TEXT NOT NULL,
+    benchmark_hash TEXT NOT NULL,
+    benchmark_place TEXT,
+    plugin_version TEXT NOT NULL,
+    rescored_from INTEGER REFERENCES evaluation_runs (id),
+    shard TEXT
+) STRICT;
 
-@_MIGRATIONS()
-def keep_chunk_times(db: Database) -> None:
-    """Keep when the events of streams have arrived."""
-    db.conn.execute("ALTER TABLE responses ADD COLUMN chunk_times TEXT")
+CREATE INDEX idx_evaluation_runs_session_id ON evaluation_runs (session_id);
 
+CREATE TABLE plans (
+    run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
+    codes BLOB NOT NULL,
+    whole BLOB
+) STRICT;
 
-@_MIGRATIONS()
-def keep_where_judged(db: Database) -> None:
-    """Keep which verdicts what was judged might have forged."""
-    db.conn.execute("DROP VIEW IF EXISTS v_results")
-    db.conn.execute("ALTER TABLE evaluations ADD COLUMN in_process INTEGER NOT NULL DEFAULT 0")
-    for view in VIEWS:
-        db.conn.execute(view)
+CREATE TABLE benchmark_sizes (
+    run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
+    cases INTEGER NOT NULL,
+    codes BLOB NOT NULL
+) STRICT;
 
+CREATE TABLE samples (
+    run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
+    rule TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    cases INTEGER NOT NULL,
+    of_cases INTEGER NOT NULL,
+    weights BLOB NOT NULL
+) STRICT;
 
-@_MIGRATIONS()
-def keep_sizes(db: Database) -> None:
-    """Keep what the files of a benchmark defined when a run began."""
-    db.conn.execute(CREATE_SIZES)
+CREATE TABLE broken_cases (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
+    code TEXT NOT NULL,
+    severity INTEGER NOT NULL,
+    difficulty INTEGER NOT NULL,
+    evaluations INTEGER NOT NULL
+) STRICT;
 
+CREATE INDEX idx_broken_cases_run_id ON broken_cases (run_id);
 
-@_MIGRATIONS()
-def keep_judge_labels(db: Database) -> None:
-    """Keep what a person says of a judge's verdicts."""
-    db.conn.execute(
-        """CREATE TABLE judge_labels (
-            run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
-            code TEXT NOT NULL,
-            repetition INTEGER NOT NULL,
-            criterion TEXT NOT NULL,
-            passed INTEGER NOT NULL,
-            labelled_at TEXT NOT NULL,
-            PRIMARY KEY (run_id, code, repetition, criterion)
-        )"""
-    )
+CREATE TABLE leases (
+    session_id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    started TEXT NOT NULL,
+    heartbeat_at TEXT NOT NULL
+) STRICT;
 
+CREATE TABLE requests (
+    hash TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+) STRICT;
 
-@_MIGRATIONS()
-def keep_pack_extras(db: Database) -> None:
-    """Keep what Bench Packs say of runs beyond the protocol."""
-    db.conn.execute("ALTER TABLE pack_scores ADD COLUMN extra TEXT")
+CREATE TABLE responses (
+    id TEXT PRIMARY KEY,
+    request_hash TEXT NOT NULL REFERENCES requests (hash),
+    repetition INTEGER NOT NULL,
+    asked TEXT,
+    body BLOB,
+    text TEXT,
+    chunk_times TEXT,
+    received_at TEXT NOT NULL
+) STRICT;
 
+CREATE INDEX idx_responses_request_hash_repetition ON responses (request_hash, repetition);
 
-@_MIGRATIONS()
-def keep_broken_cases(db: Database) -> None:
-    """Keep which cases of a run could not run since their files are broken."""
-    db.conn.execute(CREATE_BROKEN_CASES)
-    db.conn.execute("CREATE INDEX idx_broken_cases_run_id ON broken_cases (run_id)")
+CREATE TABLE results (
+    id TEXT PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
+    code TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    family TEXT NOT NULL,
+    repetition INTEGER NOT NULL,
+    scenario_id TEXT REFERENCES scenarios (id),
+    condition_id TEXT REFERENCES conditions (id),
+    user_context_id TEXT REFERENCES user_contexts (id),
+    perturbation_id TEXT REFERENCES perturbations (id),
+    outcome TEXT NOT NULL CHECK (outcome IN ('passed', 'failed', 'error', 'skipped')),
+    reason TEXT,
+    score REAL,
+    severity INTEGER NOT NULL,
+    difficulty INTEGER NOT NULL,
+    neutral INTEGER NOT NULL,
+    response_id TEXT REFERENCES responses (id),
+    latency_ms REAL,
+    prompt_tokens INTEGER,
+    completion_tokens INTEGER,
+    cached_tokens INTEGER,
+    reasoning_tokens INTEGER,
+    cost_usd REAL,
+    started_at TEXT,
+    completed_at TEXT,
+    UNIQUE (run_id, code, repetition)
+) STRICT;
 
+CREATE TABLE evaluations (
+    id INTEGER PRIMARY KEY,
+    result_id TEXT NOT NULL REFERENCES results (id),
+    criterion TEXT NOT NULL,
+    rule TEXT NOT NULL,
+    rule_hash TEXT NOT NULL,
+    passed INTEGER NOT NULL CHECK (passed IN (0, 1)),
+    credit REAL NOT NULL CHECK (credit BETWEEN 0 AND 1),
+    parse TEXT,
+    expected TEXT NOT NULL,
+    observed TEXT NOT NULL,
+    observed_text TEXT,
+    justification TEXT,
+    in_process INTEGER NOT NULL DEFAULT 0
+) STRICT;
 
-@_MIGRATIONS()
-def keep_samples(db: Database) -> None:
-    """Keep which sample of its benchmark a run is."""
-    db.conn.execute(CREATE_SAMPLES)
+CREATE INDEX idx_evaluations_result_id ON evaluations (result_id);
 
+CREATE TABLE judgements (
+    id INTEGER PRIMARY KEY,
+    result_id TEXT NOT NULL REFERENCES results (id),
+    criterion TEXT NOT NULL,
+    judge TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    passed INTEGER NOT NULL CHECK (passed IN (0, 1)),
+    credit REAL NOT NULL,
+    observed TEXT NOT NULL,
+    justification TEXT,
+    of_record INTEGER NOT NULL
+) STRICT;
 
-@_MIGRATIONS()
-def keep_judgements(db: Database) -> None:
-    """Keep what each of several judges said, and which judge a call asked."""
-    for statement in CREATE_JUDGEMENTS:
-        db.conn.execute(statement)
+CREATE INDEX idx_judgements_result_id ON judgements (result_id);
 
+CREATE TABLE judge_labels (
+    run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
+    code TEXT NOT NULL,
+    repetition INTEGER NOT NULL,
+    criterion TEXT NOT NULL,
+    passed INTEGER NOT NULL CHECK (passed IN (0, 1)),
+    labelled_at TEXT NOT NULL,
+    of_rows INTEGER NOT NULL DEFAULT 1,
+    point_draws INTEGER,
+    PRIMARY KEY (run_id, code, repetition, criterion)
+) STRICT;
 
-@_MIGRATIONS()
-def keep_weighted_labels(db: Database) -> None:
-    """Keep which labels are of a sample of rows, and how often a sample by points drew each."""
-    db.conn.execute("ALTER TABLE judge_labels ADD COLUMN of_rows INTEGER NOT NULL DEFAULT 1")
-    db.conn.execute("ALTER TABLE judge_labels ADD COLUMN point_draws INTEGER")
+CREATE TABLE calls (
+    id TEXT PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
+    code TEXT NOT NULL,
+    repetition INTEGER NOT NULL,
+    purpose TEXT NOT NULL,
+    criterion TEXT NOT NULL,
+    turn INTEGER,
+    sequence INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    judge TEXT,
+    status_code INTEGER,
+    finish_reason TEXT,
+    error TEXT,
+    latency_ms REAL,
+    prompt_tokens INTEGER,
+    completion_tokens INTEGER,
+    cached_tokens INTEGER,
+    reasoning_tokens INTEGER,
+    estimated INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL,
+    unanswered INTEGER NOT NULL DEFAULT 0,
+    reserved_usd REAL,
+    provider_model TEXT,
+    request_hash TEXT NOT NULL REFERENCES requests (hash),
+    response_id TEXT REFERENCES responses (id),
+    from_cache INTEGER NOT NULL,
+    started_at TEXT NOT NULL
+) STRICT;
 
+CREATE INDEX idx_calls_run_id_code_repetition ON calls (run_id, code, repetition);
 
-@_MIGRATIONS()
-def keep_asked_models(db: Database) -> None:
-    """Keep which model gave a reply: two servers may know different ones by the same name."""
-    db.conn.execute("ALTER TABLE responses ADD COLUMN asked TEXT")
+CREATE TABLE sent_calls (
+    owner TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
+    code TEXT NOT NULL,
+    reserved_usd REAL NOT NULL,
+    PRIMARY KEY (owner, number)
+) STRICT;
 
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
+    result_id TEXT REFERENCES results (id),
+    type TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT;
 
-@_MIGRATIONS()
-def keep_shards(db: Database) -> None:
-    """Keep which runs are shares of a plan, and what that plan was."""
-    for statement in ADD_SHARDS:
-        db.conn.execute(statement)
+CREATE INDEX idx_events_result_id ON events (result_id);
 
+CREATE INDEX idx_events_run_id ON events (run_id);
 
-@_MIGRATIONS()
-def keep_prompts_view(db: Database) -> None:
-    """Let people read what was sent as text."""
-    db.conn.execute(PROMPTS_VIEW)
+CREATE TABLE pack_results (
+    result_id TEXT PRIMARY KEY REFERENCES results (id),
+    status TEXT NOT NULL,
+    score REAL,
+    points REAL,
+    note TEXT,
+    summary TEXT,
+    raw_log TEXT,
+    output TEXT,
+    verifier TEXT,
+    artifacts TEXT,
+    timings TEXT
+) STRICT;
 
+CREATE TABLE pack_scores (
+    run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
+    total REAL NOT NULL,
+    unit TEXT,
+    categories TEXT NOT NULL,
+    summary TEXT,
+    partial INTEGER NOT NULL,
+    extra TEXT
+) STRICT;
 
-@_MIGRATIONS()
-def keep_observed_texts(db: Database) -> None:
-    """Keep what was observed in the running text of a reply apart from values."""
-    db.conn.execute("DROP VIEW IF EXISTS v_results")
-    db.conn.execute("ALTER TABLE evaluations ADD COLUMN observed_text TEXT")
-    for view in VIEWS:
-        db.conn.execute(view)
+CREATE TABLE comparisons (
+    id INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
+    baseline_run TEXT,
+    model TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    score REAL,
+    baseline_score REAL,
+    change REAL,
+    low REAL,
+    high REAL,
+    level REAL,
+    p REAL,
+    max_drop REAL,
+    unit TEXT,
+    units INTEGER,
+    changed INTEGER,
+    down INTEGER,
+    up INTEGER,
+    least_p REAL,
+    cases_compared INTEGER NOT NULL,
+    cases_left_out INTEGER NOT NULL,
+    common REAL,
+    detectable REAL,
+    verdict TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    behaviours TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT;
 
+CREATE INDEX idx_comparisons_run_id ON comparisons (run_id);
 
-@_MIGRATIONS()
-def keep_benchmark_places(db: Database) -> None:
-    """Keep where the benchmark of a run lies: others may have its name."""
-    db.conn.execute(ADD_PLACE)
+CREATE VIEW scenario_conditions AS SELECT scenario_id, id AS condition_id FROM conditions;
+
+CREATE VIEW scenario_user_contexts AS SELECT scenario_id, id AS user_context_id FROM user_contexts
+"""
+
+# One row per evaluation; a result without any (error, skipped) has one row with those columns NULL.
+_RESULTS_VIEW = """CREATE VIEW v_results AS
+    SELECT
+        results.code,
+        results.outcome,
+        evaluations.expected,
+        coalesce(evaluations.observed_text, evaluations.observed) AS observed,
+        results.id AS result_id,
+        evaluations.id AS evaluation_id,
+        results.run_id,
+        evaluation_runs.session_id,
+        evaluation_runs.status AS run_status,
+        benchmarks.name AS benchmark,
+        benchmarks.version AS benchmark_version,
+        llms.name AS model,
+        llms.provider,
+        results.repetition,
+        results.family,
+        pillars.code AS pillar,
+        pillars.code || '-' || behaviours.code AS behaviour,
+        scenarios.full_code AS scenario,
+        conditions.code AS condition,
+        user_contexts.code AS user_context,
+        perturbations.code AS perturbation,
+        results.reason,
+        results.score,
+        results.severity,
+        results.difficulty,
+        results.neutral,
+        evaluations.criterion,
+        evaluations.rule,
+        evaluations.passed,
+        evaluations.credit,
+        evaluations.parse,
+        evaluations.justification,
+        evaluations.in_process,
+        results.latency_ms,
+        results.prompt_tokens,
+        results.completion_tokens,
+        results.cached_tokens,
+        results.reasoning_tokens,
+        results.cost_usd,
+        responses.text AS reply,
+        results.node_id,
+        results.started_at,
+        results.completed_at
+    FROM results
+    JOIN evaluation_runs ON evaluation_runs.id = results.run_id
+    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
+    JOIN llms ON llms.id = evaluation_runs.llm_id
+    LEFT JOIN scenarios ON scenarios.id = results.scenario_id
+    LEFT JOIN behaviours ON behaviours.id = scenarios.behaviour_id
+    LEFT JOIN pillars ON pillars.id = behaviours.pillar_id
+    LEFT JOIN conditions ON conditions.id = results.condition_id
+    LEFT JOIN user_contexts ON user_contexts.id = results.user_context_id
+    LEFT JOIN perturbations ON perturbations.id = results.perturbation_id
+    LEFT JOIN evaluations ON evaluations.result_id = results.id
+    LEFT JOIN responses ON responses.id = results.response_id"""
+
+# Only what was sent costs; a call without a reply that the provider does not bill hides nothing by its NULL.
+_COSTS_VIEW = """CREATE VIEW v_costs AS
+    SELECT
+        calls.run_id,
+        evaluation_runs.session_id,
+        benchmarks.name AS benchmark,
+        llms.name AS model,
+        calls.purpose,
+        sum(calls.from_cache = 0) AS calls,
+        sum(calls.from_cache = 1) AS cached_answers,
+        sum(CASE WHEN calls.from_cache = 0 THEN calls.prompt_tokens END) AS prompt_tokens,
+        sum(CASE WHEN calls.from_cache = 0 THEN calls.completion_tokens END) AS completion_tokens,
+        sum(CASE WHEN calls.from_cache = 0 THEN calls.cached_tokens END) AS cached_tokens,
+        sum(CASE WHEN calls.from_cache = 0 THEN calls.reasoning_tokens END) AS reasoning_tokens,
+        CASE
+            WHEN sum(calls.from_cache = 0 AND calls.cost_usd IS NULL
+                AND (calls.unanswered OR calls.response_id IS NOT NULL)) > 0
+            THEN NULL
+            ELSE total(calls.cost_usd)
+        END AS cost_usd,
+        total(calls.cost_usd) AS known_cost_usd
+    FROM calls
+    JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
+    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
+    JOIN llms ON llms.id = evaluation_runs.llm_id
+    GROUP BY calls.run_id, calls.purpose"""
+
+# One row per call, with what was sent as people read it. A body that is no JSON, or holds no messages, has no prompt.
+_PROMPTS_VIEW = """CREATE VIEW v_prompts AS
+    SELECT
+        calls.id AS call_id,
+        calls.run_id,
+        llms.name AS model,
+        calls.code,
+        calls.repetition,
+        calls.purpose,
+        calls.criterion,
+        calls.attempt,
+        results.outcome,
+        CASE WHEN json_valid(CAST(requests.body AS TEXT)) THEN (
+            SELECT group_concat(
+                coalesce(json_extract(message.value, '$.role') || ': ', '')
+                || coalesce(json_extract(message.value, '$.content'), ''),
+                char(10) || char(10)
+            )
+            FROM json_each(CAST(requests.body AS TEXT), '$.messages') AS message
+        ) END AS prompt,
+        responses.text AS reply,
+        calls.started_at
+    FROM calls
+    JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
+    JOIN llms ON llms.id = evaluation_runs.llm_id
+    JOIN requests ON requests.hash = calls.request_hash
+    LEFT JOIN responses ON responses.id = calls.response_id
+    LEFT JOIN results ON results.run_id = calls.run_id AND results.code = calls.code
+        AND results.repetition = calls.repetition"""
+
+VIEWS = (_RESULTS_VIEW, _COSTS_VIEW, _PROMPTS_VIEW)

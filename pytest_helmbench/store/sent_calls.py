@@ -9,17 +9,6 @@ from pathlib import Path
 from pytest_helmbench.store.batch import Returned, Sent
 from pytest_helmbench.store.reading import reading
 
-__all__ = ["CREATE_SENT_CALLS", "calls_left_out", "write_sent"]
-
-CREATE_SENT_CALLS = """CREATE TABLE sent_calls (
-    owner TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
-    code TEXT NOT NULL,
-    reserved_usd REAL NOT NULL,
-    PRIMARY KEY (owner, number)
-)"""
-
 _LEFT_OUT = """
     SELECT count(*), total(reserved_usd) FROM sent_calls
     WHERE run_id IN (SELECT id FROM evaluation_runs WHERE session_id = ?)

@@ -1,4 +1,7 @@
-"""Results files of shards, opened to be read and nothing else: nothing in them is trusted."""
+"""Results files of shards: opened to be read and nothing else, and copied as they are into one file.
+
+Nothing in a shard's file is trusted: the tables of the merged one refuse what is not of its type or points nowhere.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,36 @@ import json
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.shard import Shard
-from pytest_helmbench.store.damaged_values import MALFORMED
-from pytest_helmbench.store.fault import StoreError, store_error
-from pytest_helmbench.store.leases import LEASE_S, holder_of
-from pytest_helmbench.store.named_rows import columns_of, named_rows
-from pytest_helmbench.store.newest_form import migration_names
+from pytest_helmbench.core.shard import Shard, case_share, hashed_share
+from pytest_helmbench.store.database_file import open_database, transaction
+from pytest_helmbench.store.fault import EmptyStoreError, StoreError, store_error
+from pytest_helmbench.store.leases import leases_of, seconds_since_epoch
 from pytest_helmbench.store.outcome_counts import IS_CASE
-from pytest_helmbench.store.run_rows import seconds_since_epoch
-from pytest_helmbench.store.shard_claims import UNCHANGED, check_forms, check_share
+from pytest_helmbench.store.plans import write_broken, write_plan
+from pytest_helmbench.store.run_rows import RunTotals, write_totals
+from pytest_helmbench.store.schema import check_version, new_id
+from pytest_helmbench.store.table_rows import as_json, columns_of, named_rows
 
-__all__ = ["ShardFile", "ShardRun", "read_only_uri", "read_shard_file"]
+MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    zlib.error,
+)
+"""What comes of values that pytest-helmbench has not written."""
+UNCHANGED = "give the files that the shards have written, as they are"
 
+_TIMEOUT_S = 30.0
 _LONGEST_PLAN = 2**30
 
 
@@ -36,7 +51,6 @@ class ShardRun:
         run_id: `evaluation_runs.id` in its file.
         session_id: Of the shard.
         shard: Which one it is.
-        by: How the plan was shared out.
         scope: Of the whole plan.
         tests: Cases × repetitions of the whole plan.
         codes: Of this share.
@@ -57,7 +71,6 @@ class ShardRun:
     run_id: int
     session_id: str
     shard: Shard
-    by: str
     scope: str
     tests: int
     codes: tuple[str, ...]
@@ -68,7 +81,7 @@ class ShardRun:
     status: str
     results: int
     total_tests: int
-    benchmark_id: int
+    benchmark_id: str
     benchmark: tuple[str, str, str, str]
     llm: tuple[str, str, str | None]
     settings: Mapping[str, Any]
@@ -107,11 +120,11 @@ def read_shard_file(path: Path, now_s: float | None = None) -> ShardFile:
         now_s: Seconds since the epoch; None for now.
 
     Raises:
-        StoreError: It is missing, damaged, no results file, newer than this version, or holds no run.
+        StoreError: It is missing, damaged, no results file, of another version, or holds no run.
     """
     with _opened(path) as conn:
         try:
-            _check_tables(conn, path)
+            _check_form(conn, path)
             newest = conn.execute(
                 "SELECT shard IS NOT NULL FROM evaluation_runs ORDER BY id DESC LIMIT 1"
             ).fetchone()
@@ -143,26 +156,27 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         raise store_error(path, error) from error
 
 
-def _check_tables(conn: sqlite3.Connection, path: Path) -> None:
-    """See that the file is one of ours: ordinary tables, of a form that this version knows.
+# What stands in the form of a file as its type is believed by nobody but us: SQLite goes by the statement.
+_OTHER_FORMS = """
+    SELECT name FROM sqlite_master WHERE NOT coalesce(
+        type = 'table' AND sql LIKE 'CREATE TABLE%' OR type = 'index'
+        OR type = 'view' AND (substr(name, 1, 2) = 'v_' OR name LIKE 'scenario_%') AND sql LIKE 'CREATE VIEW%', 0)
+    UNION ALL SELECT tables.name FROM sqlite_master AS tables JOIN pragma_table_xinfo(tables.name) AS part
+    WHERE tables.type = 'table' AND part.hidden
+"""
+
+
+def _check_form(conn: sqlite3.Connection, path: Path) -> None:
+    """See that the file is one of ours, undamaged: ordinary tables, their indexes, and views that nobody asks.
 
     Raises:
-        StoreError: It is not.
+        StoreError: It is not, or holds a trigger, a virtual table, a computed column, or a view in a table's place.
     """
-    check_forms(conn, path)
-    if "shard" not in columns_of(conn, "evaluation_runs"):
-        hint = "give the files of sessions with --helmbench-shard"
-        raise StoreError(path, "it holds no run of a shard", hint)
-    names = {
-        name
-        for (name,) in conn.execute("SELECT name FROM _sqlite_migrations WHERE migration_set = 'helmbench'")
-    }
-    unknown = names.difference(migration_names())
-    if unknown:
-        said = ", ".join(sorted(map(str, unknown)))
-        raise StoreError(
-            path, f"written by a newer version of pytest-helmbench (unknown: {said})", "update it here"
-        )
+    odd = conn.execute(_OTHER_FORMS).fetchone()
+    if odd is not None:
+        raise StoreError(path, f"it holds {odd[0]!r}, which no results file has", UNCHANGED)
+    if not check_version(conn, path):
+        raise EmptyStoreError(path)
     damage = conn.execute("PRAGMA quick_check(1)").fetchone()
     if damage is None or damage[0] != "ok":
         raise StoreError(path, f"the database is damaged ({damage and damage[0]})", "take an undamaged copy")
@@ -185,17 +199,14 @@ def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
         if not 1 <= shard.index <= shard.of <= 10**9:
             raise ValueError("shard")
         settings = json.loads(_text(row["settings"]))
-        if row["status"] not in ("running", "complete", "partial", "interrupted") or not isinstance(
-            settings, dict
-        ):
-            raise ValueError("run")
-        server, done, place = row["base_url"], row["completed_at"], row.get("benchmark_place")
+        if not isinstance(settings, dict):
+            raise TypeError("settings")
+        server, done, place = row["base_url"], row["completed_at"], row["benchmark_place"]
         seconds_since_epoch(_text(row["started_at"]))
         yield ShardRun(
             run_id=_whole(row["id"]),
             session_id=_text(row["session_id"]),
             shard=shard,
-            by=_text(about["by"]),
             scope="whole" if about["scope"] == "whole" else "selected",
             tests=_whole(about["tests"]),
             codes=_codes(row["codes"]),
@@ -206,7 +217,7 @@ def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
             status=_text(row["status"]),
             results=_whole(row["results"]),
             total_tests=_whole(row["total_tests"]),
-            benchmark_id=_whole(row["benchmark_id"]),
+            benchmark_id=_text(row["benchmark_id"]),
             benchmark=(
                 _text(row["benchmark"]),
                 _text(row["version"]),
@@ -220,26 +231,39 @@ def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
         )
 
 
+_RESULTS = "SELECT code, repetition, node_id FROM results WHERE run_id = ?"
+
+
 def _check_share(conn: sqlite3.Connection, path: Path, run: ShardRun) -> None:
-    query = "SELECT DISTINCT code FROM results WHERE run_id = ?"
-    judged = [_text(code) for (code,) in conn.execute(query, (run.run_id,))]
-    check_share(path, (run.shard, run.by, run.llm[0]), run.codes, run.whole, judged)
+    """See that a run has planned and judged nothing but cases of its share.
+
+    Raises:
+        StoreError: It speaks for the cases of others.
+    """
+    own = set(run.codes)
+    foreign = own.difference(run.whole)
+    if foreign:
+        raise StoreError(path, f"its plan names {min(foreign)}, which is not in {run.shard.name}", UNCHANGED)
+    for code, number, item in conn.execute(_RESULTS, (run.run_id,)):
+        if code not in own:
+            raise StoreError(path, f"it holds a result of {code}, which is not in its plan", UNCHANGED)
+        shares = (
+            case_share(run.benchmark[0], code, _whole(number), run.shard.of),
+            hashed_share(item, run.shard.of),
+        )
+        if run.shard.index not in shares:
+            raise StoreError(
+                path, f"it holds a result of {code}, which is not in {run.shard.name}", UNCHANGED
+            )
 
 
 def _holder(conn: sqlite3.Connection, runs: tuple[ShardRun, ...], now_s: float) -> str:
-    """Return who writes one of these runs: a process that is not seen to be gone, and has spoken within 60 s."""
+    """Return who writes one of these runs, for people; empty for nobody."""
+    leases = leases_of(conn)
     for run in runs:
-        if run.status != "running":
-            continue
-        at, process = conn.execute(
-            "SELECT heartbeat_at, (SELECT process FROM leases WHERE run_id = evaluation_runs.id)"
-            " FROM evaluation_runs WHERE id = ?",
-            (run.run_id,),
-        ).fetchone()
-        known = run.settings.get("process") if process is None else json.loads(_text(process))
-        holder = holder_of(known)
-        if holder and at is not None and abs(now_s - seconds_since_epoch(_text(at))) <= LEASE_S:
-            return holder
+        lease = leases.get(run.session_id)
+        if run.status == "running" and lease is not None and lease.is_held(now_s):
+            return lease.holder
     return ""
 
 
@@ -270,3 +294,287 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRun:
+    """The run that runs of shards are together.
+
+    Args:
+        session_id: Of the merged session.
+        like: The run whose model, benchmark and versions it has.
+        settings: Of the whole.
+        started_at: Of the first.
+    """
+
+    session_id: str
+    like: ShardRun
+    settings: Mapping[str, object]
+    started_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A run of a file that is to be copied.
+
+    Args:
+        run: In the file.
+        new_id: `evaluation_runs.id` of the merged run.
+        wins: Its results count; else only what it has paid.
+    """
+
+    run: ShardRun
+    new_id: int
+    wins: bool
+
+
+class MergedFile:
+    """A results file in the making.
+
+    Args:
+        path: Where it is made; nothing stands there.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            open_database(path, _TIMEOUT_S).close()
+            uri = f"{path.absolute().as_uri()}?mode=rw"
+            self._conn = sqlite3.connect(uri, uri=True, isolation_level=None)
+            # Nobody sees the file before it is whole, so nothing of it has to be on disk sooner, nor to agree.
+            for pragma in ("journal_mode = MEMORY", "synchronous = OFF", "foreign_keys = OFF"):
+                self._conn.execute(f"PRAGMA {pragma}")
+            self._conn.execute("PRAGMA trusted_schema = OFF")
+            self._conn.execute("PRAGMA cell_size_check = ON")
+            self._of_results = ("evaluations", "judgements", *self._statement_tables())
+        except sqlite3.Error as error:
+            raise store_error(path, error) from error
+
+    def close(self) -> None:
+        """Close it; it is one file then, without a log."""
+        self._conn.close()
+
+    def open_runs(self, path: Path, runs: Sequence[MergedRun]) -> list[int]:
+        """Insert the merged runs and return their ids.
+
+        Args:
+            path: The file that has what they are like.
+            runs: In order.
+
+        Raises:
+            StoreError: That file contradicts itself.
+        """
+        with self._attached(path):
+            return [self._open_run(run) for run in runs]
+
+    def copy(self, path: Path, picks: Sequence[Pick]) -> None:
+        """Copy runs of a file; where two have judged a case, the first verdict stands.
+
+        Raises:
+            StoreError: The file contradicts itself, or the others.
+        """
+        with self._attached(path):
+            for benchmark_id in dict.fromkeys(pick.run.benchmark_id for pick in picks):
+                self._copy_benchmark(benchmark_id, path)
+            for pick in picks:
+                ids = {"old": pick.run.run_id, "new": pick.new_id}
+                self._copy_calls(ids)
+                if pick.wins:
+                    self._copy_results(ids)
+
+    def check(self) -> None:
+        """See that every row points to one that is there, and that no value stands where it cannot be used.
+
+        Raises:
+            StoreError: One does not: a shard's file was made by something else.
+        """
+        with self._faults(self.path):
+            odd = self._conn.execute("PRAGMA foreign_key_check").fetchone()
+            odd = odd or self._conn.execute(_ODD).fetchone()
+        if odd is not None:
+            raise StoreError(
+                self.path,
+                f"the shards hold values that {odd[0]} cannot have",
+                "merge them one by one to find out which file it is; it was not written by pytest-helmbench",
+            )
+
+    def close_run(self, run_id: int, totals: RunTotals) -> None:
+        """Give a run its end; counts and costs are taken from the rows."""
+        with self._faults(self.path), transaction(self._conn):
+            write_totals(self._conn, run_id, totals)
+
+    @contextlib.contextmanager
+    def _attached(self, path: Path) -> Iterator[None]:
+        with self._faults(path):
+            self._conn.execute("ATTACH DATABASE ? AS shard", (read_only_uri(path),))
+            try:
+                with transaction(self._conn):
+                    yield
+            finally:
+                self._conn.execute("DETACH DATABASE shard")
+
+    @contextlib.contextmanager
+    def _faults(self, path: Path) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            raise StoreError(
+                path, f"its rows contradict each other ({error})", "take another copy of it"
+            ) from error
+        except sqlite3.Error as error:
+            raise store_error(path, error) from error
+
+    def _open_run(self, run: MergedRun) -> int:
+        conn, like = self._conn, run.like
+        self._copy_benchmark(like.benchmark_id, self.path)
+        self._copy("llms", f"part.id = {_OF_RUN.format('llm_id')}", {"old": like.run_id}, "OR IGNORE")
+        copied = "benchmark_id, llm_id, benchmark_hash, benchmark_place, plugin_version"
+        run_id = conn.execute(
+            "INSERT INTO main.evaluation_runs (uuid, session_id, started_at, status, scope, total_tests, settings,"
+            f" {copied}) SELECT ?, ?, ?, 'partial', ?, ?, ?, {copied} FROM shard.evaluation_runs WHERE id = ?",
+            (
+                new_id(),
+                run.session_id,
+                run.started_at,
+                like.scope,
+                like.tests,
+                as_json(run.settings),
+                like.run_id,
+            ),
+        ).lastrowid
+        assert run_id is not None  # an INSERT always has one
+        write_plan(conn, run_id, like.whole)
+        write_broken(conn, run_id, like.broken)
+        for table in ("benchmark_sizes", "samples"):
+            self._copy(table, "part.run_id = :old", {"old": like.run_id, "new": run_id})
+        return run_id
+
+    def _copy_benchmark(self, benchmark_id: str, path: Path) -> None:
+        """Copy what describes a benchmark; files of one benchmark say the same of what decides scores and rules."""
+        ids = {"old": benchmark_id}
+        for table, which, says in _CATALOGUE:
+            if "text_hash" in columns_of(self._conn, table):
+                texts = f"part.hash IN (SELECT text_hash FROM shard.{table} AS part WHERE {which})"
+                self._copy("texts", texts, ids, "OR IGNORE")
+            self._copy(table, which, ids, "OR IGNORE")
+            theirs = f"SELECT {says} FROM shard.{table} AS part WHERE {which}"
+            odd = self._conn.execute(
+                f"{theirs} EXCEPT SELECT {says} FROM main.{table} LIMIT 1", ids
+            ).fetchone()
+            if odd is not None:
+                raise StoreError(path, f"{odd[0]} is another one than in the other shards", UNCHANGED)
+
+    def _copy_calls(self, ids: Mapping[str, int]) -> None:
+        """Copy what a run has paid, with all requests and replies, which its results may have from other sessions."""
+        of_run = "part.run_id = :old"
+        replies = " UNION ".join(
+            f"SELECT response_id FROM shard.{table} WHERE run_id = :old" for table in ("calls", "results")
+        )
+        asked = (
+            "SELECT request_hash FROM shard.calls WHERE run_id = :old"
+            f" UNION SELECT request_hash FROM shard.responses WHERE id IN ({replies})"
+        )
+        self._copy("requests", f"part.hash IN ({asked})", ids, "OR IGNORE")
+        self._copy("responses", f"part.id IN ({replies})", ids, "OR IGNORE")
+        self._copy("calls", of_run, ids)
+        self._copy("sent_calls", of_run, ids, "OR IGNORE")
+
+    def _copy_results(self, ids: Mapping[str, int]) -> None:
+        """Copy results: what a case was judged as first stands; where nobody has judged it, what came of it first."""
+        columns = [name for name in columns_of(self._conn, "results") if name != "run_id"]
+        changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+        self._copy("results", "part.run_id = :old", ids, after=_FIRST_VERDICT.format(changes))
+        own = "(SELECT ours.id FROM shard.results AS ours JOIN main.results USING (id) WHERE ours.run_id = :old)"
+        for table in self._of_results:
+            gone = f"DELETE FROM main.{table} WHERE result_id NOT IN (SELECT id FROM main.results)"
+            self._conn.execute(gone)
+            self._copy(table, f"part.result_id IN {own}", ids)
+        self._conn.execute(
+            "DELETE FROM main.events WHERE result_id IS NOT NULL AND result_id NOT IN (SELECT id FROM main.results)"
+        )
+        self._copy("events", f"part.run_id = :old AND part.result_id IN {own}", ids)
+        self._copy("events", _NEWS, ids, given={"payload": _PAYLOAD})
+        self._copy("judge_labels", "part.run_id = :old", ids, "OR IGNORE")
+
+    def _copy(
+        self,
+        table: str,
+        which: str,
+        ids: Mapping[str, int | str],
+        rule: str = "",
+        *,
+        after: str = "",
+        given: Mapping[str, str] = {},
+    ) -> None:
+        """Copy rows of a table as they are, in their order, but for the id of their run and ids that only count.
+
+        Args:
+            table: Its name.
+            which: Condition on its rows, `part`.
+            ids: What stands for `:old` and `:new` in it.
+            rule: `OR IGNORE` for rows that may be there already.
+            after: What is done on a conflict.
+            given: What is written in place of a column.
+        """
+        names = [name for name in columns_of(self._conn, table) if name != "id" or table not in _COUNTED]
+        cells = ({"run_id": ":new"} if "run_id" in names else {}) | dict(given)
+        values = ", ".join(cells.get(name, f"part.{name}") for name in names)
+        self._conn.execute(
+            f"INSERT {rule} INTO main.{table} ({', '.join(names)}) SELECT {values} FROM shard.{table} AS part"
+            f" WHERE {which} ORDER BY part.rowid {after}",
+            ids,
+        )
+
+    def _statement_tables(self) -> list[str]:
+        """Return the tables of kinds that keep one row per result."""
+        query = (
+            "SELECT tables.name FROM main.sqlite_master AS tables JOIN pragma_table_info(tables.name) AS part"
+            " WHERE tables.type = 'table' AND part.name = 'result_id' AND part.pk"
+        )
+        return [name for (name,) in self._conn.execute(query)]
+
+
+_COUNTED = ("evaluations", "judgements", "events")
+"""Tables whose ids only count their rows; no other row points to them."""
+_USED = ("latency_ms", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "cost_usd")
+_ODD = " UNION ALL ".join(
+    f"SELECT '{table}' FROM main.{table} WHERE {wrong}"
+    for table, wrong in (
+        *((table, f"{name} NOT BETWEEN 0 AND 1e12") for table in ("calls", "results") for name in _USED),
+        ("calls", "reserved_usd NOT BETWEEN 0 AND 1e12"),
+        ("scenarios", "NOT json_valid(evaluation) OR json_type(evaluation) <> 'object'"),
+        ("events", "NOT json_valid(payload)"),
+    )
+)
+_OF_RUN = "(SELECT {} FROM shard.evaluation_runs WHERE id = :old)"
+_OF_SCENARIO = "part.scenario_id IN (SELECT id FROM shard.scenarios WHERE benchmark_id = :old)"
+_CATALOGUE = (
+    ("benchmarks", "part.id = :old", "name, hash, kind"),
+    ("pillars", "part.benchmark_id = :old", "code, id"),
+    ("behaviours", "part.pillar_id IN (SELECT id FROM shard.pillars WHERE benchmark_id = :old)", "code, id"),
+    ("scenarios", "part.benchmark_id = :old", "full_code, id, family, evaluation"),
+    ("conditions", _OF_SCENARIO, "full_code, id, difficulty"),
+    ("user_contexts", _OF_SCENARIO, "full_code, id, severity"),
+    ("perturbations", _OF_SCENARIO, "full_code, id, severity"),
+)
+"""Tables, which of their rows belong to a benchmark, and what shards say alike of it."""
+_JUDGED = "('passed', 'failed')"
+_FIRST_VERDICT = (
+    "ON CONFLICT (run_id, code, repetition) DO UPDATE SET {} WHERE"
+    f" (results.outcome NOT IN {_JUDGED} AND excluded.outcome IN {_JUDGED})"
+    f" OR ((results.outcome IN {_JUDGED}) = (excluded.outcome IN {_JUDGED})"
+    " AND coalesce(results.completed_at, '~') > coalesce(excluded.completed_at, '~'))"
+)
+_PAYLOAD = (
+    "iif(json_type(part.payload, '$.runId') = 'text',"
+    " json_set(part.payload, '$.runId', CAST(:new AS TEXT)), part.payload)"
+)
+# Said of each share by itself; the merged run has an end of its own.
+_NEWS = (
+    "part.run_id = :old AND part.result_id IS NULL AND part.type <> 'run_finished'"
+    f" AND (part.type, {_PAYLOAD}) NOT IN"
+    " (SELECT type, payload FROM main.events WHERE run_id = :new AND result_id IS NULL)"
+)

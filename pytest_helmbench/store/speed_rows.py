@@ -6,14 +6,12 @@ from pathlib import Path
 
 from pytest_helmbench.store.reading import reading
 
-__all__ = ["timed_cases"]
-
 _TIMED = """
     SELECT latency_ms, completion_tokens FROM results
     WHERE run_id = :run_id AND latency_ms > 0 AND (code, repetition) NOT IN (
         SELECT code, repetition FROM calls WHERE run_id = :run_id AND from_cache = 1 AND purpose <> 'judge'
     )
-    ORDER BY id
+    ORDER BY rowid
 """
 
 

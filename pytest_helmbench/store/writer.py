@@ -33,13 +33,10 @@ from pytest_helmbench.store.run_rows import (
     RunRecord,
     RunTotals,
     interrupt_dead_runs,
-    iso_time,
     reopen_run,
-    settings_json,
     write_run,
 )
-
-__all__ = ["RunRecord", "RunTotals", "Store", "StoreError"]
+from pytest_helmbench.store.table_rows import as_json
 
 _BATCH = 1_000  # jobs in one transaction: bounds how long other sessions wait for the lock
 _OLD_LEASE_S = HEARTBEAT_S + 5.0  # longer than the writer lets pass: this process has stood still
@@ -97,7 +94,7 @@ class Store:
         patience_s: float = _PATIENCE_S,
         now: Callable[[], float] = time.time,
     ) -> Store:
-        """Open a results file, create it or bring it to the newest form, and start its writer.
+        """Open a results file, create it where there is none, and start its writer.
 
         Args:
             path: The file; its folder must exist.
@@ -106,7 +103,7 @@ class Store:
             now: Seconds since the epoch.
 
         Raises:
-            StoreError: The file is no database, not writable, locked, or newer than this version.
+            StoreError: The file is no database, not writable, locked, or of another version.
         """
         try:
             conn = open_database(path, busy_timeout_s)
@@ -153,29 +150,31 @@ class Store:
             StoreError: They cannot be written.
             TypeError: A setting is no JSON type.
         """
-        settings = [settings_json(run) for run in runs]
+        for run in runs:
+            as_json(run.settings)  # what is no JSON is told here, before anything is written
         opened: dict[int, CatalogueIds] = {}
 
         def write(conn: sqlite3.Connection) -> tuple[int, ...]:
             opened.clear()
-            heartbeat_at = iso_time(self._now())
-            for run, run_settings in zip(runs, settings, strict=True):
+            for run in runs:
                 planned = run.codes if run.shard is None else run.shard.codes
                 codes = write_benchmark(conn, run.benchmark, planned)
-                llm_id = write_llm(conn, run.model, run.provider, run.base_url)
-                values = (session_id, codes.benchmark_id, llm_id, run_settings, heartbeat_at)
                 if run.continues is None:
-                    opened[write_run(conn, values, run)] = codes
+                    llm_id = write_llm(conn, run.model, run.provider, run.base_url)
+                    opened[write_run(conn, session_id, codes.benchmark_id, llm_id, run)] = codes
                 else:
-                    opened[reopen_run(conn, run.continues, values, run)] = codes
-            self._file.leases.take(conn, opened)
+                    opened[reopen_run(conn, run.continues, codes.benchmark_id, run)] = codes
+            self._file.leases.take(conn, session_id)
             return tuple(opened)
 
         run_ids = self._ask(write)
         with self._wake:
             known = self._runs
             self._runs = RunsInFile(
-                {**known.catalogues, **opened}, known.open | opened.keys(), known.leased | opened.keys()
+                {**known.catalogues, **opened},
+                known.open | opened.keys(),
+                known.continued | {run.continues for run in runs if run.continues is not None},
+                known.leased | {session_id},
             )
         return run_ids
 
@@ -184,24 +183,30 @@ class Store:
 
         Args:
             run_id: A run of it; None for the last session that has not finished.
-            take_over: Whoever owns it now.
+            take_over: Also of an owner who has been silent for 60 s.
 
         Raises:
-            RunHeldError: Another process owns one of them, and its lease has not run out.
+            RunHeldError: Another process owns it.
             StoreError: They cannot be read or taken.
         """
-        held: list[str] = []
+        held: list[RunHeldError] = []
+        taken: list[str] = []
 
         def take(conn: sqlite3.Connection) -> tuple[int, ...]:
-            run_ids, sentence = self._file.leases.taken_session(conn, run_id, take_over=take_over)
-            held[:] = [] if sentence is None else [sentence]
+            held.clear()
+            try:
+                run_ids = self._file.leases.taken_session(conn, run_id, take_over=take_over)
+            except RunHeldError as error:
+                held.append(error)
+                return ()
+            taken[:] = self._file.leases.owned(conn)
             return run_ids
 
         run_ids = self._ask(take)
         if held:
-            raise RunHeldError(held[0])
+            raise held[0]
         with self._wake:
-            self._runs = replace(self._runs, leased=self._runs.leased | set(run_ids))
+            self._runs = replace(self._runs, leased=self._runs.leased.union(taken))
         return run_ids
 
     @property
@@ -241,17 +246,13 @@ class Store:
         """Say that the open runs are alive and renew their leases; the writer does so by itself every 10 s."""
         self._put(Beat())
 
-    def mark_dead_runs_interrupted(self, *, silent_s: float = 60.0) -> tuple[int, ...]:
-        """Mark runs of dead processes as interrupted and return their ids.
-
-        Args:
-            silent_s: Least age of the last heartbeat. A run whose process still lives is left alone at any
-                age; where the process cannot be seen (another machine, Windows), 10 minutes of silence count.
+    def mark_dead_runs_interrupted(self) -> tuple[int, ...]:
+        """Mark runs whose owner is gone as interrupted and return their ids.
 
         Raises:
             StoreError: They cannot be written.
         """
-        return self._ask(lambda conn: interrupt_dead_runs(conn, self._now(), silent_s))
+        return self._ask(lambda conn: interrupt_dead_runs(conn, self._now()))
 
     def hurry(self) -> None:
         """Wait no longer than a moment for a file that is locked, or a disk that does not answer. From any thread."""
@@ -394,4 +395,4 @@ class Store:
         self._file.write(batch, runs)
         with self._wake:
             closed = {closing.run_id for closing in batch.closings}
-            self._runs = replace(self._runs, open=self._runs.open - closed, leased=self._runs.leased - closed)
+            self._runs = replace(self._runs, open=self._runs.open - closed)

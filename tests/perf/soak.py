@@ -65,7 +65,6 @@ class Books:
         verdicts: Results by outcome.
         wrong: Results that are not what the prompt orders.
         faults: Rows in `calls` by fault.
-        unlinked: Calls that belong to no result.
         status: Of the run.
         check: Of the file.
         exit_code: Of the session.
@@ -82,7 +81,6 @@ class Books:
     verdicts: dict[str, int]
     wrong: int
     faults: dict[str, int]
-    unlinked: int
     status: str
     check: str
     exit_code: int
@@ -169,9 +167,7 @@ def _session(folder: Path, url: str, pytest: Sequence[str], workers: str, concur
 
 def _books(database: Path, asked: Counter[str], exit_code: int, wall_s: float) -> Books:
     sent = rows(database, "SELECT request_hash, count(*) FROM calls WHERE from_cache = 0 GROUP BY 1")
-    ((in_all, first, unlinked),) = rows(
-        database, "SELECT count(*), total(attempt = 1), total(result_id IS NULL) FROM calls"
-    )
+    ((in_all, first),) = rows(database, "SELECT count(*), total(attempt = 1) FROM calls")
     # Every third message orders the wrong answer; judges always say the first option, which passes.
     number = "substr(code, instr(code, '-PT') + 3)"
     expected = f"CASE WHEN family = 'sqe' OR ({number} - 1) % 3 THEN 'passed' ELSE 'failed' END"
@@ -185,7 +181,6 @@ def _books(database: Path, asked: Counter[str], exit_code: int, wall_s: float) -
         verdicts=dict(rows(database, "SELECT outcome, count(*) FROM results GROUP BY 1")),
         wrong=rows(database, wrong)[0][0],
         faults=calls_by_error(database),
-        unlinked=int(unlinked),
         status=rows(database, "SELECT status FROM evaluation_runs")[0][0],
         check=integrity(database),
         exit_code=exit_code,

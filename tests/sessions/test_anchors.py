@@ -74,8 +74,8 @@ def test_a_judge_that_holds_goes_on_and_what_it_was_asked_is_on_record(
     )
     assert [request.is_judge for request in provider.requests[:2]] == [True, True]
     assert rows(
-        database, "SELECT code, purpose, judge, result_id FROM calls WHERE code LIKE 'anchor:%' ORDER BY code"
-    ) == [("anchor:kind", "judge", "test/judge", None), ("anchor:rude", "judge", "test/judge", None)]
+        database, "SELECT code, purpose, judge FROM calls WHERE code LIKE 'anchor:%' ORDER BY code"
+    ) == [("anchor:kind", "judge", "test/judge"), ("anchor:rude", "judge", "test/judge")]
     paid = rows(database, "SELECT cost_usd FROM evaluation_runs")[0][0]
     assert paid == pytest.approx(rows(database, "SELECT sum(cost_usd) FROM calls")[0][0])
     judging = json.loads((pytester.path / "out.json").read_text())["runs"][0]["judging"]

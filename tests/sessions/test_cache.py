@@ -44,7 +44,7 @@ _VERDICTS = """
     FROM results LEFT JOIN evaluations ON result_id = results.id WHERE run_id = {} ORDER BY 1, 2, criterion
 """
 _REPLAYS = """
-    SELECT count(*), min(from_cache), max(attempt), total(cost_usd), count(response_id), count(result_id)
+    SELECT count(*), min(from_cache), max(attempt), total(cost_usd), count(response_id)
     FROM calls WHERE run_id = {}
 """
 
@@ -90,7 +90,7 @@ def test_a_replay_without_provider_and_key_gives_the_same_verdicts(
     replay.stdout.fnmatch_lines(["helmbench: test/good: 20 cases, 0 calls (32 at a time), free; *"])
     database = pytester.path / "helmbench.db"
     assert rows(database, _VERDICTS.format(2)) == rows(database, _VERDICTS.format(1))
-    assert rows(database, _REPLAYS.format(2)) == [(asked, 1, 0, 0.0, asked, asked)]
+    assert rows(database, _REPLAYS.format(2)) == [(asked, 1, 0, 0.0, asked)]
     assert rows(database, "SELECT status, cost_usd FROM evaluation_runs WHERE id = 2") == [("complete", 0.0)]
     assert rows(database, "SELECT count(*) FROM responses") == [(asked,)]
     assert provider.count == asked
@@ -198,8 +198,15 @@ def test_refreshing_asks_anew_and_the_newest_reply_is_what_later_runs_take(
     for mode in (_REUSE, _ONLY):
         run_tree(pytester, mode, url=provider.url).assert_outcomes(failed=1)
     assert provider.count == 2
-    written = "SELECT run_id, from_cache, response_id FROM calls ORDER BY id"
-    assert rows(pytester.path / "helmbench.db", written) == [(1, 0, 1), (2, 0, 2), (3, 1, 2), (4, 1, 2)]
+    written = (
+        "SELECT run_id, from_cache, responses.rowid FROM calls JOIN responses ON responses.id = response_id"
+    )
+    assert rows(pytester.path / "helmbench.db", f"{written} ORDER BY run_id") == [
+        (1, 0, 1),
+        (2, 0, 2),
+        (3, 1, 2),
+        (4, 1, 2),
+    ]
 
 
 def test_an_unknown_mode_is_refused(pytester: pytest.Pytester, provider: Provider) -> None:

@@ -19,6 +19,7 @@ def _sql(statement: str, *values: object) -> Callable[[Path], None]:
     def change(db: Path) -> None:
         with closing(sqlite3.connect(db)) as conn, conn:
             conn.execute("PRAGMA foreign_keys = OFF")
+            conn.execute("PRAGMA ignore_check_constraints = ON")
             conn.execute(statement, values)
 
     return change
@@ -48,11 +49,9 @@ _CASES: dict[str, Callable[[Path], object]] = {
     "no JSON": _shard("{"),
     "deep JSON": _shard("[" * 100_000),
     "no object": _shard("[1]"),
-    "no shard of 8": _shard('{"index":9,"of":8,"by":"hash","scope":"whole","tests":4,"broken":[]}'),
-    "huge number": _shard('{"index":1,"of":1e999,"by":"hash","scope":"whole","tests":4,"broken":[]}'),
-    "odd broken cases": _shard(
-        '{"index":1,"of":1,"by":"hash","scope":"whole","tests":4,"broken":[["x","y"]]}'
-    ),
+    "no shard of 8": _shard('{"index":9,"of":8,"scope":"whole","tests":4,"broken":[]}'),
+    "huge number": _shard('{"index":1,"of":1e999,"scope":"whole","tests":4,"broken":[]}'),
+    "odd broken cases": _shard('{"index":1,"of":1,"scope":"whole","tests":4,"broken":[["x","y"]]}'),
     "settings": _sql("UPDATE evaluation_runs SET settings = '[]'"),
     "plan that is none": _sql("UPDATE plans SET whole = x'00'"),
     "plan as text": _sql("UPDATE plans SET codes = 'P1'"),
@@ -60,29 +59,24 @@ _CASES: dict[str, Callable[[Path], object]] = {
     "another status": _sql("UPDATE evaluation_runs SET status = 'splendid'"),
     "time that is none": _sql("UPDATE evaluation_runs SET started_at = 'yesterday'"),
     "outcome that is none": _sql("UPDATE results SET outcome = 'splendid'"),
-    "code that is a blob": _sql("UPDATE results SET code = x'00ff' WHERE id = 1"),
+    "code that is a blob": _sql("UPDATE results SET code = x'00ff' WHERE rowid = 1"),
     "credit above 1": _sql("UPDATE evaluations SET credit = 7"),
-    "parse that is none": _sql("UPDATE evaluations SET parse = 'magic'"),
     "endless cost": _sql("UPDATE calls SET cost_usd = 9e999"),
-    "number at the end of all": _sql("UPDATE results SET id = 9223372036854775807 WHERE id = 1"),
     "link to nowhere": _sql("UPDATE calls SET request_hash = 'gone'"),
     "scenario that is no JSON": _sql("UPDATE scenarios SET evaluation = 'x'"),
     "trigger": _sql("CREATE TRIGGER odd AFTER INSERT ON calls BEGIN DELETE FROM results; END"),
     "view": _sql("CREATE VIEW odd AS SELECT 1"),
     "virtual table": _sql("CREATE VIRTUAL TABLE odd USING fts5(x)"),
-    "newer version": _sql(
-        "INSERT INTO _sqlite_migrations (migration_set, name) VALUES ('helmbench', 'keep_magic')"
-    ),
+    "another version": _sql("PRAGMA user_version = 2"),
     "view by another type": lambda db: _stand_in(db, "results", "View"),
     "computed column": _sql("ALTER TABLE calls ADD COLUMN odd AS (zeroblob(900000000))"),
     "endless latency": _sql("UPDATE results SET latency_ms = 9e999"),
     "endless cost of a result": _sql("UPDATE results SET cost_usd = -9e999"),
     "negative cost": _sql("UPDATE calls SET cost_usd = -5.0"),
-    "negative number": _sql("UPDATE results SET id = -5 WHERE id = 1"),
     "tokens without end": _sql("UPDATE calls SET prompt_tokens = 9223372036854775807"),
-    "result of a case that it has not planned": _sql("UPDATE results SET code = 'P9' WHERE id = 1"),
+    "result of a case that it has not planned": _sql("UPDATE results SET code = 'P9' WHERE rowid = 1"),
     "case that is not in the plan of all": _sql("UPDATE plans SET whole = ?", zlib.compress(b"P1\nP2")),
-    "case of another share": _shard('{"index":1,"of":8,"by":"hash","scope":"whole","tests":4,"broken":[]}'),
+    "case of another share": _shard('{"index":1,"of":8,"scope":"whole","tests":4,"broken":[]}'),
     "sample that cannot be read": _sql(
         "INSERT INTO samples VALUES (1, '0.2', 1, 4, 4, ?)", zlib.compress(b"1/0 P1-B1-S1-C1-PT1")
     ),
@@ -131,7 +125,7 @@ def test_a_shard_decides_nothing_about_cases_of_another(
     honest = one.read_bytes()
     ((code, *_), *_) = rows(two, "SELECT code FROM results")
 
-    _sql("UPDATE results SET code = ?, completed_at = '2000' WHERE id = 1", code)(one)
+    _sql("UPDATE results SET code = ?, completed_at = '2000' WHERE rowid = 1", code)(one)
     done = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
     assert (done.returncode, f"it holds a result of {code}, which is not in its plan" in done.stderr) == (
         2,
@@ -139,15 +133,9 @@ def test_a_shard_decides_nothing_about_cases_of_another(
     )
 
     one.write_bytes(honest)
-    ((whole,),) = rows(one, "SELECT whole FROM plans")
-    _sql("UPDATE plans SET codes = ?", whole)(one)
-    done = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
-    assert (done.returncode, "which is not in shard 1 of 2" in done.stderr) == (2, True), done.stderr
-
-    one.write_bytes(honest)
     _sql("UPDATE perturbations SET severity = 900000")(one)
     done = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
-    assert (done.returncode, "the severity of P1-B1-S1-PT1 is another one than in" in done.stderr) == (
+    assert (done.returncode, "P1-B1-S1-PT1 is another one than in" in done.stderr) == (
         2,
         True,
     )

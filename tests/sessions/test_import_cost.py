@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
-from newest_form_sql import make_older
 from trees import category, write_tree
-
-from pytest_helmbench.store.database_file import open_database
-from pytest_helmbench.store.newest_form import applied_migrations, migration_names
 
 
 def test_looking_for_benchmarks_imports_no_yaml() -> None:
@@ -88,36 +83,6 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
     shown = [line for line in result.stdout.splitlines() if not line.startswith(("plugins:", "LOADED"))]
     assert not [line for line in shown if "helmbench" in line.replace(str(tmp_path), "")]
     assert set(tmp_path.rglob("*")) == before
-
-
-def test_a_session_imports_no_library_of_tables_that_is_installed_and_leaves_the_users_sqlite_utils_whole(
-    tmp_path: Path,
-) -> None:
-    write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
-    with closing(open_database(tmp_path / "helmbench.db", 1.0)) as conn:
-        make_older(conn)
-    for name in ("numpy", "pandas"):
-        (tmp_path / f"{name}.py").write_text("class Timestamp: pass\n")
-    (tmp_path / "conftest.py").write_text(
-        "import sys\n\n"
-        "def pytest_unconfigure(config):\n"
-        "    print('LOADED', *sorted({'numpy', 'pandas', 'scipy'} & set(sys.modules)))\n"
-        "    import sqlite_utils.db\n"
-        "    print('KNOWN', sqlite_utils.db.pd.Timestamp in sqlite_utils.db.COLUMN_TYPE_MAPPING)\n"
-    )
-
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-s", "benchmark", "--helmbench-model=baseline/lexical"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert "\nLOADED\nKNOWN True\n" in result.stdout, result.stdout + result.stderr
-    with closing(sqlite3.connect(tmp_path / "helmbench.db")) as conn:
-        assert applied_migrations(conn) == migration_names()
 
 
 def test_sessions_on_a_new_file_and_on_one_of_today_do_without_sqlite_utils(tmp_path: Path) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -436,22 +434,6 @@ def test_score_and_gate_read_a_stored_run(
         2,
         "helmbench: --min-score: '80' is no number from 0 to 1",
     )
-
-
-def test_a_file_from_before_plans_were_kept_is_read_and_rescored(
-    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    run_tree(pytester, "--helmbench-model=baseline/first", "-q")
-    database = pytester.path / "helmbench.db"
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("DROP TABLE plans")
-        connection.execute("DELETE FROM _sqlite_migrations WHERE name = 'keep_plans'")
-
-    for line in ("score", "gate --min-score 1", "report --format markdown", "rescore 1"):
-        code, shown, said = captured(capsys, *line.split(), "--db", database)
-        assert (code, said) == (0, ""), line
-        assert "100.0 %" in shown or "1.0000" in shown
 
 
 def test_a_long_report_still_fits_into_a_comment(

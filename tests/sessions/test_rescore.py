@@ -93,8 +93,8 @@ def test_an_unchanged_tree_gives_the_same_verdicts_and_the_same_score_without_a_
     assert others == [first, first]
     calls = "SELECT DISTINCT from_cache, attempt, cost_usd FROM calls WHERE run_id = 2"
     assert rows(database, calls) == [(1, 0, 0.0)]
-    counted = "SELECT purpose, count(*), count(result_id), count(response_id) FROM calls WHERE run_id = 2 GROUP BY 1"
-    assert rows(database, counted) == [("case", 16, 16, 16), ("judge", 12, 12, 12)]
+    counted = "SELECT purpose, count(*), count(response_id) FROM calls WHERE run_id = 2 GROUP BY 1"
+    assert rows(database, counted) == [("case", 16, 16), ("judge", 12, 12)]
     assert rows(
         database, "SELECT cost_usd, known_cost_usd, rescored_from FROM evaluation_runs WHERE id = 2"
     ) == [(0.0, 0.0, 1)]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import zlib
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,7 +51,7 @@ def test_shards_ask_every_case_once_and_each_knows_the_whole_plan(
         )
         assert (status, scope, total) == ("complete", "shard", len(_codes(codes)))
         about = json.loads(shard)
-        assert (about["index"], about["of"], about["by"], about["tests"]) == (number, 3, "hash", 12)
+        assert (about["index"], about["of"], about["tests"]) == (number, 3, 12)
         assert len(_codes(whole)) == 12
         assert {code for (code,) in rows(db, "SELECT code FROM results")} == _codes(codes)
         shares.append(_codes(codes))
@@ -125,26 +123,6 @@ def test_money_is_shared_by_planned_cost_and_rates_and_calls_in_flight_by_the_nu
         )
 
 
-def test_history_makes_shares_equally_long_and_every_shard_must_be_given_the_same(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    _benchmark(pytester)
-    run_tree(pytester, "--helmbench-db=before.db", url=provider.url)
-    with closing(sqlite3.connect(pytester.path / "before.db")) as conn, conn:
-        conn.execute("UPDATE results SET latency_ms = CASE WHEN code LIKE '%-PT1' THEN 1100.0 ELSE 100.0 END")
-    history = ("--helmbench-shard-by=history", "--helmbench-shard-history=before.db")
-    sizes = []
-    for number in (1, 2):
-        assert run_tree(pytester, f"--helmbench-shard={number}/2", *history, url=provider.url).ret == 0
-        ((about, count),) = rows(
-            pytester.path / f"helmbench-{number}of2.db",
-            "SELECT shard, (SELECT count(*) FROM results) FROM evaluation_runs",
-        )
-        assert json.loads(about)["by"].startswith("history ")
-        sizes.append(count)
-    assert sizes == [1, 11]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -152,8 +130,6 @@ def test_history_makes_shares_equally_long_and_every_shard_must_be_given_the_sam
         (["--helmbench-shard=0/8"], "it takes K/N with K from 1 to N, for example 2/8, or auto"),
         (["--helmbench-shard=2"], "--helmbench-shard is '2'"),
         (["--helmbench-shard=auto"], "no variable of the environment says which shard this is"),
-        (["--helmbench-shard-by=history", "--helmbench-shard=1/2"], "belong together"),
-        (["--helmbench-shard-by=hash"], "add --helmbench-shard=K/N"),
         (["--helmbench-shard=1/2", "--lf"], "--lf and --sw select by what has failed"),
     ],
 )  # fmt: skip

@@ -17,7 +17,6 @@ def test_every_request_and_every_case_is_accounted_for(tmp_path: Path, workers: 
     books = run_soak(tmp_path, _CASES, seed=7 + workers, workers=workers, pytest=forked_pytest())
     assert books.asked == books.sent == books.first + books.retries
     assert books.unequal == 0
-    assert books.unlinked == 0
     assert sum(books.verdicts.values()) == _CASES
     assert books.wrong == 0
     # Faults that no retry can mend, and only these, left cases unjudged.

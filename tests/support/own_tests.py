@@ -14,7 +14,7 @@ from trees import rows
 __all__ = ["CALLS", "MANY", "every_number", "results_of_own_tests", "run_own_tests", "write_own_tests"]
 
 _RESULTS = "SELECT code, repetition, outcome, reason FROM results WHERE run_id = {} ORDER BY code, repetition"
-CALLS = "SELECT code, repetition, purpose, from_cache, result_id IS NULL FROM calls WHERE run_id = {}"
+CALLS = "SELECT code, repetition, purpose, from_cache FROM calls WHERE run_id = {}"
 every_number = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 _ASK = """
 def ask(client, text, **more):

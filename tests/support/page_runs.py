@@ -85,7 +85,7 @@ def _result(code: str, number: int, rng: random.Random, skill: float, texts: boo
     request = {"model": "m", "messages": [{"role": "user", "content": f"{scenario} " * 20 + _prose(code)}]}
     judged = outcome != "error"
     return ResultRow(
-        id=number,
+        id=f"result-{number}",
         code=code,
         repetition=1,
         node_id=code,

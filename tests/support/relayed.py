@@ -30,7 +30,8 @@ from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.gateway.relay.server import RelayBounds
 from pytest_helmbench.pytest_side.xdist_channel import RemoteBackend
 from pytest_helmbench.run.recorded_replies import RecordedReplies
-from pytest_helmbench.store.writer import RunRecord, Store
+from pytest_helmbench.store.run_rows import RunRecord
+from pytest_helmbench.store.writer import Store
 
 __all__ = [
     "AT",

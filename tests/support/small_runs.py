@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Usage, Verdict
-from pytest_helmbench.store.writer import RunRecord, Store
-
-__all__ = ["AT", "open_run", "record_case"]
+from pytest_helmbench.store.run_rows import RunRecord
+from pytest_helmbench.store.writer import Store
 
 AT = "2026-07-04T12:00:00+00:00"
 
@@ -17,7 +17,7 @@ def open_run(store: Store) -> int:
     """Open a run and return its id."""
     tree = ScenarioTree(Path(), "demo", "1", "", "ab" * 32, (), (), {}, None, {}, {}, (), {})
     (run_id,) = store.open_runs(
-        "session", [RunRecord(tree, "test/good", "test", None, "whole", 1, None, {}, "0.1.0", AT)]
+        str(uuid4()), [RunRecord(tree, "test/good", "test", None, "whole", 1, None, {}, "0.1.0", AT)]
     )
     return run_id
 

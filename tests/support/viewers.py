@@ -30,8 +30,9 @@ from pytest_helmbench.core.outcome import (
     Usage,
     Verdict,
 )
-from pytest_helmbench.store.run_rows import iso_time
-from pytest_helmbench.store.writer import RunRecord, Store
+from pytest_helmbench.store.leases import iso_time
+from pytest_helmbench.store.run_rows import RunRecord
+from pytest_helmbench.store.writer import Store
 
 __all__ = ["Events", "Reply", "Viewer", "code_of", "open_run", "record"]
 

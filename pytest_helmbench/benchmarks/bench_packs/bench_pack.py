@@ -14,7 +14,7 @@ from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.statement import Cell
-from pytest_helmbench.store.cells import foreign_json, foreign_text
+from pytest_helmbench.store.table_rows import foreign_json, foreign_text
 
 __all__ = [
     "BENCH_PACK",

@@ -282,13 +282,13 @@ class BenchPackRecord:
     columns = OwnColumns(BENCH_PACK_COLUMNS, BENCH_PACK_TEXTS)
     failures = "failed as"
 
-    def statements(self, conn: sqlite3.Connection, run_id: int) -> Mapping[int, ScenarioResult]:
+    def statements(self, conn: sqlite3.Connection, run_id: int) -> Mapping[str, ScenarioResult]:
         """See `KindRecord.statements`."""
         return said_of_judged(conn, run_id)
 
     def results(
         self, path: Path, run_id: int, code: str | None, *, with_text: bool
-    ) -> Mapping[int, ResultWords]:
+    ) -> Mapping[str, ResultWords]:
         """See `KindRecord.results`."""
         with reading(path) as conn:
             found = bench_pack_rows(conn, run_id, code, with_text=with_text)

@@ -12,8 +12,8 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackSt
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.statement import Cell
-from pytest_helmbench.store.named_rows import made_of, named_rows
-from pytest_helmbench.store.reading import has_table, reading
+from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.table_rows import made_of, named_rows
 
 _WITHOUT_TEXTS = "result_id, status, pack_results.score, points, timings"
 
@@ -104,8 +104,9 @@ _RESULTS = """
         ORDER BY events.id DESC LIMIT 1
     )
     FROM results JOIN pack_results ON pack_results.result_id = results.id
+    LEFT JOIN scenarios ON scenarios.id = results.scenario_id
     WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')
-    ORDER BY results.repetition, results.scenario_id, results.id
+    ORDER BY results.repetition, scenarios.rowid, results.rowid
 """
 _EVENTS = """
     SELECT results.code, results.repetition, events.type, events.payload, events.at
@@ -116,13 +117,13 @@ _EVENTS = """
 _SCENARIOS = """
     SELECT scenarios.code, title, evaluation FROM scenarios
     JOIN evaluation_runs ON evaluation_runs.benchmark_id = scenarios.benchmark_id
-    WHERE evaluation_runs.id = ? ORDER BY scenarios.id
+    WHERE evaluation_runs.id = ? ORDER BY scenarios.rowid
 """
 
 
 def bench_pack_rows(
     conn: sqlite3.Connection, run_id: int, code: str | None = None, *, with_text: bool
-) -> dict[int, BenchPackRow]:
+) -> dict[str, BenchPackRow]:
     """Return what a pack has said of the results of a run, by `results.id`.
 
     Args:
@@ -131,19 +132,15 @@ def bench_pack_rows(
         code: Only this case.
         with_text: Also what may quote replies.
     """
-    if not has_table(conn, "pack_results"):
-        return {}
     columns = "pack_results.*" if with_text else _WITHOUT_TEXTS
     found = named_rows(conn.execute(_ROWS.format(columns=columns), {"run_id": run_id, "code": code}))
-    return {int(str(row["result_id"])): _row(row) for row in found}
+    return {str(row["result_id"]): _row(row) for row in found}
 
 
-def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[int, ScenarioResult]:
+def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[str, ScenarioResult]:
     """Return what a pack has said of the judged cases of a run, by `results.id`; logs stay where they are."""
-    if not has_table(conn, "pack_results"):
-        return {}
     return {
-        int(str(row["result_id"])): made_of(
+        str(row["result_id"]): made_of(
             ScenarioResult,
             row,
             status=PackStatus(str(row["status"])),
@@ -157,7 +154,7 @@ def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[int, Scenar
     }
 
 
-def plain_rows(path: Path, run_id: int) -> Mapping[int, BenchPackRow]:
+def plain_rows(path: Path, run_id: int) -> Mapping[str, BenchPackRow]:
     """Return what a pack has said of the results of a run, texts apart, by `results.id`.
 
     Raises:
@@ -167,7 +164,7 @@ def plain_rows(path: Path, run_id: int) -> Mapping[int, BenchPackRow]:
         return bench_pack_rows(conn, run_id, with_text=False)
 
 
-def repetitions_of(conn: sqlite3.Connection, run_id: int, code: str) -> Mapping[int, int]:
+def repetitions_of(conn: sqlite3.Connection, run_id: int, code: str) -> Mapping[str, int]:
     """Return the repetition of every result of a case, by `results.id`."""
     found = conn.execute("SELECT id, repetition FROM results WHERE run_id = ? AND code = ?", (run_id, code))
     return dict(found.fetchall())
@@ -220,8 +217,6 @@ def bench_pack_events(path: Path, run_id: int, code: str | None = None) -> tuple
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        if not has_table(conn, "events"):
-            return ()
         found = conn.execute(_EVENTS, {"run_id": run_id, "code": code}).fetchall()
     return tuple(
         BenchPackEvent(case, repetition, kind, json.loads(payload), at)
@@ -237,8 +232,6 @@ def pack_score(path: Path, run_id: int) -> PackScore | None:
     """
     query = "SELECT * FROM pack_scores WHERE run_id = ?"
     with reading(path) as conn:
-        if not has_table(conn, "pack_scores"):
-            return None
         row = next(named_rows(conn.execute(query, (run_id,))), None)
     if row is None:
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import platform
 import re
 import sqlite3
 from contextlib import closing
@@ -123,11 +122,6 @@ def test_a_run_whose_process_is_gone_is_interrupted_in_every_report(
     with closing(sqlite3.connect(database)) as conn, conn:
         conn.execute("UPDATE evaluation_runs SET status = 'running'")
         conn.execute("DELETE FROM leases")
-        process = {"host": platform.node(), "pid": 2**22 + 1, "started": 1}
-        conn.execute(
-            "INSERT INTO leases (run_id, owner, process, renewed_at) VALUES (1, '', ?, ?)",
-            (json.dumps(process), _AT),
-        )
 
     assert _document(capsys)[0]["runs"][0]["notes"][0] == "interrupted"
     assert "interrupted" in captured(capsys, "runs")[1]

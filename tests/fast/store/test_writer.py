@@ -38,9 +38,10 @@ from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.cost_queries import Spread, price_history
-from pytest_helmbench.store.leases import RunHeldError
+from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.run_queries import run_summary, runs
-from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
+from pytest_helmbench.store.run_rows import RunRecord, RunTotals
+from pytest_helmbench.store.writer import Store
 
 AT = "2026-07-04T12:00:00+00:00"
 PermitRequest = Callable[..., list[dict[str, Any]]]
@@ -76,6 +77,10 @@ def scenario(code: str, rule: FieldRule | JudgeRule = FIELD_RULE) -> Scenario:
     )
 
 
+_BENCHMARK_NUMBERS = """
+    SELECT (SELECT count(*) FROM benchmarks AS other WHERE other.rowid <= benchmarks.rowid) AS n
+    FROM evaluation_runs JOIN benchmarks ON benchmarks.id = benchmark_id ORDER BY evaluation_runs.id
+"""
 _DEMO = BenchmarkKey("demo", "scenario_tree")
 
 
@@ -231,7 +236,7 @@ def test_a_benchmark_is_written_once_and_grows_by_what_an_earlier_load_left_out(
     store.open_runs("b", [run_record(whole), run_record(whole, "test/other")])
     store.open_runs("c", [run_record(replace(small, hash="cd" * 32))])
 
-    assert [row["benchmark_id"] for row in ask("SELECT benchmark_id FROM evaluation_runs")] == [1, 1, 1, 2]
+    assert [row["n"] for row in ask(_BENCHMARK_NUMBERS)] == [1, 1, 1, 2]
     assert [row["name"] for row in ask("SELECT name FROM llms")] == ["test/good", "test/other"]
     codes = ask("SELECT full_code, family, json_extract(evaluation, '$.type') FROM scenarios")
     assert [tuple(row.values()) for row in codes] == [
@@ -253,7 +258,8 @@ def test_the_first_judged_verdict_stands_and_only_errors_and_skips_are_replaced(
     store.flush()
     half = (judgement(criterion="CR1"),)  # one judge answered, the other did not
     store.record_result(result(run_id, verdict=Verdict.ERROR, reason="timeout", evaluations=half))
-    assert [(row["id"], row["reason"]) for row in ask("SELECT * FROM results")] == [(1, "timeout")]
+    ((result_id, reason),) = [(row["id"], row["reason"]) for row in ask("SELECT * FROM results")]
+    assert reason == "timeout"
     store.record_attempt(attempt(run_id, reply_key="key-2"))
     # Three in one go: they share a transaction, and the order still decides.
     store.record_result(result(run_id, verdict=Verdict.FAILED, reply_key="key-2"))
@@ -263,14 +269,14 @@ def test_the_first_judged_verdict_stands_and_only_errors_and_skips_are_replaced(
     store.record_result(result(run_id, verdict=Verdict.PASSED))
     store.record_result(result(run_id, verdict=Verdict.PASSED, repetition=2))
 
-    rows = ask("SELECT result_id, outcome, passed, reason, repetition, reply FROM v_results")
+    rows = ask(f"SELECT result_id = '{result_id}', outcome, passed, reason, repetition, reply FROM v_results")
     assert [tuple(row.values()) for row in rows] == [
         (1, "failed", 0, None, 1, "SAFE"),
-        (2, "passed", 1, None, 2, None),
+        (0, "passed", 1, None, 2, None),
     ]
 
 
-def test_calls_of_case_and_judge_belong_to_their_result(store: Store, ask: PermitRequest) -> None:
+def test_calls_of_case_and_judge_are_kept_with_their_replies(store: Store, ask: PermitRequest) -> None:
     (run_id,) = store.open_runs("s", [run_record()])
     fault: dict[str, Any] = {
         "status_code": 503,
@@ -282,23 +288,43 @@ def test_calls_of_case_and_judge_belong_to_their_result(store: Store, ask: Permi
     store.record_attempt(attempt(run_id, error="503: busy " + "x" * 600, response_body=b"busy", **fault))
     store.record_attempt(attempt(run_id, error=None, response_body=b"\xff<html>", **fault))
     store.record_attempt(attempt(run_id, attempt=2))
-    assert {row["result_id"] for row in ask("SELECT result_id FROM calls")} == {None}
     judge = {"purpose": "judge", "criterion": "CR1", "request_hash": "h2", "reply_key": "key-j"}
     store.record_attempt(attempt(run_id, **judge))
-    store.record_attempt(attempt(run_id, "P1-B1-S1-C1-U1-PT2", **judge))
     store.record_result(result(run_id, reply_key="key-1"))
 
-    calls = ask("SELECT result_id, purpose, attempt, response_id, error FROM calls ORDER BY id")
-    assert [tuple(call.values())[:4] for call in calls] == [
-        (1, "case", 1, None),
-        (1, "case", 1, None),
-        (1, "case", 2, 1),
-        (1, "judge", 1, 2),
-        (None, "judge", 1, 3),
+    calls = ask(
+        "SELECT purpose, attempt, responses.request_hash, error FROM calls"
+        " LEFT JOIN responses ON responses.id = response_id ORDER BY calls.rowid"
+    )
+    assert [tuple(call.values())[:3] for call in calls] == [
+        ("case", 1, None),
+        ("case", 1, None),
+        ("case", 2, "h1"),
+        ("judge", 1, "h2"),
     ]
-    assert [call["error"] and len(call["error"]) for call in calls] == [500, 7, None, None, None]
-    assert ask("SELECT response_id FROM results") == [{"response_id": 1}]
+    assert [call["error"] and len(call["error"]) for call in calls] == [500, 7, None, None]
+    assert ask("SELECT request_hash FROM results JOIN responses ON responses.id = response_id") == [
+        {"request_hash": "h1"}
+    ]
     assert ask("SELECT count(*) AS n FROM requests") == [{"n": 2}]
+
+
+def test_the_calls_of_a_run_that_goes_on_are_counted_on(path: Path) -> None:
+    with contextlib.closing(Store.open(path)) as first:
+        (run_id,) = first.open_runs("s", [run_record()])
+        first.record_attempt(attempt(run_id, sequence=1))
+        first.record_attempt(attempt(run_id, sequence=2))
+    with contextlib.closing(Store.open(path)) as second:
+        second.open_runs("s", [replace(run_record(), continues=run_id)])
+        second.record_attempt(attempt(run_id, sequence=1))
+        second.record_attempt(attempt(run_id, sequence=2))
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        assert conn.execute("SELECT sequence FROM calls ORDER BY rowid").fetchall() == [
+            (1,),
+            (2,),
+            (3,),
+            (4,),
+        ]
 
 
 def test_an_answer_from_the_record_is_a_call_at_no_cost_and_no_second_reply(
@@ -314,10 +340,12 @@ def test_an_answer_from_the_record_is_a_call_at_no_cost_and_no_second_reply(
     store.record_attempt(attempt(second, repetition=3, response_body=b"r3", reply_key="k6", **cached))
     store.record_result(result(second, reply_key="k4"))
 
-    calls = ask("SELECT response_id, cost_usd FROM calls WHERE from_cache = 1")
-    assert [tuple(call.values()) for call in calls] == [(1, 0.0), (2, 0.0), (4, 0.0)]
+    calls = ask(
+        "SELECT responses.body, cost_usd FROM calls JOIN responses ON responses.id = response_id WHERE from_cache = 1"
+    )
+    assert [tuple(call.values()) for call in calls] == [(b"old", 0.0), (b"new", 0.0), (b"r3", 0.0)]
     assert [row["body"] for row in ask("SELECT body FROM responses")] == [b"old", b"new", b"r2", b"r3"]
-    assert ask("SELECT response_id FROM results") == [{"response_id": 1}]
+    assert ask("SELECT body FROM results JOIN responses ON responses.id = response_id") == [{"body": b"old"}]
     assert ask("SELECT calls, cached_answers, prompt_tokens, cost_usd FROM v_costs WHERE run_id = 2") == [
         {"calls": 0, "cached_answers": 3, "prompt_tokens": None, "cost_usd": 0.0}
     ]
@@ -360,11 +388,11 @@ def test_a_result_has_one_row_per_criterion_in_the_view_and_one_without_any(
     store.record_result(result(run_id, verdict=Verdict.FAILED, evaluations=both))
     store.record_result(result(run_id, "S9.md", Verdict.ERROR))  # a broken file has no rows to point at
 
-    rows = ask("SELECT result_id, code, criterion, scenario FROM v_results ORDER BY evaluation_id IS NULL")
+    rows = ask("SELECT code, criterion, scenario FROM v_results ORDER BY evaluation_id IS NULL")
     assert [tuple(row.values()) for row in rows] == [
-        (1, CODE, "CR1", "P1-B1-S1"),
-        (1, CODE, "CR2", "P1-B1-S1"),
-        (2, "S9.md", None, None),
+        (CODE, "CR1", "P1-B1-S1"),
+        (CODE, "CR2", "P1-B1-S1"),
+        ("S9.md", None, None),
     ]
 
 
@@ -392,57 +420,24 @@ def test_a_setting_that_is_no_json_is_refused_before_anything_is_written(
     assert ask("SELECT * FROM evaluation_runs") == []
 
 
-def test_open_runs_show_a_heartbeat_at_most_every_ten_seconds(path: Path) -> None:
+def test_a_run_is_interrupted_when_its_process_is_gone_or_elsewhere_and_silent(path: Path) -> None:
     clock = [1_000.0]
-    query = "SELECT strftime('%s', heartbeat_at) + 0 AS s FROM evaluation_runs ORDER BY id"
-    with (
-        contextlib.closing(Store.open(path, now=lambda: clock[0])) as store,
-        contextlib.closing(sqlite3.connect(path)) as conn,
-    ):
-        running, closed = store.open_runs("s", [run_record(), run_record()])
-        seen = []
-        for clock[0] in (1_011.0, 1_015.0, 1_030.0):
-            store.heartbeat()
-            store.flush()
-            seen.append(conn.execute(query).fetchall())
-            store.close_run(closed, RunTotals("complete", AT))
-        assert seen == [[(1_011,), (1_011,)], [(1_011,), (1_011,)], [(1_030,), (1_011,)]]
-        clock[0] = 1_050.0
-        store.record_attempt(attempt(running))
-        store.flush()
-        assert conn.execute(query).fetchall() == [(1_050,), (1_011,)]
-
-
-def test_a_run_is_interrupted_only_when_silent_and_its_process_is_gone(path: Path) -> None:
-    clock = [1_000.0]
-    gone = {"host": None, "pid": 2**22 + 1, "started": None}  # beyond the largest pid of Linux
     with (
         contextlib.closing(Store.open(path, now=lambda: clock[0])) as store,
         contextlib.closing(sqlite3.connect(path, isolation_level=None)) as conn,
     ):
-        mine, dead, reused, elsewhere = store.open_runs("s", [run_record()] * 4)
-        (settings,) = conn.execute("SELECT settings FROM evaluation_runs").fetchone()
-        process = json.loads(settings)["process"]
-        for run_id, changes in (
-            (dead, {**gone, "host": process["host"]}),
-            (reused, {**process, "started": -1}),
-            (elsewhere, {**process, "host": "another-machine"}),
+        for session, change in (
+            ("mine", ""),
+            ("dead", "pid = 4194305"),  # beyond the largest pid of Linux
+            ("reused", "started = 'x'"),
+            ("elsewhere", "host = 'another-machine'"),
         ):
-            row = (json.dumps({"process": changes}), run_id)
-            conn.execute("UPDATE evaluation_runs SET settings = ? WHERE id = ?", row)
-        clock[0] += 59
-        assert store.mark_dead_runs_interrupted() == ()
-        clock[0] += 2
-        assert store.mark_dead_runs_interrupted(silent_s=120) == ()
-        # The question itself is no sign of life of the runs that were opened here.
-        conn.execute("UPDATE evaluation_runs SET heartbeat_at = '1970-01-01T00:16:40.000+00:00'")
-        assert store.mark_dead_runs_interrupted() == (dead, reused)
-        clock[0] += 600
-        conn.execute("UPDATE evaluation_runs SET heartbeat_at = '1970-01-01T00:16:40.000+00:00'")
-        assert store.mark_dead_runs_interrupted() == (elsewhere,)
-        statuses = [row[0] for row in conn.execute("SELECT status FROM evaluation_runs ORDER BY id")]
-        assert statuses == ["running", "interrupted", "interrupted", "interrupted"]
-        assert mine == 1
+            store.open_runs(session, [run_record()])
+            if change:
+                conn.execute(f"UPDATE leases SET {change} WHERE session_id = ?", (session,))
+        assert store.mark_dead_runs_interrupted() == (2, 3)
+        clock[0] += 61
+        assert store.mark_dead_runs_interrupted() == (4,)
 
 
 def test_price_history_speaks_of_answered_calls_by_scenario(store: Store, path: Path) -> None:
@@ -476,7 +471,7 @@ def test_a_missing_or_foreign_file_is_named_by_the_readers(path: Path, tmp_path:
     other = tmp_path / "other.db"
     with contextlib.closing(sqlite3.connect(other)) as conn:
         conn.execute("CREATE TABLE mine (id)")
-    with pytest.raises(StoreError, match=r"its tables are not those of pytest-helmbench \(no such table"):
+    with pytest.raises(StoreError, match="its tables are not those of pytest-helmbench"):
         price_history(other, _DEMO, "m")
 
 
@@ -511,36 +506,15 @@ def test_a_lease_is_renewed_while_nothing_is_written_and_given_back_at_the_end(
         monkeypatch.setattr(f"pytest_helmbench.store.{module}.HEARTBEAT_S", 0.02)
     with contextlib.closing(sqlite3.connect(path)) as conn:
 
-        def leases() -> list[tuple[int, float]]:
-            return conn.execute("SELECT run_id, boot_s FROM leases").fetchall()
+        def leases() -> list[tuple[str, str]]:
+            return conn.execute("SELECT session_id, heartbeat_at FROM leases").fetchall()
 
         with contextlib.closing(Store.open(path)) as store:
-            one, two = store.open_runs("s", [run_record(), run_record()])
-            before = dict(leases())
-            assert set(before) == {one, two}
+            store.open_runs("s", [run_record(), run_record()])
+            before = leases()
+            assert [session for session, _ in before] == ["s"]
             until = time.monotonic() + 10
-            while min(dict(leases()).values()) <= max(before.values()):
+            while leases() == before:
                 assert time.monotonic() < until, "never renewed"
                 time.sleep(0.01)
-            store.close_run(one, RunTotals("complete", AT))
-            store.flush()
-            assert [run_id for run_id, _ in leases()] == [two]
         assert leases() == []
-
-
-def test_a_run_of_another_store_is_refused_until_it_is_taken_over_and_then_its_owner_stops(
-    path: Path,
-) -> None:
-    with contextlib.closing(Store.open(path)) as owner, contextlib.closing(Store.open(path)) as other:
-        (run_id,) = owner.open_runs("s", [run_record()])
-        with pytest.raises(RunHeldError, match=rf"run {run_id} is still being written, by process \d+ on "):
-            other.take_session(None, take_over=False)
-        owner.record_attempt(attempt(run_id))
-        owner.flush()
-        assert other.take_session(run_id, take_over=True) == (run_id,)
-        owner.record_attempt(attempt(run_id))
-        owner.flush()
-        assert owner.fault is not None
-        assert "the run was taken over by process" in str(owner.fault)
-        assert owner.dropped == 1
-        assert other.take_session(99, take_over=False) == ()

@@ -36,7 +36,7 @@ def test_every_call_of_an_item_is_metered(pytester: pytest.Pytester, provider: P
     calls = """
         SELECT calls.code, purpose, sequence, attempt, status_code, finish_reason, calls.cost_usd, from_cache,
             results.code, calls.latency_ms >= 50
-        FROM calls JOIN results ON results.id = result_id ORDER BY 1, 3
+        FROM calls JOIN results USING (run_id, code, repetition) ORDER BY 1, 3
     """
     assert rows(database, calls) == [
         (code, "pack", sequence, 1, 200, "length", 0.001, 0, code, 1)

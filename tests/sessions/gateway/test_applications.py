@@ -15,7 +15,7 @@ from provider import Provider
 from sessions import Session, until
 from trees import Part, Tree, clear_environment, judged, rows, write_tree
 
-_CALLS = "SELECT purpose, attempt, status_code, error, from_cache, prompt_tokens > 0, cost_usd FROM calls ORDER BY id"
+_CALLS = "SELECT purpose, attempt, status_code, error, from_cache, prompt_tokens > 0, cost_usd FROM calls"
 _APPLICATION = """
 import asyncio, pathlib
 

@@ -87,7 +87,7 @@ def test_a_replay_gives_the_same_bytes_in_the_same_order_without_a_network(
     assert len(set(recorded)) == 5
     assert asyncio.run(again()) == recorded
     assert counting.count == 5
-    query = "SELECT run_id, sequence, from_cache, request_hash, response_id FROM calls ORDER BY id"
+    query = "SELECT run_id, sequence, from_cache, request_hash, response_id FROM calls ORDER BY rowid"
     calls = _rows(path, query)
     assert [(row[1], row[3], row[4]) for row in calls[:5]] == [
         (row[1], row[3], row[4]) for row in calls[5:10]

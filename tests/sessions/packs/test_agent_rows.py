@@ -110,7 +110,7 @@ def _check_record(database: Path) -> None:
     assert (events[-1][1]["stop"], events[-1][1]["turns"]) == ("finished", 4)
     calls = rows(
         database,
-        "SELECT purpose, sequence, attempt, from_cache, finish_reason FROM calls WHERE code = 't-right' ORDER BY id",
+        "SELECT purpose, sequence, attempt, from_cache, finish_reason FROM calls WHERE code = 't-right' ORDER BY rowid",
     )
     ends = ("tool_calls", "tool_calls", "tool_calls", "stop")
     assert calls == [("agent", number, 1, 0, reason) for number, reason in enumerate(ends, 1)]

@@ -208,7 +208,7 @@ def _check_transcripts(database: Path) -> None:
     assert "sed -i" in commands["r-right"]
     purposes = rows(
         database,
-        "SELECT DISTINCT purpose FROM calls JOIN results ON results.id = result_id"
+        "SELECT DISTINCT purpose FROM calls JOIN results USING (run_id, code, repetition)"
         " WHERE results.family = 'terminal_task'",
     )
     assert purposes == [("agent",)]

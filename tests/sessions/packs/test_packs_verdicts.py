@@ -13,7 +13,7 @@ from packs import write_pack
 from provider import Answer, Provider
 from trees import clear_environment, rows, run_tree
 
-_OUTCOMES = "SELECT code, outcome, reason FROM results ORDER BY results.id"
+_OUTCOMES = "SELECT code, outcome, reason FROM results ORDER BY results.rowid"
 _JUDGE = "--helmbench-marking-model=test/judge"
 
 

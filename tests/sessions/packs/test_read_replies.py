@@ -16,7 +16,7 @@ from trees import clear_environment, rows, run_tree
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow, read_short
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
 
-_OUTCOMES = "SELECT code, outcome FROM results ORDER BY results.id"
+_OUTCOMES = "SELECT code, outcome FROM results ORDER BY results.rowid"
 _GROUNDS = (
     "SELECT code, rule, justification FROM evaluations JOIN results ON results.id = result_id ORDER BY code"
 )

@@ -92,7 +92,7 @@ def test_every_test_runs_on_every_model_in_every_repetition_and_is_on_record_lik
     result.assert_outcomes(passed=17, failed=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     database = pytester.path / "helmbench.db"
-    ids = rows(database, "SELECT node_id FROM results ORDER BY id")
+    ids = rows(database, "SELECT node_id FROM results ORDER BY rowid")
     assert {
         "test_own.py::test_says[test/good-left]",
         "test_own.py::test_says[test/other-r2-right]",
@@ -108,7 +108,7 @@ def test_every_test_runs_on_every_model_in_every_repetition_and_is_on_record_lik
         ]
         calls = rows(database, CALLS.format(run_id))
         assert len(calls) == 14
-        assert {call[2:] for call in calls} == {("case", 0, 0)}
+        assert {call[2:] for call in calls} == {("case", 0)}
     assert provider.count == 28
     assert {request.headers["authorization"] for request in provider.requests} == {
         "Bearer KEY-of-twenty-characters"

@@ -1,4 +1,4 @@
-"""Leases between two processes: one stands still, the other waits for its lease to run out, whatever the clock says."""
+"""Leases between two processes, one of which stands still or is gone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from pytest_helmbench.run.commits import Commits
 from pytest_helmbench.store.leases import RunHeldError
 from pytest_helmbench.store.writer import Store
 
-_LEASE_S = 1.0
 _OWNER = """
 import sys
 sys.path.insert(0, sys.argv[2])
@@ -69,33 +68,32 @@ def _says(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes are stopped")
-@pytest.mark.parametrize("set_back_s", [0.0, 3600.0, -3600.0], ids=["right", "set-back", "set-ahead"])
-def test_who_stands_still_loses_the_run_when_the_lease_is_over_and_no_sooner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_back_s: float
-) -> None:
-    path = tmp_path / "helmbench.db"
-
-    def clock() -> float:
-        return time.time() - set_back_s
+def test_who_is_silent_loses_the_run_to_who_takes_it_over_and_no_sooner(tmp_path: Path) -> None:
+    path, late_s = tmp_path / "helmbench.db", [0.0]
 
     with _owner(path) as owner:
         assert _says(owner) == "None\n"
         owner.send_signal(signal.SIGSTOP)
-        with closing(Store.open(path, now=clock)) as store:
-            # Opened at once: the lease is not over. The process lives, so nothing but time ends it.
-            with pytest.raises(RunHeldError, match=f"by process {owner.pid} on "):
-                store.take_session(1, take_over=False)
-            monkeypatch.setattr("pytest_helmbench.store.leases.LEASE_S", _LEASE_S)
-            end = time.monotonic() + 30
-            while True:
-                try:
-                    assert store.take_session(1, take_over=False) == (1,)
-                    break
-                except RunHeldError:
-                    assert time.monotonic() < end
-                    time.sleep(0.05)
+        with closing(Store.open(path, now=lambda: time.time() + late_s[0])) as store:
+            for late_s[0], take_over, words in (
+                (0.0, True, f"run 1 is still being written, by process {owner.pid} on "),
+                (61.0, False, f"run 1 belongs to process {owner.pid} on .* silent for 6"),
+            ):
+                with pytest.raises(RunHeldError, match=words):
+                    store.take_session(1, take_over=take_over)
+            assert store.take_session(1, take_over=True) == (1,)
             owner.send_signal(signal.SIGCONT)
             assert "the run was taken over by process" in _says(owner)
+
+
+def test_the_run_of_a_process_that_is_gone_passes_on_by_itself(tmp_path: Path) -> None:
+    path = tmp_path / "helmbench.db"
+    with _owner(path) as owner:
+        owner.kill()
+        owner.wait()
+        with closing(Store.open(path)) as store:
+            assert store.mark_dead_runs_interrupted() == (1,)
+            assert store.take_session(None, take_over=False) == (1,)
 
 
 def _ask(commits: Commits, loop: LoopThread) -> str:
@@ -109,16 +107,13 @@ def _ask(commits: Commits, loop: LoopThread) -> str:
     return loop.run(asyncio.wait_for(room(), 30))
 
 
-def test_nothing_is_sent_on_an_old_lease_before_it_is_renewed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_sent_on_an_old_lease_before_it_is_renewed(tmp_path: Path) -> None:
     late_s = [0.0]
-    since_boot: Callable[[], float] = time.monotonic
-    monkeypatch.setattr(
-        "pytest_helmbench.store.record_file.seconds_since_boot", lambda: since_boot() + late_s[0]
-    )
     path = tmp_path / "helmbench.db"
-    with closing(Store.open(path)) as store, closing(LoopThread()) as loop:
+    with (
+        closing(Store.open(path, now=lambda: time.time() + late_s[0])) as store,
+        closing(LoopThread()) as loop,
+    ):
         open_run(store)
         commits = Commits(store, loop, 8, lambda _error: None)
         assert _ask(commits, loop) == "goes"
@@ -127,7 +122,7 @@ def test_nothing_is_sent_on_an_old_lease_before_it_is_renewed(
         assert _ask(commits, loop) == "goes"
         assert not store.lease_is_old
         # The same pause, in which somebody else has gone on with the run.
-        late_s[0] = 32.0
-        with closing(Store.open(path)) as other:
+        late_s[0] = 132.0
+        with closing(Store.open(path, now=lambda: time.time() + late_s[0])) as other:
             other.take_session(1, take_over=True)
             assert "the run was taken over by process" in _ask(commits, loop)

@@ -1,22 +1,22 @@
 """Rows of SQL tables by the names of their columns: written from values, read back into values.
 
-No statement here lists columns by hand. A table has the columns that the migrations of `schema` have given it; a value
-is written to, or read from, those columns that its fields are named like.
+No statement here lists columns by hand: a value is written to, or read from, those columns of `schema` that its fields
+are named like. What SQLite cannot hold becomes what it can.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import Field
+from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
+from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from pytest_helmbench.core.scrub import without_tokens
 from pytest_helmbench.core.statement import Cell
-from pytest_helmbench.store.cells import safe_text, whole_number
-
-__all__ = ["Table", "columns_of", "insert_into", "made_of", "named_rows"]
 
 
 class _Dataclass(Protocol):
@@ -24,6 +24,7 @@ class _Dataclass(Protocol):
 
 
 _Value = TypeVar("_Value", bound=_Dataclass)
+_LARGEST = 2**63 - 1
 
 
 class Table:
@@ -76,10 +77,7 @@ class Table:
 
 
 def columns_of(conn: sqlite3.Connection, table: str) -> tuple[str, ...]:
-    """Return the columns that a table has in this file; empty for no such table.
-
-    Who only reads may not migrate, so an older file may lack some.
-    """
+    """Return the columns of a table; empty for no such table."""
     return tuple(name for (name,) in conn.execute("SELECT name FROM pragma_table_info(?)", (table,)))
 
 
@@ -113,3 +111,61 @@ def made_of(kind: type[_Value], row: Mapping[str, Any], **given: Any) -> _Value:
         **{name: row[name] for name in kind.__dataclass_fields__ if name in row and name not in given},
         **given,
     )
+
+
+def safe_text(text: str) -> str:
+    """Return text without lone surrogates and NUL: the first do not encode, the second cuts SQL strings."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+
+
+def whole_number(value: int | None) -> int | None:
+    """Return the number, or None (unknown) where a provider sent one that fits no column."""
+    return value if value is None or -_LARGEST <= value <= _LARGEST else None
+
+
+def as_json(value: object) -> str:
+    """Return compact JSON in ASCII (so that no surrogate gets in); dataclasses become objects.
+
+    Raises:
+        TypeError: Something in it is no JSON type.
+    """
+    return json.dumps(value, default=_plain, separators=(",", ":"))
+
+
+def foreign_text(text: str) -> str | None:
+    """Return what a pack has written, without the relay's tokens; NULL for nothing.
+
+    The tokens are of no use once their item has ended, but they look like keys.
+    """
+    return without_tokens(safe_text(text)) if text else None
+
+
+def foreign_json(value: object) -> str:
+    """Return what a pack has said as JSON that SQLite can read, without the relay's tokens.
+
+    What is no finite number becomes null; what is nested too deeply to be written is replaced by a word of that.
+    """
+    try:
+        try:
+            text = json.dumps(value, default=_plain, separators=(",", ":"), allow_nan=False)
+        except ValueError:
+            text = as_json(_finite(value))
+    except RecursionError:
+        text = as_json({"lost": "nested too deeply to be kept"})
+    return without_tokens(text)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{value!r} is no JSON value")
