@@ -54,7 +54,6 @@ _CASES: dict[str, Callable[[Path], object]] = {
     "odd broken cases": _shard('{"index":1,"of":1,"scope":"whole","tests":4,"broken":[["x","y"]]}'),
     "settings": _sql("UPDATE evaluation_runs SET settings = '[]'"),
     "plan that is none": _sql("UPDATE plans SET whole = x'00'"),
-    "plan as text": _sql("UPDATE plans SET codes = 'P1'"),
     "plan that is no UTF-8": _sql("UPDATE plans SET whole = ?", zlib.compress(b"\xff\xfe")),
     "another status": _sql("UPDATE evaluation_runs SET status = 'splendid'"),
     "time that is none": _sql("UPDATE evaluation_runs SET started_at = 'yesterday'"),
