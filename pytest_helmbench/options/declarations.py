@@ -7,7 +7,6 @@ pytest imports the module whenever it starts, so it imports nothing of ours but 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Literal

@@ -240,7 +240,7 @@ class RunBook:
             return facts.complete
         tally = self.tallies[run_id]
         planned = sum(run.tests for run in plan.runs if self._run_ids.get(run.key) == run_id)
-        return not facts.broken and tally.settled >= planned - tally.no_cases
+        return not facts.broken and tally.judged >= planned - tally.no_cases
 
     def _has_seen_all(self, run_id: int) -> bool:
         """Return whether no verdict on record is left that this session should have looked at, and has not."""
