@@ -41,6 +41,7 @@ UNCHANGED = "give the files that the shards have written, as they are"
 
 _TIMEOUT_S = 30.0
 _LONGEST_PLAN = 2**30
+_STATUSES = ("running", "complete", "partial", "interrupted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +200,8 @@ def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
         if not 1 <= shard.index <= shard.of <= 10**9:
             raise ValueError("shard")
         settings = json.loads(_text(row["settings"]))
-        if not isinstance(settings, dict):
-            raise TypeError("settings")
+        if row["status"] not in _STATUSES or not isinstance(settings, dict):
+            raise ValueError("run")
         server, done, place = row["base_url"], row["completed_at"], row["benchmark_place"]
         seconds_since_epoch(_text(row["started_at"]))
         yield ShardRun(
