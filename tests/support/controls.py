@@ -14,7 +14,7 @@ import pytest
 
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran
 from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import Testing
-from pytest_helmbench.benchmarks.packs.families.terminal_task.checking import Checking
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import Checking
 from pytest_helmbench.benchmarks.packs.task import PackTask
 
 __all__ = ["controls_once"]

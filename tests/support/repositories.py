@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy, PatchTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, Environment, PackTask, Resource, Visibility
 
 __all__ = ["CALCULATOR", "TEST", "bundle_of", "git", "make_repository", "patch_task", "write_bundle"]

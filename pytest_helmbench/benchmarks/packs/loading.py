@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
-from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentMeans
+from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentMeans, AgentSessions
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.packs.jobs import LoadedPack

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
-from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
-from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentRow
+from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentRow, AgentSessions
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
 from pytest_helmbench.benchmarks.packs.families.text.text_evaluator import ReadingEvaluator, TextEvaluator

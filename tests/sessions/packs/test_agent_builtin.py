@@ -13,9 +13,14 @@ from provider import Answer, Provider, Request
 from relayed import converse
 from wired import wired
 
-from pytest_helmbench.benchmarks.packs.agent.bash_tool import shell_block, tool_calls
-from pytest_helmbench.benchmarks.packs.agent.builtin import AgentLimits, run_agent
-from pytest_helmbench.benchmarks.packs.agent.transcript import Stop, Transcript
+from pytest_helmbench.benchmarks.packs.agent.builtin import (
+    AgentLimits,
+    Stop,
+    Transcript,
+    run_agent,
+    shell_block,
+    tool_calls,
+)
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.faults import CallFailedError

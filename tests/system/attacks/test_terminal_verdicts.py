@@ -12,11 +12,9 @@ from controls import controls_once
 from engines import Running
 from once import found_once
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalFinding, TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import Evaluator
-from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import opened_place
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import Evaluator, opened_place
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     FileCheck,
@@ -34,7 +32,7 @@ _IMPORTS = {
     "def test_add():\n    assert solution.add(1, 2) == 3\n\n\ndef test_zero():\n    assert solution.add(0, 0) == 0\n"
 }
 _READS = {"test_it.py": "def test_it():\n    assert open('answer').read() == '42\\n'\n"}
-_UNITTEST = ("python3", "-m", "unittest", "discover", "-s", "suite")
+_SUITE_COMMAND = ("python3", "-m", "pytest", "-q", "suite")
 _SUITE = (
     "import unittest\nimport solution\nclass TestAdd(unittest.TestCase):\n"
     "    def test_add(self):\n        self.assertEqual(solution.add(1, 2), 3)\n"
@@ -96,7 +94,7 @@ _ATTACKS: Sequence[Try] = (
     _solution("import error", "import no_such_module\n"),
     _solution("exit code 5", "import os\nos._exit(5)\n"),
     _solution("conftest", _WRONG, **{"conftest.py": _TRAP, "pytest.ini": "[pytest]\naddopts = --co\n"}),
-    Try("unittest, os._exit", {"solution.py": _TRAP, "suite/test_it.py": _SUITE}, _UNITTEST),
+    Try("pytest, os._exit", {"solution.py": _TRAP, "suite/test_it.py": _SUITE}, _SUITE_COMMAND),
     Try("a command in Python", {**_PLANTED}, ("python3", "-c", "import json, unittest, sys; sys.exit(1)")),
     Try("a command in a shell", {**_PLANTED}, ("sh", "-lc", "python3 -c 'import json; raise SystemExit(1)'")),
     Try("a missing program", {"run": "x"}, ("sh", "-c", "./run")),
@@ -110,7 +108,7 @@ _HONEST: Sequence[Try] = (
     _solution("right", _RIGHT),
     _solution("right, beside traps", _RIGHT, **_PLANTED),
     Try("reads", {"answer": "42\n"}, _READS),
-    Try("unittest", {"solution.py": _RIGHT, "suite/test_it.py": _SUITE}, _UNITTEST),
+    Try("pytest", {"solution.py": _RIGHT, "suite/test_it.py": _SUITE}, _SUITE_COMMAND),
     Try("a command in Python", {**_PLANTED}, ("python3", "-c", "import json, unittest")),
     Try("a program with a sibling", {"main.py": "import helper", "helper.py": ""}, ("python3", "main.py")),
     Try("git runs nothing of the repository", {}, _GIT_CHECK, _GIT),
@@ -169,8 +167,3 @@ def test_no_attack_passes(name: str, attacks: Mapping[str, TerminalFinding]) -> 
 @pytest.mark.parametrize("name", [each.name for each in _HONEST])
 def test_honest_work_passes(name: str, honest: Mapping[str, TerminalFinding]) -> None:
     assert honest[name] == TerminalFinding(Verdict.PASSED)
-
-
-def test_what_could_run_beside_its_judge_is_marked(honest: Mapping[str, TerminalFinding]) -> None:
-    marked = {name for name, finding in honest.items() if finding.in_process}
-    assert marked == {each.name for each in _HONEST} - {"reads"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.git_settings import git_settings
+from pytest_helmbench.benchmarks.packs.families.terminal_task.quiet_git import git_settings
 
 _TEXTS = (
     '[core]\n\tbare = false\n[diff "x"]\n\ttextconv = cat # more\n',

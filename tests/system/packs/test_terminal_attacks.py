@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from engines import Running
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalFinding, TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import Evaluator
-from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import opened_place
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import Evaluator, opened_place
 from pytest_helmbench.benchmarks.packs.task import Environment, FileCheck, PackTask, PlannedFile
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Command, Limits, Mount

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from engines import IMAGE, Running
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalFinding, TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import Evaluator
-from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import denied_commands, opened_place
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
+    Evaluator,
+    denied_commands,
+    opened_place,
+)
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     ConfigError,

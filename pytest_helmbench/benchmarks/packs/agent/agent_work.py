@@ -1,4 +1,4 @@
-"""An agent at work on a row, wherever that is: what it works with, its end, and the outcome that the case gets."""
+"""An agent at work on a row: its conversation with the model, its end, and the outcome of the case."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.work import UnjudgedError, fault_outcome
-from pytest_helmbench.gateway.relay.conversation import Conversation
+from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
+from pytest_helmbench.gateway.call import CaseClock
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.exchanges import Sums
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, SandboxError
 from pytest_helmbench.sandbox.fence import Door, Fence
 from pytest_helmbench.sandbox.workspace import Workspace
-
-__all__ = ["AgentMeans", "AgentRow", "work_on"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +200,35 @@ def _outcome(row: AgentRow, finding: AgentFinding, session: _Session, *, shows: 
         excerpt_of="output",
         events=events,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSessions:
+    """Runs the rows of the agent families.
+
+    Args:
+        relay: Where external agents reach the model.
+        means: Which agent works.
+    """
+
+    relay: Relay
+    means: AgentMeans
+
+    async def run(self, row: AgentRow, tools: RowTools, context: CaseContext) -> Outcome:
+        """Let the agent work, and have judged what it leaves.
+
+        Raises:
+            UnjudgedError: Through no fault of the model, there is no verdict.
+        """
+        patience = context.gateway.patience
+        # A case is one question elsewhere; here it is a whole piece of work.
+        wall_s = patience.case_timeout_s or self.means.limits.wall_s
+        means = replace(self.means, limits=replace(self.means.limits, wall_s=wall_s))
+        clock = CaseClock(replace(patience, case_timeout_s=wall_s), context.clock.seconds)
+        line = ItemLine(context.origin, context.entry, context.endpoint, "agent")
+        async with Conversation(context.gateway, line, clock, context.watch) as conversation:
+            try:
+                outcome = await work_on(row, means, tools, self.relay, conversation)
+            except UnjudgedError as stop:
+                raise UnjudgedError(with_sums(stop.outcome, conversation.sums)) from stop
+            return with_sums(outcome, conversation.sums)

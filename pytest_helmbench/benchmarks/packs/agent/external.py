@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import signal
+import threading
 import time
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Iterable, Mapping
@@ -15,11 +16,10 @@ from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.packs.agent.output_tail import OutputTail
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import excerpt, without_surrogates
+from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.relay import RelayAddress
@@ -28,15 +28,41 @@ from pytest_helmbench.sandbox.host_proxy import HostProxy
 from pytest_helmbench.sandbox.local import LocalPrograms, launched
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = [
-    "AgentCommand",
-    "AgentCommandError",
-    "AgentFailedError",
-    "AgentNeeds",
-    "ExternalRun",
-    "ExternalTask",
-    "run_external",
-]
+_KEPT = 16 * 1024
+_CHUNK = 64 * 1024
+_GRACE_S = 5.0
+
+
+class OutputTail:
+    """The end of what is written to a pipe.
+
+    Read in a thread: asyncio's own pipes would have us wait for everybody who holds the other end.
+    """
+
+    def __init__(self) -> None:
+        self._read_end, self.write_end = os.pipe()
+        self._kept = bytearray()
+        self._thread = threading.Thread(target=self._read, name="helmbench-agent-output", daemon=True)
+        self._thread.start()
+
+    def close_writing(self) -> None:
+        """Close our copy of the end that the agent writes to."""
+        os.close(self.write_end)
+
+    def join(self) -> None:
+        """Wait for the end, but not for a process that has left its group and holds the pipe open."""
+        self._thread.join(_GRACE_S)
+
+    def text(self) -> str:
+        """Return what is kept, scrubbed."""
+        return scrub(bytes(self._kept).decode("utf-8", "replace")).strip()
+
+    def _read(self) -> None:
+        while chunk := os.read(self._read_end, _CHUNK):
+            self._kept += chunk
+            del self._kept[:-_KEPT]
+        os.close(self._read_end)
+
 
 _INTO_THE_FENCE = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
 _PROXY_PORT = 3128  # in the fence's own network, whose ports are all free but the relay's

@@ -12,15 +12,15 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import cache
+from importlib.resources import files
 
-from pytest_helmbench.benchmarks.packs.evidence.records import Witnessed, read_records
-from pytest_helmbench.benchmarks.packs.evidence.witness_programs import start_program, witness_program
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import Witnessed, read_records
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Box, Engine, Mount
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["Witness", "WitnessSettings", "opened_witness", "with_path"]
-
+_FOLDER = "pytest_helmbench.benchmarks.packs.evidence.inside"
 _LOGIN = ("sh", "-lc")
 _KEEP_PATH = 'export PYTHONPATH="{}${{PYTHONPATH:+:$PYTHONPATH}}"; '
 _KEY_BYTES = 64
@@ -87,8 +87,8 @@ class Witness:
             "later": [],
         }
         self.folder.put("settings.json", json.dumps(told).encode())
-        self.folder.put("sitecustomize.py", start_program(told).encode())
-        self.folder.put("witness.py", witness_program().encode())
+        self.folder.put("sitecustomize.py", f"{_source('start')}\n\nmain({told!r}, __file__)\n".encode())
+        self.folder.put("witness.py", _source("witness").encode())
         self.folder.put(decoy, _DECOY.encode())
 
     @contextmanager
@@ -148,3 +148,8 @@ def with_path(argv: tuple[str, ...], place: str) -> tuple[str, ...]:
     if argv[:2] == _LOGIN and len(argv) == 3:
         return (*_LOGIN, _KEEP_PATH.format(place) + argv[2])
     return argv
+
+
+@cache
+def _source(name: str) -> str:
+    return files(_FOLDER).joinpath(f"{name}.py").read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ _HASHES = {
     "free_response": ("c860e4aa015097e3", "96afba1e99a18fae"),
     "code_completion": ("beb57d985d61839f", "f98d0af0355db00a"),
     "repo_patch": ("954a1e490fc58bb3", "d88255f77eae5a1a"),
-    "terminal_task": ("e29b7e11a7442236", "b62ce934c6bc24fa"),
+    "terminal_task": ("f3bbf6b03f694f05", "ed76a525d914c094"),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from packs import row, write_pack
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import plan_evaluator
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_evaluator
 from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
 from pytest_helmbench.benchmarks.packs.format.materialize import materialize
 from pytest_helmbench.benchmarks.packs.format.pack_files import Bounds, PackFiles

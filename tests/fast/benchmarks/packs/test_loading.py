@@ -16,9 +16,10 @@ from paths import SHARED as _SHARED
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy, PatchTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import plan_evaluator
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_evaluator
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.row_files import decode_row, row_lines
 from pytest_helmbench.benchmarks.packs.places import is_pack

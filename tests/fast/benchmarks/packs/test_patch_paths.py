@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy
-from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import check_paths, check_special, denial
+from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import (
+    PatchPolicy,
+    check_paths,
+    check_special,
+    denial,
+)
 from pytest_helmbench.benchmarks.packs.task import PathPolicyError
 
 _FREE = PatchPolicy()

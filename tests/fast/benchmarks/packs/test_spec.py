@@ -9,7 +9,8 @@ import pytest
 from packs import row, write_pack
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy, PatchTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.format.eval_texts import eval_text
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack

@@ -1,7 +1,7 @@
 """First code of every Python that a checker starts, as its `sitecustomize`.
 
-Whatever lies in the workspace, Python's own modules and those of pytest come from elsewhere, and a run of pytest or
-unittest reports what becomes of its tests.
+Whatever lies in the workspace, Python's own modules and those of pytest come from elsewhere, and a run of pytest
+reports what becomes of its tests.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from typing import Any
 
-__all__ = ["main"]
-
 _PR_SET_DUMPABLE = 4
 _MACHINERY = frozenset(
     ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli")
@@ -27,7 +25,7 @@ _MACHINERY |= {"pygments", "typing_extensions", "execnet", "xdist"}
 _THEIRS = frozenset(("test", "tests", "sitecustomize", "usercustomize", "__main__"))
 """Names that a repository may well have of its own."""
 
-_RUNNERS = {"pytest": "pytest", "py.test": "pytest", "unittest": "unittest"}
+_PYTEST = ("pytest", "py.test")
 _LONGEST_SCRIPT = 1 << 20
 
 
@@ -86,20 +84,16 @@ def called(words: list[str]) -> tuple[str, str]:
     return "", ""
 
 
-def runner_of(words: list[str]) -> str:
-    """Return what runs tests here, `pytest` or `unittest`; empty for none."""
+def runs_pytest(words: list[str]) -> bool:
+    """Return whether a Python that is called so runs pytest."""
     how, what = called(words)
     for one, other in zip(words, words[1:]):  # noqa: RUF007 - `pairwise` is newer than 3.7
-        if one == "-m" and other in _RUNNERS:  # also behind `coverage run`
-            return _RUNNERS[other]
-    if how == "m":
-        return _RUNNERS.get(what, "")
-    if how == "script" and os.path.basename(what) in _RUNNERS:
-        return "pytest"
+        if one == "-m" and other in _PYTEST:  # also behind `coverage run`
+            return True
+    if how == "script" and os.path.basename(what) in _PYTEST:
+        return True
     text = what if how == "c" else _text_of(what) if how == "script" else ""
-    if "pytest.main(" in text:
-        return "pytest"
-    return "unittest" if "unittest.main(" in text or "TextTestRunner(" in text else ""
+    return (how == "m" and what in _PYTEST) or "pytest.main(" in text
 
 
 def _text_of(path: str) -> str:
@@ -171,9 +165,8 @@ def main(settings: dict[str, Any], place: str) -> None:
     _read_sources_only(guard)
     _close_to_others()
     _chain(own, guard)
-    runner = runner_of(words)
-    if runner:
+    if runs_pytest(words):
         space: dict[str, Any] = {"__name__": "witness"}
         with open(os.path.join(own, "witness.py"), encoding="utf-8") as file:
-            exec(compile(file.read(), "witness.py", "exec", dont_inherit=True), space)
-        space["begin"](runner, settings, own, guard)
+            exec(compile(file.read(), "<witness>", "exec", dont_inherit=True), space)
+        space["begin"]("pytest", settings, own, guard.is_inside)

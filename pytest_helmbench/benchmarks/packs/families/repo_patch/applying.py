@@ -10,8 +10,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
     PatchPhase,
     PatchTests,
 )
-from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout
-from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git, said
+from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, Git, said
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import encoded, strip_of
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Ended

@@ -17,10 +17,10 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
     Checkout,
+    Git,
     opened_checkout,
     patch_tests_of,
 )
-from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import MalformedPatchError, read_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import check_paths, check_special
 from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import Testing

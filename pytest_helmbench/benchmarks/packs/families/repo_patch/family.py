@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
 from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
+    EVAL_FIELDS,
+    INPUT_FIELDS,
     CandidateFaultError,
     PackFaultError,
     PatchFinding,
     PatchTests,
+    check_one_policy,
     patch_tests,
 )
+from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import GIT_LIMITS
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
-from pytest_helmbench.benchmarks.packs.families.repo_patch.fields import (
-    EVAL_FIELDS,
-    INPUT_FIELDS,
-    check_one_policy,
-)
-from pytest_helmbench.benchmarks.packs.families.repo_patch.git import GIT_LIMITS
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import gold_leaks
 from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import (
     artifact_path_of,

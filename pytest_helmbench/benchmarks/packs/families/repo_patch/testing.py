@@ -11,10 +11,9 @@ from dataclasses import replace
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import WitnessSettings, opened_witness, with_path
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy, PatchTests
-from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, opened_checkout
-from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git
-from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import denial
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, Git, opened_checkout
+from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy, denial
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Command, Engine, Limits

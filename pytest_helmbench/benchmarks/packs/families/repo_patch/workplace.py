@@ -16,10 +16,11 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
     Checkout,
+    Git,
     opened_checkout,
     patch_tests_of,
+    said,
 )
-from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git, said
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import (
     MalformedPatchError,
     has_signs_of_a_patch,

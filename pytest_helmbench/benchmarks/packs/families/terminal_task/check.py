@@ -1,16 +1,39 @@
-"""terminal_task: the checker of a row, compiled: a command, or a file of the pack."""
+"""terminal_task: what a row holds, what a workspace is held to, and the finding on it."""
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from pytest_helmbench.benchmarks.packs.format.command_checks import command_check, timeout_of
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
-from pytest_helmbench.benchmarks.packs.format.path_rules import trimmed
-from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in, texts_in
-from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
+from pytest_helmbench.benchmarks.packs.format.row_fields import (
+    Field,
+    Fields,
+    Names,
+    anything,
+    check_place_and_time,
+    check_source,
+    not_an_object,
+    object_in,
+    text_in,
+    text_or_object,
+    texts_in,
+)
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck, Visibility
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-
-__all__ = ["TerminalTests", "terminal_tests"]
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.files.field_values import (
+    RowFaults,
+    check_command,
+    check_text,
+    check_texts,
+    check_unknown,
+    kind_of,
+    named,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +71,102 @@ def _file_check(checker: JsonObject, files: PackFiles | None) -> FileCheck:
         timeout_of(checker),
         None if files is None else files.evaluator(path).path,
     )
+
+
+_COMMANDS = ("chroot",)
+_COMMANDS_HINT = "the only dangerous command that a row may ask for is 'chroot'"
+_FILES_HINT = 'name a file below the eval root as {"path": "…"}'
+_CHECKER_HINT = 'write {"command": […]}, or {"source": "pytest", "path": "…"}'
+
+
+def _checker(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if not isinstance(value, dict):
+        not_an_object(faults, where, value, _CHECKER_HINT)
+    elif "path" in value and "command" not in value:
+        check_unknown(faults, where, value, ("source", "path", "timeout_seconds"))
+        check_source(faults, where, value, ("pytest", "script"))
+        _relative(faults, f"{where}.path", value["path"])
+        check_place_and_time(faults, where, value)
+    elif "command" in value:
+        check_unknown(faults, where, value, ("source", "command", "workdir", "timeout_seconds"))
+        if value.get("source") is not None:
+            check_source(faults, where, value, ("command",))
+        check_command(faults, f"{where}.command", value["command"])
+        check_place_and_time(faults, where, value)
+    else:
+        faults.error(where, "there is neither 'command' nor 'path'", _CHECKER_HINT)
+
+
+def _relative(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if not isinstance(value, str):
+        faults.error(where, f"this is {kind_of(value)}, not text")
+        return
+    fault = path_fault(value)
+    if fault:
+        faults.error(where, f"the path {fault}", "write a relative POSIX path below the eval root")
+
+
+def _files(faults: RowFaults, where: str, value: JsonValue) -> None:
+    """Say of every text that it names no file: only an object does."""
+    for number, item in enumerate(value) if isinstance(value, list) else (("", value),):
+        if isinstance(item, str):
+            place = where if number == "" else f"{where}[{number}]"
+            faults.warn(place, "a text names no file: the checker will not have it", _FILES_HINT)
+
+
+def _needed_commands(faults: RowFaults, where: str, value: JsonValue) -> None:
+    before = len(faults.errors)
+    check_texts(faults, where, value, may_be_empty=True)
+    if len(faults.errors) == before and isinstance(value, list):
+        for item in value:
+            if item not in _COMMANDS:
+                faults.error(where, f"{named(item)} is no command that is known here", _COMMANDS_HINT)
+
+
+_INPUTS = Visibility.EVALUATION_INPUTS
+
+INPUT_FIELDS: Fields = {
+    "instructions": Field(check_text, required=True),
+    "context": Field(text_or_object),
+}
+EVAL_FIELDS: Fields = {
+    "checker": Field(_checker, required=True, visibility=_INPUTS),
+    "run_tests": Field(_files, visibility=_INPUTS, names=Names.FILES),
+    "test_files": Field(_files, visibility=_INPUTS, names=Names.FILES),
+    "expected_state": Field(anything, names=Names.A_FILE),
+    "needed_commands": Field(_needed_commands, visibility=_INPUTS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalFinding:
+    """The verdict over a workspace. Holds no hidden value.
+
+    Args:
+        verdict: Passed; failed for what the workspace is wrong in; error for what is the pack's or the sandbox's
+            fault.
+        reason: One word for tables, such as `check_failed`, `timeout`, `cannot_start`; None when it passed.
+        message: For people; empty when it passed.
+        output: End of what the checker wrote, scrubbed: the workspace's and the tests' own words.
+        taken: Links, pipes and devices of the workspace that were taken away before the checker ran, for people.
+    """
+
+    verdict: Verdict
+    reason: str | None = None
+    message: str = ""
+    output: str = ""
+    taken: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def in_process(self) -> bool:
+        """True: a checker may import, or start, what it judges."""
+        return True
+
+    @property
+    def step(self) -> str:
+        """Empty: a checker is one step."""
+        return ""
+
+
+class CannotStartError(HelmbenchError):
+    """There is no checker to start: the pack's fault, or the image's."""

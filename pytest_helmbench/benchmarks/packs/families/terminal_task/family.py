@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
 from pytest_helmbench.benchmarks.packs.families.family import Trial
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests, terminal_tests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import (
+    EVAL_FIELDS,
+    INPUT_FIELDS,
+    TerminalFinding,
+    TerminalTests,
+    terminal_tests,
+)
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import (
     CHECK_LIMITS,
     evaluate_terminal,
 )
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import plan_evaluator
-from pytest_helmbench.benchmarks.packs.families.terminal_task.fields import EVAL_FIELDS, INPUT_FIELDS
-from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import denied_commands, opened_place
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
+    denied_commands,
+    opened_place,
+    plan_evaluator,
+)
 from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
@@ -37,7 +44,7 @@ class TerminalTask(AgentFamily):
     """See `Family`."""
 
     name = "terminal_task"
-    rules_version = 2
+    rules_version = 3
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     judged_by = ("checker", "needed_commands")

@@ -1,4 +1,4 @@
-"""The workspace of a terminal task: how it is made, and how its own files come back before it is judged."""
+"""The workspace of a terminal task and its checker's folder: how they are made, and what comes back before judging."""
 
 from __future__ import annotations
 
@@ -10,24 +10,68 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.format.file_plans import (
+    bounded,
+    checked_source,
+    contents,
+    planned_files,
+)
+from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
+from pytest_helmbench.benchmarks.packs.task import (
+    Asset,
+    ConfigError,
+    FileCheck,
+    PackTask,
+    PathPolicyError,
+    PlannedFile,
+    Visibility,
+)
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
 from pytest_helmbench.sandbox.workspace import Entry, EntryKind, SandboxError, Workspace
 
-__all__ = [
-    "TerminalPlace",
-    "capabilities_of",
-    "denied_commands",
-    "lay_out",
-    "opened_place",
-    "restore",
-    "take_away",
-    "terminal_tests_of",
-    "workdir_of",
-]
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """The files of a checker.
+
+    Args:
+        files: What lies in the evaluator's folder, in the order in which it can be laid out.
+        entry: The checker in it, POSIX; `.` for the folder itself, None for a command.
+    """
+
+    files: Sequence[PlannedFile] = ()
+    entry: str | None = None
+
+
+def plan_evaluator(files: PackFiles, task: PackTask) -> Evaluator:
+    """Return what the evaluator's folder of a task holds: its checker and its evaluation inputs.
+
+    A checker that is a folder becomes the evaluator's folder itself; a checker that is a file lies in it
+    under its own name. Hidden files are never in it.
+
+    Raises:
+        PathPolicyError: A path or mount leads where it must not.
+        MaterializationError: A file is missing, cannot be read, or there is too much of it.
+    """
+    inputs = tuple(item for item in task.eval_files if item.visibility is Visibility.EVALUATION_INPUTS)
+    planned = planned_files(files, inputs)
+    checker = task.check.checker if isinstance(task.check, TerminalTests) else None
+    if not isinstance(checker, FileCheck):
+        return Evaluator(planned, None)
+    asset = Asset(checker.path, checker.path, True, checker.file, Visibility.EVALUATION_INPUTS)
+    source = checked_source(files, asset)
+    entry = "." if source.is_dir() else source.name
+    own = tuple(contents(asset, source, entry))
+    taken = {item.target: item for item in own}
+    for item in planned:
+        first = taken.get(item.target)
+        if first is not None and not (first.is_folder and item.is_folder):
+            raise PathPolicyError(f"{item.target!r} is mounted over a file of the checker")
+    return Evaluator(bounded(files.bounds, (*own, *planned)), entry)
+
 
 _WORKDIR = "/workspace"
 _CAPABILITIES = {"chroot": "SYS_CHROOT"}

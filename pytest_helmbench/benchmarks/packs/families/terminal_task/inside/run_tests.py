@@ -33,21 +33,6 @@ _CONFIGURATIONS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "se
 _FAILED, _NOT_COLLECTED, _NO_TESTS, _UNFIT = 1, 2, 5, 70
 
 
-class Place:
-    """The workspace, as the programs that report tests ask for it.
-
-    Args:
-        path: Where it is.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = os.path.realpath(path)
-
-    def is_inside(self, path: str) -> bool:
-        """Return whether a path leads into it."""
-        return is_inside(path, self._path)
-
-
 def is_inside(path: str, folder: str) -> bool:
     """Return whether a path is a folder or leads into it."""
     real = os.path.realpath(path or os.curdir)
@@ -202,7 +187,7 @@ def main(workspace: str, evaluator: str, entry: str, packages: str, own: str) ->
     space: dict[str, Any] = {"__name__": "witness"}
     with open(own + "/witness.py", encoding="utf-8") as file:
         exec(compile(file.read(), "witness.py", "exec", dont_inherit=True), space)
-    say = space["begin"](runner, settings, own, Place(workspace))
+    say = space["begin"](runner, settings, own, lambda path: is_inside(path, os.path.realpath(workspace)))
     files = test_files(entry)
     unfit = broken_file(files) if files else "there are no tests"
     if unfit:
