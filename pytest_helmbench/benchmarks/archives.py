@@ -23,8 +23,6 @@ from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.user_folders import unpacked_archives
 
-__all__ = ["opened", "unpacked"]
-
 _MOST_MEMBERS = 20_000
 _MOST_BYTES = 512 * 2**20
 _LONGEST_EXTENSION = 2**20

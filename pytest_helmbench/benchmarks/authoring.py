@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pytest_helmbench.core.case import Case
     from pytest_helmbench.core.problem import Problem
 
-__all__ = ["BrokenCaseError", "CaseRef", "Checked", "Listing", "Prompt", "Reading", "Stake", "counted"]
-
 
 class BrokenCaseError(HelmbenchError):
     """A case that was named, and cannot be read."""

@@ -28,20 +28,6 @@ if TYPE_CHECKING:
     from pytest_helmbench.options.declarations import Options
     from pytest_helmbench.store.writer import Store
 
-__all__ = [
-    "Adopter",
-    "Authoring",
-    "BenchmarkKind",
-    "Broken",
-    "Installer",
-    "KindPlaces",
-    "Loaded",
-    "Loader",
-    "RunFollower",
-    "SchemaOwner",
-    "SessionValues",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class KindPlaces:

@@ -15,8 +15,6 @@ from pytest_helmbench.benchmarks.registry import all_places
 from pytest_helmbench.core.kind_words import NO_COLUMNS, CaseWords, OwnColumns, ResultWords, RunWords
 from pytest_helmbench.core.statement import CaseStatement
 
-__all__ = ["NO_RECORD", "KindRecord", "record_of"]
-
 
 class KindRecord(Protocol):
     """Reads what a kind has kept of a run."""

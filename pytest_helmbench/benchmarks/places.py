@@ -9,18 +9,6 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.registry import all_places, places_of
 from pytest_helmbench.core.codes import natural_key
 
-__all__ = [
-    "ARCHIVES",
-    "absolute",
-    "archive_of",
-    "benchmark_root",
-    "benchmarks_below",
-    "closed_files",
-    "is_archive",
-    "is_benchmark",
-    "is_closed",
-]
-
 ARCHIVES = (".tgz", ".tar.gz")
 """How the names of archives end."""
 

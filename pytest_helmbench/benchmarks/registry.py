@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 
     from pytest_helmbench.benchmarks.kind import Authoring, BenchmarkKind
 
-__all__ = [
-    "ENTRY_POINTS",
-    "KindError",
-    "all_places",
-    "authoring_at",
-    "authoring_of",
-    "kind_of",
-    "meant_places",
-    "places_named",
-    "places_of",
-]
 
 ENTRY_POINTS = "pytest_helmbench.kinds"
 """The group of entry points whose values are `KindPlaces`."""

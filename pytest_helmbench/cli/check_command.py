@@ -32,7 +32,7 @@ from pytest_helmbench.results.judge_check import anchored_rules
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.targets import odd_models
 from pytest_helmbench.scoring.changes import LEAST_CHANGED
-from pytest_helmbench.scoring.precision import CaseStake, Precision, precision
+from pytest_helmbench.scoring.intervals import CaseStake, Precision, precision
 from pytest_helmbench.scoring.rows import exact
 
 __all__ = ["command"]

@@ -22,7 +22,7 @@ from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.results.comparing import RunComparison, compare_runs, not_comparable
 from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.results.run_addresses import Addressed, resolve, shown_session
-from pytest_helmbench.scoring.changes import Verdict
+from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.store.plans import load_facts
 
@@ -91,10 +91,10 @@ def _text(found: Sequence[RunComparison], form: str, sides: str, to: ReportOutpu
     return "\n".join(lines)
 
 
-def _code(verdicts: Sequence[Verdict]) -> int:
-    if Verdict.NOT_COMPARABLE in verdicts:
+def _code(verdicts: Sequence[Conclusion]) -> int:
+    if Conclusion.NOT_COMPARABLE in verdicts:
         return 2
-    return int(any(verdict in (Verdict.REGRESSED, Verdict.COLLAPSED) for verdict in verdicts))
+    return int(any(verdict in (Conclusion.REGRESSED, Conclusion.COLLAPSED) for verdict in verdicts))
 
 
 def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairError, RunRef]]:

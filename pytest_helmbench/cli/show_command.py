@@ -29,7 +29,7 @@ from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.panels import panel_report
 from pytest_helmbench.results.recorded_results import recorded_results
 from pytest_helmbench.results.stored_scores import coded_rows
-from pytest_helmbench.scoring.repetition_rates import repetition_rates
+from pytest_helmbench.scoring.reruns import repetition_rates
 from pytest_helmbench.store.benchmark_sizes import shrunk_since
 from pytest_helmbench.store.judgement_rows import judged_criteria
 from pytest_helmbench.store.plans import load_facts

@@ -27,8 +27,6 @@ from pytest_helmbench.run.cost_estimate import PriceSpan, budget_bounds, least_c
 from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.targets import calls_at_a_time, session_concurrency
 
-__all__ = ["Announcer", "plan_price", "run_price"]
-
 
 class Announcer:
     """Prints what is about to be asked, and stops a session that would cost more than was agreed to.

@@ -12,8 +12,6 @@ from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.own_files import refuse_conftests
 
-__all__ = ["id_in_archive", "unpack_archives"]
-
 _UNPACKED: pytest.StashKey[dict[Path, Path]] = pytest.StashKey()
 """The archive of each folder that one was unpacked to."""
 

@@ -14,8 +14,6 @@ from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.targets import model_limits
 
-__all__ = ["CaseEngines", "composed"]
-
 
 @dataclass(frozen=True, slots=True)
 class CaseEngines:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["in_ci", "in_github_actions"]
-
 
 def in_ci() -> bool:
     """Return whether this is a CI machine: texts stay out of its logs, and it gets no live progress."""

@@ -40,8 +40,6 @@ from pytest_helmbench.run.notes import Notes
 from pytest_helmbench.run.shares import check_shard
 from pytest_helmbench.run.targets import session_concurrency
 
-__all__ = ["register"]
-
 
 def register(config: pytest.Config) -> None:
     """Bring the plugins of a session in.

@@ -22,7 +22,6 @@ from pytest_helmbench.scoring.run_score import RunScore
 if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import RunComparison
 
-__all__ = ["ExitRule", "run_names", "scores_by_name"]
 
 _OK, _FAILED, _NO_TESTS = 0, 1, 5
 

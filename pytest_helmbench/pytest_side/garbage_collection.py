@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping
 
-__all__ = ["GarbagePace"]
-
 _YOUNG_OBJECTS = 10_000  # Python's own 700 look at every object of a case while it is still in flight
 _OLDEST = 2
 

@@ -11,8 +11,6 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 
-__all__ = ["gate_warnings", "refuse_unknown_gates"]
-
 
 def refuse_unknown_gates(coordinator: Coordinator, plan: Plan) -> None:
     """Do nothing where every part that a gate names is among what was selected.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests
     from pytest_helmbench.core.row_outline import RowOutline
 
-__all__ = ["TestsInSession", "asks_a_model", "hand_written_tests", "turn"]
-
 
 @dataclass(frozen=True, slots=True)
 class TestsInSession:

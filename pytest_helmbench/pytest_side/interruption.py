@@ -19,8 +19,6 @@ from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
 from pytest_helmbench.run.coordinator import Coordinator
 
-__all__ = ["EndingHooks", "Interruptions", "end_with_parent"]
-
 _ENDING = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
 """The signals, with what nobody else has taken them for."""
 

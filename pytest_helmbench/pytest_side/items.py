@@ -21,18 +21,6 @@ from pytest_helmbench.pytest_side.plain_item import PlainItem
 if TYPE_CHECKING:
     from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 
-__all__ = [
-    "HAND_WRITTEN",
-    "PLUGIN",
-    "BrokenFile",
-    "BrokenItem",
-    "CaseFile",
-    "CaseItem",
-    "CaseText",
-    "ClosedFolder",
-    "job_of",
-    "ran_on_demand",
-]
 
 PLUGIN: pytest.StashKey[SessionPlugin] = pytest.StashKey()
 HAND_WRITTEN: pytest.StashKey[CaseJob] = pytest.StashKey()

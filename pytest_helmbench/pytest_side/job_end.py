@@ -19,8 +19,6 @@ from pytest_helmbench.reports.job_summary import job_summary
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError
 
-__all__ = ["JobEnd"]
-
 _SAME_WORK = "pytest_github_actions_annotate_failures"
 
 

@@ -9,8 +9,6 @@ import pytest
 
 from pytest_helmbench.pytest_side.items import CaseText
 
-__all__ = ["JunitView", "add_gate_case", "junit_writer"]
-
 
 def junit_writer(config: pytest.Config) -> Any:
     """Return the plugin that writes the JUnit report; None where none is written.

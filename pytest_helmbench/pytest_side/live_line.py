@@ -17,8 +17,6 @@ from pytest_helmbench.reports.progress_lines import Progress, in_flight_text, pr
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
 
-__all__ = ["LiveLine"]
-
 _DRAW_EVERY_S = 0.2
 _LONG_LIMIT_S = 60.0
 

@@ -12,8 +12,6 @@ from pytest_helmbench.benchmarks.places import absolute, benchmark_root, benchma
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.run.library import Library
 
-__all__ = ["FOLDERS", "NamedFolders"]
-
 
 class NamedFolders:
     """Takes note of which folders of the command line gave items.

@@ -14,8 +14,6 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.options.trust import check_conftests, check_ini, trusted_roots
 
-__all__ = ["refuse_conftests", "refuse_files_of_benchmarks", "trusted_benchmarks"]
-
 
 def refuse_files_of_benchmarks(
     config: pytest.Config,

@@ -8,8 +8,6 @@ import pytest
 
 from pytest_helmbench.core.problem import CaseError
 
-__all__ = ["PlainItem"]
-
 
 class PlainItem(pytest.Item):
     """An item whose `CaseError` has no traceback, like `pytest.fail` with `pytrace=False`."""

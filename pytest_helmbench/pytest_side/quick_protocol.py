@@ -20,8 +20,6 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.pytest_side.items import CaseItem, ran_on_demand
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 
-__all__ = ["QuickProtocol"]
-
 _HOOKS = (
     "pytest_runtest_protocol",
     "pytest_runtest_setup",

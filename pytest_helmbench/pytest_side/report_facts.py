@@ -9,8 +9,6 @@ import pytest
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.scrub import excerpt
 
-__all__ = ["note_skip", "own_time_s", "skip_reason"]
-
 _KEY = "helmbench_skip"
 _LONGEST = 200
 

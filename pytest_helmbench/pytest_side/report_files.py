@@ -13,8 +13,6 @@ from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError
 
-__all__ = ["refuse_unwritable", "session_reports", "write_report_files"]
-
 
 def refuse_unwritable(settings: Settings) -> None:
     """Do nothing where every report that is asked for can be written, as far as its folder tells.

@@ -10,8 +10,6 @@ from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.run.plan import Plan
 
-__all__ = ["GRACE_S", "INTERRUPTED", "INTERRUPTED_AGAIN", "INTERRUPT_GRACE_S", "SessionRole", "grace_after"]
-
 GRACE_S = 0.3
 """How long calls on the wire may go on when a session ends."""
 

@@ -17,8 +17,6 @@ from pytest_helmbench.pytest_side.items import BrokenItem, job_of, jobs_of
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.notes import Notes
 
-__all__ = ["arrange", "broken_cases", "share_out"]
-
 _NOT_SAMPLED = (
     "--helmbench-sample: cases that pytest itself collects (Python tests) are in no sample: all of them run"
 )

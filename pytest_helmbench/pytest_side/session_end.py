@@ -23,8 +23,6 @@ from pytest_helmbench.reports.score_lines import verdict_lines
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.run.coordinator import Coordinator
 
-__all__ = ["LastWords", "SessionEnd"]
-
 
 class SessionEnd:
     """The hooks that follow reports and end a session, in the process that prints; a worker only ends its role.

@@ -45,7 +45,6 @@ from pytest_helmbench.run.selecting import refuse_empty_selection
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests
 
-__all__ = ["SessionPlugin"]
 
 _JUDGED_AGAIN = (
     "a judged case was run again: its first verdict stands, no call was made"

@@ -14,8 +14,6 @@ from pytest_helmbench.pytest_side.items import CaseText
 from pytest_helmbench.reports.failure_lines import PartCounts, failure_table, same_errors
 from pytest_helmbench.reports.run_place import RunPlace
 
-__all__ = ["ShownFailures"]
-
 _IN_FULL_QUIETLY = 3
 _PARTS_QUIETLY = 3
 

@@ -13,8 +13,6 @@ from pytest_helmbench.pytest_side.role import GRACE_S, SessionRole, grace_after
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 
-__all__ = ["SingleProcess"]
-
 
 class SingleProcess(SessionRole):
     """Coordinator and engine in one process.

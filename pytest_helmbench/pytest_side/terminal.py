@@ -40,7 +40,6 @@ from pytest_helmbench.store.fault import StoreError
 if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import RunComparison
 
-__all__ = ["add_suite_properties", "session_lines"]
 
 _WARNINGS_SHOWN = 10
 

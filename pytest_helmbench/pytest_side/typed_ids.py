@@ -16,8 +16,6 @@ from pytest_helmbench.engine.job import escaped_id
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.run.library import Library
 
-__all__ = ["TypedIds"]
-
 _MOST_SHOWN = 3
 _LEAST_ALIKE = 0.5
 

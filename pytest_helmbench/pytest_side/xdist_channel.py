@@ -25,8 +25,6 @@ from pytest_helmbench.gateway.permits import (
 )
 from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
 
-__all__ = ["REFUSALS", "Channel", "NewNode", "RemoteBackend", "Start", "send"]
-
 REFUSALS: Mapping[str, type[RefusedError]] = {
     "budget": BudgetSpentError,
     "stopped": ModelStoppedError,

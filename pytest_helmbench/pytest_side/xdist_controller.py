@@ -29,8 +29,6 @@ from pytest_helmbench.pytest_side.xdist_server import ChannelServer, Told
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 
-__all__ = ["XdistController"]
-
 _WORKERS_GRACE_S = 0.7
 _TICK_S = 1.0
 

@@ -8,8 +8,6 @@ from typing import Protocol
 
 import pytest
 
-__all__ = ["Node", "SliceScheduling", "crash_report"]
-
 _AHEAD = 8  # items that xdist may hold per worker beside the running one
 
 

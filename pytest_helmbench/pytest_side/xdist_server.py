@@ -14,8 +14,6 @@ from pytest_helmbench.gateway.backend import LocalBackend, Question, Wanted
 from pytest_helmbench.gateway.permits import NotStoredError, Permit, PermitRequest, RefusedError
 from pytest_helmbench.pytest_side.xdist_channel import REFUSALS, Channel, send
 
-__all__ = ["ChannelServer", "Told"]
-
 
 @dataclass(frozen=True, slots=True)
 class Told:

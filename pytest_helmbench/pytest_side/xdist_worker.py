@@ -21,8 +21,6 @@ from pytest_helmbench.pytest_side.role import (
 from pytest_helmbench.pytest_side.xdist_channel import Channel, RemoteBackend, Start
 from pytest_helmbench.run.plan import Plan
 
-__all__ = ["XdistWorker"]
-
 
 class XdistWorker(SessionRole):
     """An engine whose backend is at the far end of a channel.

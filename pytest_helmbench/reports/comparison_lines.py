@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.scoring.changes import Verdict, about
+from pytest_helmbench.scoring.changes import Conclusion, about
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import RunComparison
@@ -65,14 +65,14 @@ def scope_line(found: RunComparison, scope: ScopeChange) -> str:
         size += f" (90 %: {points(change.low)} to {points(change.high)})"
     beyond = f" by more than {100 * float(scope.drop):g} points" if scope.drop else ""
     moved = f"{change.changed} of {change.units} {_plural(scope.unit)} changed: {change.down} down, {change.up} up"
-    if verdict is Verdict.REGRESSED:
+    if verdict is Conclusion.REGRESSED:
         return f"{size}, {p_text(change.p)}: regressed{beyond}{very_cases}; {moved}"
-    if verdict is Verdict.COLLAPSED:
+    if verdict is Conclusion.COLLAPSED:
         fallen = "; ".join(_collapsed(one) for one in found.collapsed)
         return f"{fallen}; in all {size}, {p_text(change.p)}"
-    if verdict is Verdict.NOT_WORSE:
+    if verdict is Conclusion.NOT_WORSE:
         return f"{size}: not worse{beyond}{very_cases}"
-    if verdict is Verdict.NO_CHANGE:
+    if verdict is Conclusion.NO_CHANGE:
         return f"no verdict differs in {found.cases_compared} cases"
     reason = found.reason_of(scope)
     if reason:

@@ -20,7 +20,7 @@ from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, Matrix, Rate
 from pytest_helmbench.scoring.intervals import INTERVAL
-from pytest_helmbench.scoring.repetition_rates import RepetitionRates
+from pytest_helmbench.scoring.reruns import RepetitionRates
 from pytest_helmbench.scoring.run_score import RunScore, Score
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow

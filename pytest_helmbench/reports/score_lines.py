@@ -9,11 +9,10 @@ from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share, table
 from pytest_helmbench.results.gates import INCONCLUSIVE_PASSES, GateReport, RunGates
 from pytest_helmbench.run.selecting import sample_text
-from pytest_helmbench.scoring.changes import Verdict
-from pytest_helmbench.scoring.corrected_rate import CorrectedRate
+from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.intervals import INTERVAL
-from pytest_helmbench.scoring.repetition_rates import RepetitionRates
-from pytest_helmbench.scoring.reruns import Rerun
+from pytest_helmbench.scoring.judges import CorrectedRate
+from pytest_helmbench.scoring.reruns import RepetitionRates, Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict, gate_figures
 
@@ -177,7 +176,7 @@ def _verdict_line(run: RunGates) -> str:
     if run.comparison is not None:
         parts += comparison_lines(run.comparison, run.name)[: _verdicts(run.comparison)]
         too_little = run.comparison.has_too_little_in_common
-        if too_little and run.comparison.verdict is Verdict.INCONCLUSIVE:
+        if too_little and run.comparison.verdict is Conclusion.INCONCLUSIVE:
             parts.append(INCONCLUSIVE_PASSES)
     if not run.covered:
         coverage = share(run.score.total.coverage)

@@ -15,7 +15,7 @@ from pytest_helmbench.results.pairing import (
     planned_cases,
     unit_of,
 )
-from pytest_helmbench.scoring.changes import LEAST_CHANGED, Verdict
+from pytest_helmbench.scoring.changes import LEAST_CHANGED, Conclusion
 from pytest_helmbench.scoring.comparison import (
     BehaviourChange,
     Limit,
@@ -33,12 +33,12 @@ WHOLE_RUN = (Limit("", Fraction(0)),)
 """No drop of the run score is allowed."""
 
 _WORST_FIRST = (
-    Verdict.REGRESSED,
-    Verdict.COLLAPSED,
-    Verdict.NOT_COMPARABLE,
-    Verdict.INCONCLUSIVE,
-    Verdict.NOT_WORSE,
-    Verdict.NO_CHANGE,
+    Conclusion.REGRESSED,
+    Conclusion.COLLAPSED,
+    Conclusion.NOT_COMPARABLE,
+    Conclusion.INCONCLUSIVE,
+    Conclusion.NOT_WORSE,
+    Conclusion.NO_CHANGE,
 )
 
 _MUCH_RECORDED = Fraction(1, 10)
@@ -85,7 +85,7 @@ class RunComparison:
     @property
     def collapsed(self) -> tuple[BehaviourChange, ...]:
         """The behaviours that collapsed."""
-        return tuple(one for one in self.behaviours if one.word == Verdict.COLLAPSED)
+        return tuple(one for one in self.behaviours if one.word == Conclusion.COLLAPSED)
 
     @property
     def fallen(self) -> tuple[BehaviourChange, ...]:
@@ -98,28 +98,28 @@ class RunComparison:
         return self.common is not None and self.common < LEAST_COMMON
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Conclusion:
         """What is said of the run and its named parts together: the worst of it."""
         verdicts = [self.verdict_of(scope) for scope in self.scopes]
         if len(verdicts) < len(self.limits):
-            verdicts.append(Verdict.NOT_COMPARABLE)
+            verdicts.append(Conclusion.NOT_COMPARABLE)
         return min(verdicts, key=_WORST_FIRST.index)
 
-    def verdict_of(self, scope: ScopeChange) -> Verdict:
+    def verdict_of(self, scope: ScopeChange) -> Conclusion:
         """Return what is said of the run or a named part."""
         if self.has_too_little_in_common:
-            return Verdict.INCONCLUSIVE
+            return Conclusion.INCONCLUSIVE
         found = scope.change.verdict
-        if found is Verdict.REGRESSED or scope.code:
+        if found is Conclusion.REGRESSED or scope.code:
             return found
-        return Verdict.COLLAPSED if self.collapsed else found
+        return Conclusion.COLLAPSED if self.collapsed else found
 
     def reason_of(self, scope: ScopeChange) -> str:
         """Return why a comparison is inconclusive; empty where it is not."""
         if self.has_too_little_in_common and self.common is not None:
             return f"only {float(100 * self.common):.0f} % of the points are in both runs{self.other_sample}"
         change = scope.change
-        if self.verdict_of(scope) is not Verdict.INCONCLUSIVE or change.changed >= LEAST_CHANGED:
+        if self.verdict_of(scope) is not Conclusion.INCONCLUSIVE or change.changed >= LEAST_CHANGED:
             return ""
         noun = scope.unit if change.changed == 1 else "replies" if scope.unit == "reply" else f"{scope.unit}s"
         return f"only {change.changed} {noun} changed, at least {LEAST_CHANGED} must before anything can be shown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pytest_helmbench.results.comparing import RunComparison
-from pytest_helmbench.scoring.changes import Verdict
+from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
 
 __all__ = ["comparison_records"]
@@ -37,7 +37,7 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
             **nothing,
             "max_drop": float(limit.drop),
             **counts,
-            "verdict": Verdict.NOT_COMPARABLE.value,
+            "verdict": Conclusion.NOT_COMPARABLE.value,
             "reason": found.reason or f"no case of {limit.code} is in both runs",
             "behaviours": behaviours,
         }

@@ -11,8 +11,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.results.comparing import compare_runs
 from pytest_helmbench.results.stored_scores import planned_rows, scored_run
-from pytest_helmbench.scoring.changes import LEAST_CHANGED, detectable_drop
-from pytest_helmbench.scoring.inner_spread import inner_square
+from pytest_helmbench.scoring.changes import LEAST_CHANGED, detectable_drop, inner_square
 from pytest_helmbench.store.comparison_rows import earlier_detectable
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import configured_alike, run_detail

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.scoring.changes import Verdict
+from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.scoring.thresholds import (
     GateVerdict,
@@ -119,7 +119,7 @@ class GateReport:
         return bool(self.runs) and all(run.holds for run in self.runs)
 
 
-_FAILING = frozenset({Verdict.REGRESSED, Verdict.COLLAPSED, Verdict.NOT_COMPARABLE})
+_FAILING = frozenset({Conclusion.REGRESSED, Conclusion.COLLAPSED, Conclusion.NOT_COMPARABLE})
 
 
 def read_gates(

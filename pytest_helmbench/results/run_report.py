@@ -24,10 +24,16 @@ from pytest_helmbench.results.stored_scores import (
     scored_run,
     tree_rows,
 )
-from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakdown, constant_scores
-from pytest_helmbench.scoring.repetition_rates import RepetitionRates, repetition_rates
+from pytest_helmbench.scoring.breakdown import (
+    Breakdown,
+    ConstantScores,
+    Speed,
+    breakdown,
+    constant_scores,
+    speed_of,
+)
+from pytest_helmbench.scoring.reruns import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.scoring.speed import Speed, speed_of
 from pytest_helmbench.store.anchor_events import held_in
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
 from pytest_helmbench.store.event_rows import case_steps

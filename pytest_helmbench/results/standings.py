@@ -26,11 +26,16 @@ from pytest_helmbench.results.pairing import (
 from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.stored_scores import scored_run
+from pytest_helmbench.scoring.breakdown import Speed, speed_of
 from pytest_helmbench.scoring.changes import holm_adjusted
-from pytest_helmbench.scoring.comparison import unit_changes
-from pytest_helmbench.scoring.pairwise import PairDifference, better_one, pair_difference, rank_bounds
+from pytest_helmbench.scoring.comparison import (
+    PairDifference,
+    better_one,
+    pair_difference,
+    rank_bounds,
+    unit_changes,
+)
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.scoring.speed import Speed, speed_of
 from pytest_helmbench.store.cost_queries import answering_models, costs
 from pytest_helmbench.store.plans import RunFacts, load_facts
 from pytest_helmbench.store.run_queries import DECIDING, RunDetail, judges_of, run_detail

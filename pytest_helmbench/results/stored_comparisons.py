@@ -12,7 +12,7 @@ from pytest_helmbench.results.baselines import PairError, partner
 from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.results.comparing import RunComparison, compare_runs, not_comparable
 from pytest_helmbench.results.run_addresses import Addressed
-from pytest_helmbench.scoring.changes import Change, Verdict
+from pytest_helmbench.scoring.changes import Change, Conclusion
 from pytest_helmbench.scoring.comparison import BehaviourChange, Limit, ScopeChange
 from pytest_helmbench.scoring.rows import exact
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
@@ -112,9 +112,9 @@ def _as_kept(
 
 
 def _scope(one: StoredComparison) -> ScopeChange:
-    verdict = Verdict(one.verdict)
-    if verdict in (Verdict.COLLAPSED, Verdict.NOT_COMPARABLE):
-        verdict = Verdict.INCONCLUSIVE  # a collapse is said by its behaviours
+    verdict = Conclusion(one.verdict)
+    if verdict in (Conclusion.COLLAPSED, Conclusion.NOT_COMPARABLE):
+        verdict = Conclusion.INCONCLUSIVE  # a collapse is said by its behaviours
     return ScopeChange(
         code=one.scope,
         drop=exact(one.max_drop or 0),

@@ -2,15 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
-from math import sqrt
+from math import floor, lcm, sqrt
 from statistics import NormalDist
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.intervals import t_quantile
-from pytest_helmbench.scoring.sign_flip import sign_flip
+from pytest_helmbench.scoring.rows import Row
+
+_UNITS = 2**18
+"""The sum of all changes is cut into so many units where it has no small common denominator."""
+_MANY = 100
+"""With more changes of unequal size only the largest are signed one by one."""
+_LARGEST = 12
+_MOST_EQUAL = 10_000
+
+
+def sign_flip(changes: Iterable[Fraction]) -> float:
+    """Return the share of all ways to sign the changes in which the gains are as small as they are, or smaller.
+
+    Exact, but for rounding that never makes it smaller and makes it larger by less than 0.001. Over 100 changes
+    of unequal size the sum of all but the 12 largest is taken as normal (error below 0.002).
+
+    Args:
+        changes: Gains above 0, losses below; those of 0 say nothing.
+
+    Source:
+        `docs/statistics.md`, the test.
+    """
+    known = [change for change in changes if change]
+    if not known:
+        return 1.0
+    if len(known) <= _MOST_EQUAL and len({abs(change) for change in known}) == 1:
+        return _binomial_tail(sum(change > 0 for change in known), len(known))
+    if len(known) > _MANY:
+        return _nearly_normal(sorted((float(change) for change in known), key=abs))
+    units, slack = _whole_units(known)
+    return _subset_share(units, sum(unit for unit in units if unit > 0) + slack)
+
+
+def _whole_units(changes: Sequence[Fraction]) -> tuple[list[int], int]:
+    """Return the changes in whole units, and how many units rounding may have cost the gains."""
+    total = sum((abs(change) for change in changes), Fraction(0))
+    common = lcm(*(change.denominator for change in changes))
+    if total * common <= _UNITS:
+        return [int(change * common) for change in changes], 0
+    return [_nearest(change * _UNITS / total) for change in changes], len(changes) // 2
+
+
+def _subset_share(units: Sequence[int], most: int) -> float:
+    """Return the share of the subsets whose sizes add up to `most` or less.
+
+    The generating function Π (1 + X^unit) is one integer, whose coefficients have `width` bits each.
+    """
+    width = len(units) + 2
+    ways = 1
+    for unit in units:
+        ways += ways << (abs(unit) * width)
+    low = ways & ((1 << ((most + 1) * width)) - 1)
+    return float(Fraction(low % ((1 << width) - 1), 2 ** len(units)))  # the sum of its coefficients
+
+
+def _binomial_tail(gains: int, count: int) -> float:
+    """Return the probability that a fair coin falls heads up at most `gains` of `count` times."""
+    ways = total = 1
+    for number in range(gains):
+        ways = ways * (count - number) // (number + 1)
+        total += ways
+    return float(Fraction(total, 2**count))
+
+
+def _nearly_normal(changes: Sequence[float]) -> float:
+    """Sign the largest changes in every way, and take the sum of the others as normal."""
+    rest = NormalDist(0, sqrt(sum(change * change for change in changes[:-_LARGEST])))
+    sums = [0.0]
+    for change in changes[-_LARGEST:]:
+        sums = [known + signed for known in sums for signed in (change, -change)]
+    total = sum(changes)
+    return sum(rest.cdf(total - known) for known in sums) / len(sums)
+
+
+def _nearest(value: Fraction) -> int:
+    size = floor(abs(value) + Fraction(1, 2))
+    return size if value >= 0 else -size
+
 
 ALPHA = 0.05
 """How often a change that is none may be called a regression."""
@@ -23,7 +101,7 @@ _HETEROGENEITY = 1.3
 """A real drop is not the same everywhere, and so enters its own noise. Measured by simulation."""
 
 
-class Verdict(StrEnum):
+class Conclusion(StrEnum):
     """What a comparison says."""
 
     REGRESSED = "regressed"
@@ -57,7 +135,7 @@ class Change:
     down: int
     up: int
     least_p: float
-    verdict: Verdict
+    verdict: Conclusion
 
 
 def flip_p(changes: Sequence[Fraction], shares: Sequence[Fraction], margin: Fraction) -> float:
@@ -97,11 +175,11 @@ def change_of(
     if high is not None:
         high = max(high, least) if p > ALPHA else min(high, least)
     if p <= ALPHA:
-        verdict = Verdict.REGRESSED
+        verdict = Conclusion.REGRESSED
     elif low is not None and low >= least:
-        verdict = Verdict.NOT_WORSE
+        verdict = Conclusion.NOT_WORSE
     else:
-        verdict = Verdict.INCONCLUSIVE if down or up else Verdict.NO_CHANGE
+        verdict = Conclusion.INCONCLUSIVE if down or up else Conclusion.NO_CHANGE
     tested = sum(bool(change + margin * share) for change, share in zip(changes, shares, strict=True))
     return Change(total, low, high, p, len(changes), down + up, down, up, 0.5**tested, verdict)
 
@@ -149,3 +227,55 @@ def holm_adjusted(p_values: Iterable[float]) -> list[float]:
     for place, index in enumerate(sorted(range(len(known)), key=known.__getitem__)):
         adjusted[index] = least = max(least, min(1.0, (len(known) - place) * known[index]))
     return adjusted
+
+
+_Unit = tuple[str, str, str]
+_Case = tuple[str | None, str | None]
+
+
+def inner_square(rows: Iterable[Row], weights: Mapping[str, float]) -> float | None:
+    """Return the Σ x² over perturbations that two runs would show, were the cases of each draws of one kind.
+
+    Cases of one perturbation differ for good reasons too (conditions, contexts), hence "upper".
+
+    Args:
+        rows: Of one run, all repetitions; those without a verdict are left out.
+        weights: Of behaviours; one that is missing weighs 1.
+
+    Returns:
+        In squares of the run score (a fraction); None where no perturbation has two judged cases, or none differs.
+
+    Source:
+        `docs/statistics.md`, before the run.
+    """
+    stakes: defaultdict[_Unit, defaultdict[_Case, float]] = defaultdict(lambda: defaultdict(float))
+    lost: defaultdict[_Unit, defaultdict[_Case, float]] = defaultdict(lambda: defaultdict(float))
+    points: defaultdict[str, float] = defaultdict(float)
+    for row in rows:
+        if row.credit is None or row.neutral:
+            continue
+        stake = abs(row.base) * float(row.weight)
+        unit, case = (row.behaviour, row.scenario, row.perturbation), (row.condition, row.user_context)
+        stakes[unit][case] += stake
+        lost[unit][case] += stake * (10 - row.difficulty) / 10 * (1 - float(row.credit))
+        points[row.behaviour] += stake
+    spreads: dict[_Unit, float] = {}
+    deviations = free = 0.0
+    for unit, cases in stakes.items():
+        shares = [lost[unit][case] / stake for case, stake in cases.items() if stake]
+        if len(shares) < 2:
+            continue
+        mean = sum(shares) / len(shares)
+        own = sum((share - mean) ** 2 for share in shares)
+        spreads[unit] = own / (len(shares) - 1)
+        deviations, free = deviations + own, free + len(shares) - 1
+    if not deviations:
+        return None
+    total = sum(weights.get(behaviour, 1.0) for behaviour, stake in points.items() if stake)
+    square = 0.0
+    for unit, cases in stakes.items():
+        if points[unit[0]]:
+            part = weights.get(unit[0], 1.0) / total / points[unit[0]]
+            spread = spreads.get(unit, deviations / free)
+            square += 2 * part**2 * spread * sum(stake**2 for stake in cases.values())
+    return square

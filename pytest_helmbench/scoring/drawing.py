@@ -19,8 +19,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.sample import Sample
 
-__all__ = ["PAIRWISE", "SampleError", "SampledCase", "draw"]
-
 PAIRWISE = "pairwise"
 
 Cell = tuple[str, str, str]

@@ -13,8 +13,6 @@ from pytest_helmbench.scoring.intervals import Stratum
 from pytest_helmbench.scoring.reruns import Repeats, repeats_of
 from pytest_helmbench.scoring.rows import Row
 
-__all__ = ["Ledger", "behaviour_ledgers"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ledger:

@@ -13,8 +13,6 @@ from pytest_helmbench.scoring.intervals import rows_interval
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import RunScore, Score, run_score
 
-__all__ = ["PackVerdict", "pack_row", "pack_score"]
-
 _WHOLE = ""
 
 

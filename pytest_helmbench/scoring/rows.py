@@ -8,8 +8,6 @@ from fractions import Fraction
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 
-__all__ = ["MergeError", "Row", "exact", "merge"]
-
 _LARGEST_DENOMINATOR = 10**9
 
 RowKey = tuple[str, str | None, str | None, str, str, int]

@@ -12,17 +12,6 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.run_score import RunScore, Score
 
-__all__ = [
-    "FULL_COVERAGE",
-    "GateVerdict",
-    "Threshold",
-    "ThresholdError",
-    "gate",
-    "gate_figures",
-    "parse_share",
-    "parse_thresholds",
-]
-
 FULL_COVERAGE = Fraction(1)
 _MOST_DECIMALS = 12
 

@@ -13,10 +13,9 @@ from fractions import Fraction
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.scoring.breakdown import breakdown, constant_scores
+from pytest_helmbench.scoring.breakdown import breakdown, constant_scores, speed_of
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
-from pytest_helmbench.scoring.speed import speed_of
 from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
 from pytest_helmbench.store.run_queries import RunDetail, RunSummary
 

@@ -8,8 +8,6 @@ from pytest_helmbench.benchmarks.authoring import Checked, Reading
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 
-__all__ = ["AUTHORING"]
-
 
 class TestAuthoring:
     """See `Authoring`."""

@@ -18,8 +18,6 @@ from pytest_helmbench.gateway.relay.relay import RelayAddress
 if TYPE_CHECKING:
     import openai
 
-__all__ = ["Connection", "opened_async_client", "opened_client"]
-
 
 @dataclass(frozen=True, slots=True)
 class Connection:

@@ -36,8 +36,6 @@ from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_id, escaped_path
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 
-__all__ = ["HandWrittenSession", "HandWrittenTests", "turn"]
-
 _SLICE_S = 0.5
 _NOTHING_NAMED = (
     "the fixtures helmbench_model, helmbench_openai and helmbench_async_openai cannot be asked for here\n"

@@ -26,16 +26,6 @@ from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.exchanges import Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 
-__all__ = [
-    "INTERRUPTED",
-    "Finding",
-    "HandWritten",
-    "HandWrittenJob",
-    "HandWrittenTest",
-    "HandWrittenWork",
-    "outline_of_tests",
-]
-
 _KIND = "python_tests"
 _FAMILY = "python_test"
 _RULE = "assertions"

@@ -10,8 +10,6 @@ from pytest_helmbench.benchmarks.python_tests.places import PLACES
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.engine.job import Target
 
-__all__ = ["KIND", "PythonTests"]
-
 
 class PythonTests:
     """See `BenchmarkKind`."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pytest_helmbench.benchmarks.kind import KindPlaces
 
-__all__ = ["PLACES"]
-
 PLACES = KindPlaces(
     name="python_tests",
     module="pytest_helmbench.benchmarks.python_tests.kind",

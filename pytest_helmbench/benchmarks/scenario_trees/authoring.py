@@ -31,8 +31,6 @@ from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.judging.rubric import JudgeRule
 
-__all__ = ["AUTHORING", "ReadTree"]
-
 _SCHEMAS = (BENCHMARK, COMPONENT, CRITERIA, SCENARIO_SCHEMA, SCORING)
 _HEAD = ("code", "behaviour", "family", "cases", "title")
 _LEFT = ("code", "behaviour", "family", "title")

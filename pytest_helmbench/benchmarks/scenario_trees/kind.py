@@ -10,8 +10,6 @@ from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
 from pytest_helmbench.benchmarks.scenario_trees.places import PLACES
 from pytest_helmbench.engine.job import Target
 
-__all__ = ["KIND", "ScenarioTrees"]
-
 
 class ScenarioTrees:
     """See `BenchmarkKind`."""

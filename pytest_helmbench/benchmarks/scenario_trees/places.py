@@ -10,8 +10,6 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind import KindPlaces
 from pytest_helmbench.core.codes import scenario_code_of
 
-__all__ = ["PLACES", "bare_name", "is_prompt_file", "is_tree", "meant_as_scenarios", "words_of_suffix"]
-
 _FOLDER = "scenarios"
 _PILLAR = re.compile(r"P\d+\Z")
 _SCENARIO = re.compile(r"S\d+[A-Z]?\Z")

@@ -20,8 +20,6 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.files.json_fields import a_mapping
 
-__all__ = ["static_warnings"]
-
 _LISTED_WHOLE = 8  # of so many options every list is looked at, of more only those that tell
 _LOPSIDED = 0.9
 _MOSTLY_NEUTRAL = 0.5

@@ -23,17 +23,6 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.judging.rubric import JudgeRule
 
-__all__ = [
-    "Behaviour",
-    "BrokenScenario",
-    "Combination",
-    "Component",
-    "Pillar",
-    "Rule",
-    "Scenario",
-    "ScenarioTree",
-]
-
 Rule = ReplyRule | JudgeRule
 """What a scenario is held to."""
 

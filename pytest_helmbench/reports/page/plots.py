@@ -12,9 +12,8 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.scoring.breakdown import Detection, Rate
+from pytest_helmbench.scoring.breakdown import Detection, Rate, percentile
 from pytest_helmbench.scoring.run_score import Score
-from pytest_helmbench.scoring.speed import percentile
 
 __all__ = [
     "ForestRow",

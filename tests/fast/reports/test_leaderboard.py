@@ -21,9 +21,9 @@ from commands import captured
 from pages import shown_text
 
 from pytest_helmbench.results.standings import MOST_COMPARED
+from pytest_helmbench.scoring.breakdown import speed_of
 from pytest_helmbench.scoring.changes import holm_adjusted
-from pytest_helmbench.scoring.pairwise import better_one, pair_difference, rank_bounds
-from pytest_helmbench.scoring.speed import speed_of
+from pytest_helmbench.scoring.comparison import better_one, pair_difference, rank_bounds
 
 _AT = "2026-11-22T08:00:00+00:00"
 _GOOD, _FAIR, _BAD = [True] * 27 + [False] * 3, [True] * 25 + [False] * 5, [True] * 6 + [False] * 24

@@ -14,7 +14,7 @@ import pytest
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.results.comparing import RunComparison, compare_runs
-from pytest_helmbench.scoring.changes import Verdict
+from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.judged_replies import JudgedCase
@@ -72,14 +72,14 @@ def test_a_model_that_flips_12_percent_of_its_verdicts_is_seldom_called_worse_th
     failed = 0
     for _ in range(200):
         before, after = (_judged(lambda code: rng.random() < rates[_CASES[code]]) for _ in range(2))
-        failed += _compared(before, after).verdict in {Verdict.REGRESSED, Verdict.COLLAPSED}
+        failed += _compared(before, after).verdict in {Conclusion.REGRESSED, Conclusion.COLLAPSED}
     assert failed / 200 <= 0.05 + 2.6 * sqrt(0.05 * 0.95 / 200)
     # A planted drop of ten points is found.
     found = 0
     for _ in range(20):
         before = _judged(lambda code: rng.random() < rates[_CASES[code]])
         after = _judged(lambda code: rng.random() < rates[_CASES[code]] - 0.1)
-        found += _compared(before, after).verdict is Verdict.REGRESSED
+        found += _compared(before, after).verdict is Conclusion.REGRESSED
     assert found >= 16
 
 
@@ -102,7 +102,7 @@ def test_a_behaviour_that_loses_everything_has_collapsed_though_p_is_above_the_l
     after = _judged(lambda code: not code.startswith("P1-B1-"))
     found = compare_runs(facts, _run(2, after), _run(1, before))
     assert found.scopes[0].change.p == 0.0625
-    assert found.verdict is Verdict.COLLAPSED
+    assert found.verdict is Conclusion.COLLAPSED
     line, fell = comparison_lines(found, "m")
     assert line.startswith(
         "compare m with run 1: P1-B1 collapsed: 100.0 to 0.0 % on these very cases, p < 0.0001; in all 100.0 to 87.5 %"
@@ -137,7 +137,7 @@ def test_what_differs_in_content_rule_or_judgement_is_left_out() -> None:
     )
     assert _compared(before, after).cases_changed == 0  # of the same benchmark hash: the same content
     nothing = compare_runs(_FACTS, _run(2, {}), _run(1, before))
-    assert nothing.verdict is Verdict.NOT_COMPARABLE
+    assert nothing.verdict is Conclusion.NOT_COMPARABLE
     assert comparison_lines(nothing, "m") == [
         "compare m with run 1: does not hold: nothing in common with run 1"
     ]

@@ -12,9 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from pytest_helmbench.scoring.changes import Change, Verdict, change_of, detectable_drop, holm_adjusted
+from pytest_helmbench.scoring.changes import (
+    Change,
+    Conclusion,
+    change_of,
+    detectable_drop,
+    holm_adjusted,
+    sign_flip,
+)
 from pytest_helmbench.scoring.comparison import behaviours_fallen
-from pytest_helmbench.scoring.sign_flip import sign_flip
 
 MIXED = [Fraction(x, 1000) for x in (-30, -20, -15, -12, -10, -6, 5, 4, -3, 0)]
 
@@ -72,7 +78,7 @@ def test_known_changes(
     found: Change, known: tuple[float, float | None, float | None, float, int, float, str]
 ) -> None:
     change, low, high, p, changed, least_p, verdict = known
-    assert (found.changed, found.down + found.up, found.verdict) == (changed, changed, Verdict(verdict))
+    assert (found.changed, found.down + found.up, found.verdict) == (changed, changed, Conclusion(verdict))
     assert (float(found.change), found.p, found.least_p) == pytest.approx((change, p, least_p), abs=6e-7)
     assert (found.low is None, found.high is None) == (low is None, high is None)
     if found.low is not None and found.high is not None:
@@ -155,7 +161,7 @@ def test_the_interval_never_contradicts_the_test(changes: list[Fraction], percen
         assert -1 <= found.low <= found.high <= 1
     if found.changed < 5 and not margin:
         assert found.p > 0.05
-        assert found.verdict is not Verdict.REGRESSED
+        assert found.verdict is not Conclusion.REGRESSED
 
 
 @examples(150)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from analysis_rows import row
 
-from pytest_helmbench.scoring.inner_spread import inner_square
+from pytest_helmbench.scoring.changes import inner_square
 
 
 def test_it_is_the_variance_inside_perturbations_worked_out_by_hand() -> None:

@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 from house_figures import paths, source
 
-from pytest_helmbench.scoring.agreement import agreement
-from pytest_helmbench.scoring.changes import change_of, holm_adjusted
-from pytest_helmbench.scoring.corrected_rate import corrected_rate
+from pytest_helmbench.scoring.changes import change_of, holm_adjusted, sign_flip
 from pytest_helmbench.scoring.intervals import Stratum, t_quantile, tree_interval, wilson
-from pytest_helmbench.scoring.sign_flip import sign_flip
+from pytest_helmbench.scoring.judges import agreement, corrected_rate
 
 
 def _gain(first: Any, second: Any, axis: int) -> Any:

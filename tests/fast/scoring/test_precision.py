@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_helmbench.scoring.precision import CaseStake, precision
+from pytest_helmbench.scoring.intervals import CaseStake, precision
 
 
 def test_a_few_heavy_rows_are_worth_little() -> None:

@@ -8,7 +8,7 @@ import pytest
 from analysis_rows import row
 
 from pytest_helmbench.reports.score_lines import repetitions_sentence
-from pytest_helmbench.scoring.repetition_rates import repetition_rates
+from pytest_helmbench.scoring.reruns import repetition_rates
 
 
 def test_pass_at_k_pass_hat_k_and_flaky_cases() -> None:

@@ -11,8 +11,6 @@ from pytest_helmbench.files.source import Reader
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import parse_yaml
 
-__all__ = ["BenchmarkFile", "load_benchmark_file"]
-
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkFile:

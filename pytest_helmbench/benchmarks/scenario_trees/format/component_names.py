@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 
-__all__ = ["axis_of", "is_text", "looks_like_component", "whole_axis_of"]
-
 _COMPONENT = re.compile(
     r"(?:P\d+-B\d+-S\d+[A-Z]?-(?:C\d+-)?(?:U\d+-)?)?"
     r"(?:(?P<axis>C|U|PT)[-_ ]?\d|P[-_ ]?\d+[a-z]?(?:--.*)?(?:\.(?:md|markdown|txt))+\Z)",

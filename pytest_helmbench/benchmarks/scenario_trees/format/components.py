@@ -31,8 +31,6 @@ from pytest_helmbench.files.source import Fault, Reader
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
 
-__all__ = ["CONDITIONS", "PERTURBATIONS", "USER_CONTEXTS", "Kind", "load_components"]
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:

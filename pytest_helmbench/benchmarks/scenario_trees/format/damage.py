@@ -10,8 +10,6 @@ from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import KNOWN_
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body
 from pytest_helmbench.files.source import Fault
 
-__all__ = ["leaked_frontmatter", "linted_headings", "stray_components"]
-
 _KEYS = "|".join(KNOWN_KEYS)
 _BREAK = r"\n\r\x0b\x0c\x85\u2028\u2029"  # editors and YAML break lines at more than LF
 _START = rf"(?:\A|(?<=[{_BREAK}]))"

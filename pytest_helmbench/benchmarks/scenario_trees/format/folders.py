@@ -21,14 +21,6 @@ from pytest_helmbench.core.codes import natural_key, scenario_code_of
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault, Findings
 
-__all__ = [
-    "ScenarioFiles",
-    "ScenarioFolder",
-    "file_order",
-    "files_of",
-    "scenario_folders",
-]
-
 _LEVELS = (re.compile(r"P\d+\Z"), re.compile(r"B\d+\Z"), re.compile(r"S\d+[A-Z]?\Z"))
 _MEANT = re.compile(r"[PBS]\d", re.IGNORECASE)
 _PROMPT = re.compile(r"S\d+[A-Z]?\Z")

@@ -15,8 +15,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault
 from pytest_helmbench.files.yaml_text import Document, parse_yaml
 
-__all__ = ["KNOWN_KEYS", "Split", "key_line", "split_component", "split_file", "without_frontmatter"]
-
 KNOWN_KEYS = ("severity", "difficulty", "category", "evaluation")
 """Keys whose text would give an answer or a score away."""
 

@@ -11,8 +11,6 @@ from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, is_prom
 from pytest_helmbench.core.codes import natural_key, scenario_code_of
 from pytest_helmbench.files.source import Fault, Findings
 
-__all__ = ["refuse_below", "refuse_beside"]
-
 _SCENARIOS = "scenarios"
 _NAMED = re.compile(r"[PBS]\d", re.IGNORECASE)
 _PROMPT = re.compile(r"S\d+[A-Z]?\Z")

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from pytest_helmbench.files.source import Fault
 
-__all__ = ["LEADS_NOWHERE", "leads_nowhere"]
-
 LEADS_NOWHERE = Fault(
     None, "the link leads nowhere, so nobody can tell what it stands for", "mend or remove the link"
 )

@@ -9,8 +9,6 @@ from functools import lru_cache
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault
 
-__all__ = ["Body", "Fence", "Heading", "Outline", "compose", "outline", "slug", "trimmed"]
-
 _MARK = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>[^\n]*)|(?P<hashes>#{1,6})(?P<title>[ \t][^\n]*|))$",
     re.MULTILINE,

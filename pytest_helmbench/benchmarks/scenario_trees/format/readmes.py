@@ -13,8 +13,6 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Pillar
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.files.source import read_plain
 
-__all__ = ["Readmes"]
-
 _LEADING_CODE = re.compile(r"(?:(?:Pillar|Behaviou?r)\s+\d+|P\d+(?:-B\d+)?|B\d+)\s*[:.–—-]\s*", re.IGNORECASE)
 
 

@@ -28,8 +28,6 @@ from pytest_helmbench.files.source import Fault, Reader
 from pytest_helmbench.files.validation import shown
 from pytest_helmbench.files.yaml_text import Place
 
-__all__ = ["bare_schema", "load_response_format"]
-
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 

@@ -17,8 +17,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import a_mapping, a_whole_number
 from pytest_helmbench.files.source import Fault, listed
 
-__all__ = ["FoundField", "Menu", "field_menu", "found_field", "item_parts", "kinds_of", "unreachable"]
-
 _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 

@@ -8,8 +8,6 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.json_fields import a_mapping, texts
 from pytest_helmbench.files.yaml_text import Place
 
-__all__ = ["BRANCHES", "REFERENCES", "names_in", "resolved", "subschemas", "types_of"]
-
 BRANCHES = ("anyOf", "oneOf", "allOf")
 """Keys of alternatives."""
 

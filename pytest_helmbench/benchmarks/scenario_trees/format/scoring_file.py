@@ -12,8 +12,6 @@ from pytest_helmbench.files.source import Fault, Reader, suggestion
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import parse_yaml
 
-__all__ = ["load_scoring"]
-
 
 def load_scoring(reader: Reader, path: Path, behaviours: Iterable[str]) -> Scoring | None:
     """Read weights, floors and cap, filing what is wrong with them.

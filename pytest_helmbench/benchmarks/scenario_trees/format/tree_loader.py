@@ -64,8 +64,6 @@ from pytest_helmbench.files.source import Fault, Findings, Reader, listed
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
 
-__all__ = ["load_tree"]
-
 _LEVEL = re.compile(r"[PBS]\d", re.IGNORECASE)
 _SEEMS = re.compile(r"P(\d+)(?:[\W_]*B(\d+))?(?:[\W_]*S(\d+[A-Z]?))?", re.IGNORECASE)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pytest_helmbench.files.format_schema import shipped_schema
 
-__all__ = ["BENCHMARK", "COMPONENT", "CRITERIA", "PROMPT_FRONTMATTER", "SCORING"]
-
 BENCHMARK = shipped_schema("benchmark", __name__)
 COMPONENT = shipped_schema("component", __name__)
 CRITERIA = shipped_schema("criteria", __name__)
