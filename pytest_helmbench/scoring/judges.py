@@ -97,8 +97,6 @@ def _kappa_ends(
     return max(-1.0, kappa - half), min(1.0, kappa + half)
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class CorrectedRate:
     """A pass rate with what labels make of it.

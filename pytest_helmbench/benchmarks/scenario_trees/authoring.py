@@ -18,13 +18,13 @@ from pytest_helmbench.benchmarks.authoring import (
 )
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import SCENARIO_SCHEMA
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import (
+from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     BENCHMARK,
     COMPONENT,
     CRITERIA,
     SCORING,
 )
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
 from pytest_helmbench.core.codes import CaseCode

@@ -11,8 +11,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types imp
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import key_line
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import bare_schema
-from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import Menu, field_menu
-from pytest_helmbench.benchmarks.scenario_trees.format.schema_walk import names_in
+from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import Menu, field_menu, names_in
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario, ScenarioTree
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass

@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import BENCH_PACK_SCHEMA
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import SCENARIO_SCHEMA
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import (
+from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     BENCHMARK,
     COMPONENT,
     CRITERIA,

@@ -11,11 +11,14 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     EvaluationType,
     RuleSource,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.damage import linted_headings
 from pytest_helmbench.benchmarks.scenario_trees.format.folders import ScenarioFiles
-from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import key_line, split_file
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import (
+    key_line,
+    linted_headings,
+    split_file,
+)
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, outline
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import CRITERIA
+from pytest_helmbench.benchmarks.scenario_trees.format.side_files import CRITERIA
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario
 from pytest_helmbench.core.json_types import JsonObject

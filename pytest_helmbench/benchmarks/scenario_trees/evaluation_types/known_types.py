@@ -23,7 +23,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_types imp
     REGEX,
     combined,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import PROMPT_FRONTMATTER
+from pytest_helmbench.benchmarks.scenario_trees.format.side_files import PROMPT_FRONTMATTER
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.format_schema import FormatSchema
 from pytest_helmbench.files.json_fields import a_mapping, a_text

@@ -8,20 +8,23 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.scenario_trees.format.component_names import (
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import (
+    Split,
+    leaked_frontmatter,
+    linted_headings,
+    split_component,
+    split_file,
+    stray_components,
+)
+from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, Heading, compose, outline
+from pytest_helmbench.benchmarks.scenario_trees.format.side_files import COMPONENT
+from pytest_helmbench.benchmarks.scenario_trees.format.unread_files import (
+    LEADS_NOWHERE,
+    file_order,
+    leads_nowhere,
     looks_like_component,
     whole_axis_of,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.damage import (
-    leaked_frontmatter,
-    linted_headings,
-    stray_components,
-)
-from pytest_helmbench.benchmarks.scenario_trees.format.folders import file_order
-from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import Split, split_component, split_file
-from pytest_helmbench.benchmarks.scenario_trees.format.lost_links import LEADS_NOWHERE, leads_nowhere
-from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, Heading, compose, outline
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import COMPONENT
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component
 from pytest_helmbench.core.codes import BARE_CODE, natural_key

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.scenario_trees.format.component_names import (
-    axis_of,
-    is_text,
+from pytest_helmbench.benchmarks.scenario_trees.format.unread_files import (
+    LEADS_NOWHERE,
+    buried,
+    file_order,
+    leads_nowhere,
     looks_like_component,
-    whole_axis_of,
+    refuse_loose,
+    refuse_name,
+    strays,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.lost_folders import refuse_below
-from pytest_helmbench.benchmarks.scenario_trees.format.lost_links import LEADS_NOWHERE, leads_nowhere
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, words_of_suffix
 from pytest_helmbench.core.codes import natural_key, scenario_code_of
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault, Findings
 
 _LEVELS = (re.compile(r"P\d+\Z"), re.compile(r"B\d+\Z"), re.compile(r"S\d+[A-Z]?\Z"))
-_MEANT = re.compile(r"[PBS]\d", re.IGNORECASE)
 _PROMPT = re.compile(r"S\d+[A-Z]?\Z")
 _RUBRIC = re.compile(r"CR\d+\Z")
 _RETIRED = re.compile(r"(?:MFMCQ|Q\d+)\Z")
 _FILES = ("conditions", "user-contexts", "perturbations", "criteria")
-_OTHERS = ("MCSQE.md", "criteria.md")
-_AXES = ("conditions", "user-contexts", "perturbations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +67,6 @@ class ScenarioFiles:
     faults: tuple[tuple[Path, Fault], ...]
 
 
-def file_order(path: Path) -> tuple[object, ...]:
-    """Return a sort key: by code, a name without readability suffix first."""
-    return natural_key(bare_name(path.stem)), len(path.name), path.name
-
-
 def scenario_folders(scenarios: Path, findings: Findings) -> list[ScenarioFolder]:
     """Return the scenario folders of both layouts, in natural order of their codes.
 
@@ -91,61 +83,29 @@ def _subfolders(path: Path) -> list[Path]:
 
 
 def _flat(scenarios: Path, findings: Findings) -> Iterator[ScenarioFolder]:
-    _refuse_loose(scenarios, findings)
-    _refuse_nowhere(scenarios, findings)
+    refuse_loose(scenarios, findings)
     for path in _subfolders(scenarios):
         code = scenario_code_of(path.name)
         if code is not None:
             yield ScenarioFolder(path, code)
         elif _LEVELS[0].match(bare_name(path.name)) is None:
-            _refuse_name(path, "P1-B1-S1 (or P1, with B1 and S1 inside)", scenarios, findings)
+            refuse_name(path, "P1-B1-S1 (or P1, with B1 and S1 inside)", scenarios, findings)
 
 
 def _nested(folder: Path, codes: tuple[str, ...], findings: Findings) -> Iterator[ScenarioFolder]:
     level = _LEVELS[len(codes)]
     if codes:
-        _refuse_loose(folder, findings)
-        _refuse_nowhere(folder, findings)
+        refuse_loose(folder, findings)
     for path in _subfolders(folder):
         local = bare_name(path.name)
         if level.match(local) is None:
             if codes:
                 scenarios = folder.parents[len(codes) - 1]
-                _refuse_name(path, ("B1", "S1")[len(codes) - 1], scenarios, findings)
+                refuse_name(path, ("B1", "S1")[len(codes) - 1], scenarios, findings)
         elif len(codes) == 2:
             yield ScenarioFolder(path, "-".join((*codes, local)))
         else:
             yield from _nested(path, (*codes, local), findings)
-
-
-def _refuse_loose(folder: Path, findings: Findings) -> None:
-    """File scenario files that lie beside the scenario folders, where nobody reads them."""
-    for path in sorted((item for item in folder.iterdir() if item.is_file()), key=file_order):
-        stem = bare_name(path.stem)
-        code = scenario_code_of(stem)
-        to = "the folder of its scenario"
-        if is_text(path) and (code or _PROMPT.match(stem)):
-            to = f"{code}/{code.rpartition('-')[2]}{path.suffix}" if code else f"a folder like P1-B1-{stem}"
-        elif not (looks_like_component(path) or whole_axis_of(path)) and path.name not in _OTHERS:
-            continue
-        message = f"{path.name} is read by nobody: it lies beside the scenario folders"
-        findings.add(path, Fault(None, message, f"move it to {to}"))
-
-
-def _refuse_nowhere(folder: Path, findings: Findings) -> None:
-    for path in filter(leads_nowhere, sorted(folder.iterdir(), key=file_order)):
-        findings.add(path, LEADS_NOWHERE)
-
-
-def _refuse_name(path: Path, example: str, scenarios: Path, findings: Findings) -> None:
-    """File a folder that is read by nobody, though it looks meant or holds what a scenario holds, or those below it."""
-    if _MEANT.match(path.name) or any(
-        (path / name).exists() for name in ("perturbations.md", "perturbations")
-    ):
-        message = f"the folder is read by nobody: {path.name!r} is no code"
-        findings.add(path, Fault(None, message, f"name it like {example}"))
-    else:
-        refuse_below(path, scenarios, findings)
 
 
 def files_of(folder: ScenarioFolder) -> ScenarioFiles:
@@ -163,7 +123,7 @@ def files_of(folder: ScenarioFolder) -> ScenarioFiles:
     rubrics = [item for item in texts if _RUBRIC.match(bare_name(item.stem))]
     missing = folder.path / f"{folder.local}.md"
     faults = [(item, LEADS_NOWHERE) for item in names if leads_nowhere(item)]
-    faults += [*_strays(files, folder), *_buried(folder.path)]
+    faults += [*strays(files, folder.local), *buried(folder.path)]
     faults += [*_doubles(own), *_doubles(multi), *_doubles(schemas), *_doubles(rubrics)]
     if own and multi:
         message = f"the folder has two prompts, {own[0].name} and {multi[0].name}"
@@ -206,48 +166,3 @@ def _doubles(paths: list[Path]) -> Iterator[tuple[Path, Fault]]:
             message = f"{code} is also in {seen[code].name}"
             yield path, Fault(None, message, "keep one file of each code")
         seen.setdefault(code, path)
-
-
-def _strays(files: list[Path], folder: ScenarioFolder) -> Iterator[tuple[Path, Fault]]:
-    """File what looks meant but is read by nobody: components are errors, since their cases would be missed."""
-    for path in files:
-        code = bare_name(path.stem)
-        if path.stem.lower() == "readme" or code == folder.local:
-            continue
-        if (axis := axis_of(path)) is not None:
-            message = f"{path.name} is read by nobody: files of their own stand in a folder of their axis"
-            yield path, Fault(None, message, f"move it to {axis}/")
-        elif path.suffix in (".md", ".json") and _PROMPT.match(code):
-            message = f"the file is ignored: the scenario of this folder is {folder.local}"
-            hint = f"rename it to {folder.local}{path.suffix}, or remove it"
-            yield path, Fault(None, message, hint, usable=True)
-        elif is_text(path) and path.name not in (f"{name}.md" for name in _FILES):
-            yield from _misnamed(path, code, folder)
-
-
-def _buried(folder: Path) -> Iterator[tuple[Path, Fault]]:
-    """File components in folders that nobody reads: `user_contexts/U1.md`, `perturbations/more/PT7.md`."""
-    read = {str(folder), *(str(folder / axis) for axis in _AXES)}
-    for place, subfolders, names in os.walk(folder):
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        if place in read:
-            continue
-        for path in sorted((Path(place, name) for name in names), key=file_order):
-            axis, whole = axis_of(path), whole_axis_of(path)
-            if axis or whole:
-                to = f"{axis}/" if axis else f"{whole}.md"
-                message = f"{path.name} is read by nobody: its folder is none of the format"
-                yield path, Fault(None, message, f"move it to {folder.name}/{to}")
-
-
-def _misnamed(path: Path, code: str, folder: ScenarioFolder) -> Iterator[tuple[Path, Fault]]:
-    """File a name that is nearly one of the format."""
-    known = (*_FILES, folder.local.lower(), "mcsqe")
-    whole = whole_axis_of(path)
-    near = [whole] if whole else get_close_matches(code.lower(), known, n=1, cutoff=0.75)
-    if not near or code == "MCSQE":
-        return
-    names = {folder.local.lower(): folder.local, "mcsqe": "MCSQE"}
-    message = f"the file is ignored: {path.name!r} is no name of the format"
-    hint = f"did you mean {names.get(near[0], near[0])}.md?"
-    yield path, Fault(None, message, hint, usable=near[0] not in _AXES)

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 
-from pytest_helmbench.benchmarks.scenario_trees.format.schema_walk import (
+from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import (
     REFERENCES,
     names_in,
     resolved,

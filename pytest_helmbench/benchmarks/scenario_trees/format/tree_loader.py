@@ -17,32 +17,35 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types imp
     SCENARIO_SCHEMA,
     evaluation_type_of,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.benchmark_file import (
-    BenchmarkFile,
-    load_benchmark_file,
-)
 from pytest_helmbench.benchmarks.scenario_trees.format.components import (
     CONDITIONS,
     PERTURBATIONS,
     USER_CONTEXTS,
     load_components,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.damage import leaked_frontmatter, linted_headings
 from pytest_helmbench.benchmarks.scenario_trees.format.folders import (
     ScenarioFiles,
     ScenarioFolder,
     files_of,
     scenario_folders,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import split_file
-from pytest_helmbench.benchmarks.scenario_trees.format.lost_folders import refuse_beside
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import (
+    leaked_frontmatter,
+    linted_headings,
+    split_file,
+)
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, compose, outline
-from pytest_helmbench.benchmarks.scenario_trees.format.readmes import Readmes
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import (
     bare_schema,
     load_response_format,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.scoring_file import load_scoring
+from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
+    BenchmarkFile,
+    Readmes,
+    load_benchmark_file,
+    load_scoring,
+)
+from pytest_helmbench.benchmarks.scenario_trees.format.unread_files import refuse_beside
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, meant_as_scenarios, words_of_suffix
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,

@@ -1,4 +1,4 @@
-"""Names and descriptions from the READMEs of pillars and behaviours: best effort, never a reason to fail."""
+"""What stands beside the scenarios: scoring.yaml, benchmark.yml, READMEs, and the JSON Schemas of a tree's files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,85 @@ from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Head
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Pillar
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.files.source import read_plain
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.files.format_schema import shipped_schema
+from pytest_helmbench.files.json_fields import a_number, a_text, numbers
+from pytest_helmbench.files.source import Fault, Reader, read_plain, suggestion
+from pytest_helmbench.files.validation import validate
+from pytest_helmbench.files.yaml_text import parse_yaml
+
+BENCHMARK = shipped_schema("benchmark", __name__)
+COMPONENT = shipped_schema("component", __name__)
+CRITERIA = shipped_schema("criteria", __name__)
+SCORING = shipped_schema("scoring", __name__)
+PROMPT_FRONTMATTER = shipped_schema("prompt_frontmatter", __name__)
+"""Without what the evaluation types say: see `evaluation_types.known_types`."""
+
+
+def load_scoring(reader: Reader, path: Path, behaviours: Iterable[str]) -> Scoring | None:
+    """Read weights, floors and cap, filing what is wrong with them.
+
+    Args:
+        reader: Reads and files.
+        path: `scoring.yaml`.
+        behaviours: Codes of the tree's behaviours, in natural order.
+
+    Returns:
+        None after an error.
+
+    Source:
+        Scenario trees, section 6.
+    """
+    text = reader.text(path)
+    if text is None:
+        return None
+    document = parse_yaml(text)
+    faults = validate(document, SCORING)
+    reader.findings.add(path, *faults)
+    if faults:
+        return None
+    data = document.mapping()
+    scoring = Scoring(numbers(data.get("weights")), numbers(data.get("floors")), a_number(data.get("cap")))
+    known = list(behaviours)
+    if scoring.weights:
+        line = document.line("weights")
+        for code in known:
+            if code not in scoring.weights:
+                message = f"{code} has no weight, so it weighs 1"
+                reader.findings.add(path, Fault(line, message, f"add '{code}: …' to weights", usable=True))
+    for code in scoring.weights:
+        if code not in known:
+            message = f"weights has {code}, which is no behaviour of this benchmark"
+            line = document.line("weights", code)
+            reader.findings.add(path, Fault(line, message, suggestion(code, known), usable=True))
+    return scoring
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkFile:
+    """What `benchmark.yml` says; None where it says nothing."""
+
+    name: str | None = None
+    version: str | None = None
+    description: str | None = None
+
+
+def load_benchmark_file(reader: Reader, path: Path) -> BenchmarkFile:
+    """Read name, version and description as written, filing what is wrong with them."""
+    text = reader.text(path, counts=False)
+    if text is None:
+        return BenchmarkFile()
+    document = parse_yaml(text)
+    faults = validate(document, BENCHMARK)
+    reader.findings.add(path, *faults)
+    if faults:
+        return BenchmarkFile()
+    data = document.mapping()
+    return BenchmarkFile(
+        a_text(data.get("name")), a_text(data.get("version")), a_text(data.get("description"))
+    )
+
 
 _LEADING_CODE = re.compile(r"(?:(?:Pillar|Behaviou?r)\s+\d+|P\d+(?:-B\d+)?|B\d+)\s*[:.–—-]\s*", re.IGNORECASE)
 
