@@ -92,7 +92,7 @@ def pytest_load_initial_conftests(
         str(path) in arguments and _may_be_in_benchmark(start / str(path).split("::")[0]) for path in named
     )
     if by_path or _asks_by_option(arguments):
-        from pytest_helmbench.pytest_side.own_files import (
+        from pytest_helmbench.pytest_side.command_line import (
             refuse_files_of_benchmarks,
         )  # only sessions that ask
 

@@ -18,21 +18,24 @@ from pytest_helmbench.options.option import Option
 from pytest_helmbench.options.settings import Settings, resolve_settings
 from pytest_helmbench.options.trust import results_folder
 from pytest_helmbench.pytest_side.announcement import Announcer
-from pytest_helmbench.pytest_side.archive_paths import unpack_archives
-from pytest_helmbench.pytest_side.case_engines import CaseEngines
 from pytest_helmbench.pytest_side.ci import in_github_actions
+from pytest_helmbench.pytest_side.command_line import (
+    FOLDERS,
+    NamedFolders,
+    TypedIds,
+    refuse_conftests,
+    unpack_archives,
+)
+from pytest_helmbench.pytest_side.failures import ShownFailures
 from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
 from pytest_helmbench.pytest_side.items import PLUGIN
+from pytest_helmbench.pytest_side.last_line import LastWords
 from pytest_helmbench.pytest_side.live_line import LiveLine
-from pytest_helmbench.pytest_side.named_folders import FOLDERS, NamedFolders
-from pytest_helmbench.pytest_side.own_files import refuse_conftests
 from pytest_helmbench.pytest_side.quick_protocol import QuickProtocol
-from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.pytest_side.session_end import LastWords, SessionEnd
+from pytest_helmbench.pytest_side.role import CaseEngines, SessionRole
+from pytest_helmbench.pytest_side.session_end import SessionEnd
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
-from pytest_helmbench.pytest_side.shown_failures import ShownFailures
 from pytest_helmbench.pytest_side.single_process import SingleProcess
-from pytest_helmbench.pytest_side.typed_ids import TypedIds
 from pytest_helmbench.results.gates import Gates, read_gates
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library, meant_folder, told_of_meant
@@ -111,8 +114,7 @@ def _register_job_end(config: pytest.Config, coordinator: Coordinator, end: Sess
 
 
 def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:
-    from pytest_helmbench.pytest_side.xdist_channel import send
-    from pytest_helmbench.pytest_side.xdist_worker import XdistWorker
+    from pytest_helmbench.pytest_side.xdist_worker import XdistWorker, send
 
     workerinput = config.workerinput  # type: ignore[attr-defined]  # xdist's
     channel = workerinput["helmbench"]

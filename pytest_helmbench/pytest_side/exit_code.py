@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.pytest_side.named_folders import NamedFolders
+from pytest_helmbench.pytest_side.command_line import NamedFolders
 from pytest_helmbench.reports.score_lines import comparison_notes, verdict_lines
 from pytest_helmbench.results.gates import GateReport, RunGates
 from pytest_helmbench.results.run_counts import RunCounts

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pytest
 
@@ -13,16 +14,35 @@ from pytest_helmbench.benchmarks.places import closed_files
 from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import CaseError, Problem
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
-from pytest_helmbench.pytest_side.archive_paths import id_in_archive
-from pytest_helmbench.pytest_side.plain_item import PlainItem
-
-if TYPE_CHECKING:
-    from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
+from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.pytest_side.command_line import id_in_archive
 
 
-PLUGIN: pytest.StashKey[SessionPlugin] = pytest.StashKey()
+class PlainItem(pytest.Item):
+    """An item whose `CaseError` has no traceback, like `pytest.fail` with `pytrace=False`."""
+
+    __slots__ = ()
+
+    def _repr_failure_py(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return what pytest shows of an error: it calls this by name for one in setup."""
+        return super()._repr_failure_py(excinfo, "value" if isinstance(excinfo.value, CaseError) else style)
+
+
+class ItemSession(Protocol):
+    """The session as its items see it."""
+
+    settings: Settings
+    wants_properties: bool
+    known_paths: dict[str, str]
+    """Files of cases as pytest shows them."""
+
+    def obtain(self, item: CaseItem) -> Outcome:
+        """Return the outcome of an item; a judged one stands."""
+
+
+PLUGIN: pytest.StashKey[ItemSession] = pytest.StashKey()
 HAND_WRITTEN: pytest.StashKey[CaseJob] = pytest.StashKey()
 """The job of a hand-written test, with its item."""
 
@@ -257,3 +277,31 @@ def ran_on_demand(items: Iterable[pytest.Item]) -> frozenset[int]:
         if inherited[parent] or any(mark.name in _MARKS_ON_DEMAND for mark in item.own_markers):
             found.add(id(item))
     return frozenset(found)
+
+
+_KEY = "helmbench_skip"
+_LONGEST = 200
+
+
+def note_skip(report: pytest.TestReport) -> None:
+    """Let the report of a skipped case of which we have no outcome carry why it was skipped."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        found = report.longrepr
+        text = str(found[2] if isinstance(found, tuple) else found)
+        report.__dict__[_KEY] = excerpt(text.removeprefix("Skipped: "), _LONGEST)
+
+
+def skip_reason(report: pytest.TestReport) -> str | None:
+    """Return why others skipped a case of ours; None for any other report."""
+    reason: str | None = report.__dict__.get(_KEY)
+    return reason
+
+
+def own_time_s(outcome: Outcome, otherwise: float) -> float:
+    """Return how long a case took: its own calls, without the time that it or its item has waited for others."""
+    if outcome.latency_ms is not None:
+        return outcome.latency_ms / 1000
+    if outcome.started_at is None or outcome.completed_at is None:
+        return otherwise
+    begun, ended = (datetime.fromisoformat(at) for at in (outcome.started_at, outcome.completed_at))
+    return max(0.0, (ended - begun).total_seconds())

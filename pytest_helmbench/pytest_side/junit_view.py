@@ -1,13 +1,19 @@
-"""Cases that were judged wrong, and gates, in a JUnit report."""
+"""JUnit: what a case that was judged wrong is there, test cases of gates, and properties of the suite."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_helmbench.pytest_side.items import CaseText
+from pytest_helmbench.pytest_side.summary import kind_words
+from pytest_helmbench.run.coordinator import Coordinator
+
+if TYPE_CHECKING:
+    from pytest_helmbench.results.comparing import RunComparison
 
 
 def junit_writer(config: pytest.Config) -> Any:
@@ -84,3 +90,32 @@ class JunitView:
     def add_global_property(self, name: str, value: object) -> None:
         """See the writer's."""
         self.writer.add_global_property(name, value)
+
+
+def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> None:
+    """Put what kinds make of their runs among the suite's properties of a JUnit report, where one is written.
+
+    Args:
+        config: pytest's.
+        coordinator: Of the session, closed.
+    """
+    plan = coordinator.book.plan
+    writer = junit_writer(config)
+    if plan is None or writer is None:
+        return
+    add = writer.add_global_property
+    for prop in _comparison_properties(coordinator.comparisons):
+        add(*prop)
+    for _, words in kind_words(plan, coordinator):
+        for name, value in words.properties:
+            add(name, value)
+
+
+def _comparison_properties(comparisons: Mapping[int, RunComparison]) -> Iterator[tuple[str, str]]:
+    """Yield what a JUnit report says of the comparisons of a session."""
+    for found in comparisons.values():
+        name = f"helmbench.compare.{found.model}"
+        yield f"{name}.verdict", found.verdict.value
+        for scope in found.scopes[:1]:
+            yield f"{name}.change", f"{float(scope.change.change):.6f}"
+            yield f"{name}.p", f"{scope.change.p:.6f}"

@@ -9,15 +9,19 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.core.scrub import quoted, scrub
+from pytest_helmbench.pytest_side.command_line import FOLDERS
 from pytest_helmbench.pytest_side.exit_code import ExitRule
-from pytest_helmbench.pytest_side.items import CaseText
-from pytest_helmbench.pytest_side.junit_view import JunitView, add_gate_case, junit_writer
+from pytest_helmbench.pytest_side.failures import ShownFailures
+from pytest_helmbench.pytest_side.items import CaseText, skip_reason
+from pytest_helmbench.pytest_side.junit_view import (
+    JunitView,
+    add_gate_case,
+    add_suite_properties,
+    junit_writer,
+)
 from pytest_helmbench.pytest_side.live_line import LiveLine
-from pytest_helmbench.pytest_side.named_folders import FOLDERS
-from pytest_helmbench.pytest_side.report_facts import skip_reason
 from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.pytest_side.shown_failures import ShownFailures
-from pytest_helmbench.pytest_side.terminal import add_suite_properties, session_lines
+from pytest_helmbench.pytest_side.summary import session_lines
 from pytest_helmbench.reports.run_place import RunPlace
 from pytest_helmbench.reports.score_lines import verdict_lines
 from pytest_helmbench.results.gates import GateReport
@@ -169,35 +173,6 @@ class SessionEnd:
                 terminalreporter.section(title)
             for line in lines:
                 terminalreporter.write_line(quoted(line))
-
-
-class LastWords:
-    """The very last lines of a session: one verdict per run, behind pytest's own count.
-
-    Args:
-        config: pytest's.
-        end: Knows them.
-        shown: The failures that were shown.
-    """
-
-    def __init__(self, config: pytest.Config, end: SessionEnd, shown: ShownFailures) -> None:
-        self._config = config
-        self._end = end
-        self._shown = shown
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Leave to pytest's short summary what stands nowhere else."""
-        self._shown.give_no_case_twice(terminalreporter)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self) -> Generator[None, None, None]:
-        """Wait until all have printed."""
-        yield
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            for line in self._end.verdicts:
-                reporter.write_line(quoted(line))
 
 
 def _models_on_command_line(config: pytest.Config) -> bool:

@@ -30,10 +30,11 @@ from pytest_helmbench.pytest_side.items import (
     CaseItem,
     ClosedFolder,
     jobs_of,
+    note_skip,
+    own_time_s,
     ran_on_demand,
 )
 from pytest_helmbench.pytest_side.live_line import LiveLine
-from pytest_helmbench.pytest_side.report_facts import note_skip, own_time_s
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.selection import arrange, broken_cases, share_out
 from pytest_helmbench.run.coordinator import Coordinator

@@ -8,8 +8,7 @@ from pytest_helmbench.core.outcome import Outcome, ResultRecord
 from pytest_helmbench.engine.case_engine import CaseEngine
 from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
-from pytest_helmbench.pytest_side.case_engines import CaseEngines, composed
-from pytest_helmbench.pytest_side.role import GRACE_S, SessionRole, grace_after
+from pytest_helmbench.pytest_side.role import GRACE_S, CaseEngines, SessionRole, composed, grace_after
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 

@@ -23,9 +23,9 @@ from pytest_helmbench.pytest_side.role import (
     INTERRUPTED_AGAIN,
     SessionRole,
 )
-from pytest_helmbench.pytest_side.xdist_channel import NewNode, Start
 from pytest_helmbench.pytest_side.xdist_scheduling import Node, SliceScheduling, crash_report
 from pytest_helmbench.pytest_side.xdist_server import ChannelServer, Told
+from pytest_helmbench.pytest_side.xdist_worker import NewNode, Start
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 

@@ -12,7 +12,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import LocalBackend, Question, Wanted
 from pytest_helmbench.gateway.permits import NotStoredError, Permit, PermitRequest, RefusedError
-from pytest_helmbench.pytest_side.xdist_channel import REFUSALS, Channel, send
+from pytest_helmbench.pytest_side.xdist_worker import REFUSALS, Channel, send
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,265 @@
-"""The role of an xdist worker: cases run here, limiter and record are the controller's."""
+"""An xdist worker: its channel to the controller, who has the limiter and the record, and its role."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import itertools
+import pickle
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
-from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.case_engine import CaseEngine, Resumed
 from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob
-from pytest_helmbench.pytest_side.case_engines import CaseEngines, composed
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.backend import Recorded, Wanted
+from pytest_helmbench.gateway.permits import (
+    AttemptUsage,
+    BudgetSpentError,
+    FailedCase,
+    ModelStoppedError,
+    NotStoredError,
+    Permit,
+    PermitRequest,
+    RefusedError,
+)
 from pytest_helmbench.pytest_side.role import (
     GRACE_S,
     INTERRUPTED,
     INTERRUPTED_AGAIN,
+    CaseEngines,
     SessionRole,
+    composed,
     grace_after,
 )
-from pytest_helmbench.pytest_side.xdist_channel import Channel, RemoteBackend, Start
 from pytest_helmbench.run.plan import Plan
+from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
+
+REFUSALS: Mapping[str, type[RefusedError]] = {
+    "budget": BudgetSpentError,
+    "stopped": ModelStoppedError,
+    "closing": RefusedError,
+    "not_stored": NotStoredError,
+}
+
+
+# What travels is pickled: both ends are this program, and execnet knows no dataclasses, enums and lone surrogates.
+class Channel(Protocol):
+    """A channel of execnet."""
+
+    def send(self, item: bytes) -> None:
+        """Send; raises `OSError` when the other end is gone."""
+
+    def setcallback(self, callback: Callable[[bytes | None], object], endmarker: None) -> None:
+        """Have everything that arrives handed over, None at the end."""
+
+
+class _ChannelMaker(Protocol):
+    """A gateway of execnet."""
+
+    def newchannel(self) -> Channel:
+        """Return a channel to its process."""
+
+
+class NewNode(Protocol):
+    """A worker of xdist that is about to start."""
+
+    @property
+    def gateway(self) -> _ChannelMaker:
+        """execnet's gateway to the process of the worker."""
+
+    @property
+    def workerinput(self) -> dict[str, Any]:
+        """Values that xdist sends to the worker when it starts."""
+
+
+def send(channel: Channel, *message: object) -> bool:
+    """Send a message; return whether there was anybody to send it to. From any thread."""
+    try:
+        channel.send(pickle.dumps(message))
+    except OSError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a worker is told before its items.
+
+    Args:
+        run_ids: `evaluation_runs.id` by benchmark and model.
+        indices: Items that it will be handed, in order: its prefetch list.
+        known: Outcomes by node id that a crashed worker had already brought in.
+        judged: Cases that the run being resumed has judged, by run, code and repetition.
+        inherits: The items were a dead worker's: some of their calls may be answered.
+    """
+
+    run_ids: Mapping[tuple[str, str], int]
+    indices: tuple[int, ...]
+    known: Mapping[str, Outcome]
+    judged: Mapping[CaseKey, RecordedCase]
+    inherits: bool = False
+
+
+class RemoteBackend:
+    """The backend as a worker sees it: every word goes over the channel.
+
+    Args:
+        loop: Where the gateway lives.
+        channel: To the controller.
+        on_start: Told what to prefetch; on xdist's receiver thread.
+        on_stop_model: Told of a model that does not work; on the loop.
+        on_cancel: Told to end; on xdist's receiver thread.
+    """
+
+    def __init__(
+        self,
+        loop: LoopThread,
+        channel: Channel,
+        on_start: Callable[[Start], None],
+        on_stop_model: Callable[[str, str], None],
+        on_cancel: Callable[[str], None],
+    ) -> None:
+        self._loop = loop
+        self._channel = channel
+        self._on_start = on_start
+        self._on_stop_model = on_stop_model
+        self._on_cancel = on_cancel
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Permit]] = {}
+        self._looking_up: dict[int, asyncio.Future[Recorded | None]] = {}
+        self._storing: dict[int, asyncio.Future[None]] = {}
+        self._next_storing: asyncio.Future[None] | None = None
+        channel.setcallback(self._receive, endmarker=None)
+
+    def send(self, *message: object) -> None:
+        """Send a message; a controller that is gone is told nothing more. From any thread."""
+        if not send(self._channel, *message):
+            self._on_cancel("the controller is gone")
+
+    async def acquire(self, wanted: PermitRequest) -> Permit:
+        """See `Backend.acquire`."""
+        number = next(self._numbers)
+        waiter: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = waiter
+        self.send("admit", number, wanted)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if not waiter.done() or waiter.cancelled():
+                self.send("abandon", number)
+            elif waiter.exception() is None:
+                self.send("release", waiter.result())
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    def settle(self, permit: Permit, used: AttemptUsage, record: AttemptRecord) -> None:
+        """See `Backend.settle`."""
+        self.send("settle", permit, used, record)
+
+    def release(self, permit: Permit) -> None:
+        """See `Backend.release`."""
+        self.send("release", permit)
+
+    def failed(self, model: str, case: FailedCase) -> None:
+        """See `Backend.failed`."""
+        self.send("failed", model, case)
+
+    async def look_up(self, wanted: Wanted) -> Recorded | None:
+        """See `Backend.look_up`."""
+        number = next(self._numbers)
+        waiter: asyncio.Future[Recorded | None] = asyncio.get_running_loop().create_future()
+        self._looking_up[number] = waiter
+        self.send("recall", number, wanted)
+        try:
+            return await waiter
+        finally:
+            self._looking_up.pop(number, None)
+
+    def give_up(self, wanted: Wanted) -> None:
+        """See `Backend.give_up`."""
+        self.send("give-up", wanted)
+
+    def record_replay(self, record: AttemptRecord) -> None:
+        """See `Backend.record_replay`."""
+        self.send("replay", record)
+
+    def record_result(self, record: ResultRecord) -> None:
+        """See `Backend.record_result`."""
+        self.send("result", record)
+
+    async def stored(self) -> None:
+        """See `Backend.stored`; who asks in one turn of the loop shares a message."""
+        waiter = self._next_storing
+        if waiter is None:
+            loop = asyncio.get_running_loop()
+            waiter = self._next_storing = loop.create_future()
+            loop.call_soon(self._ask_whether_stored, waiter)
+        await asyncio.shield(waiter)
+
+    def _ask_whether_stored(self, waiter: asyncio.Future[None]) -> None:
+        number = next(self._numbers)
+        self._next_storing = None
+        self._storing[number] = waiter
+        self.send("store", number)
+
+    def _stored(self, number: int, sentence: str | None) -> None:
+        waiter = self._storing.pop(number)
+        if sentence is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(NotStoredError(sentence))
+
+    def _receive(self, data: bytes | None) -> None:
+        if data is None:
+            self._on_cancel("the controller is gone")
+            return
+        message = pickle.loads(data)
+        match message:
+            case ("start", start):
+                self._on_start(start)
+            case ("cancel", reason):
+                self._on_cancel(reason)
+            case ("stop-model", model, sentence):
+                self._loop.soon(self._on_stop_model, model, sentence)
+            case ("grant", number, permit):
+                self._loop.soon(self._granted, number, permit)
+            case ("refuse", number, kind, sentence):
+                self._loop.soon(self._refused, number, REFUSALS[kind](sentence))
+            case ("recalled", number, recorded):
+                self._loop.soon(self._found, number, recorded)
+            case ("unreadable", number, sentence):
+                self._loop.soon(self._unreadable, number, sentence)
+            case ("stored", number, sentence):
+                self._loop.soon(self._stored, number, sentence)
+
+    def _granted(self, number: int, permit: Permit) -> None:
+        waiter = self._waiting.get(number)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(permit)
+        else:
+            self.send("release", permit)  # abandoned while the permit was on its way
+
+    def _found(self, number: int, recorded: Recorded | None) -> None:
+        waiter = self._looking_up.get(number)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(recorded)
+
+    def _unreadable(self, number: int, sentence: str) -> None:
+        waiter = self._looking_up.get(number)
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(HelmbenchError(sentence))
+
+    def _refused(self, number: int, error: RefusedError) -> None:
+        waiter = self._waiting.get(number)
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(error)
 
 
 class XdistWorker(SessionRole):

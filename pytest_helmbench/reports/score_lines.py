@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share, table
-from pytest_helmbench.results.gates import INCONCLUSIVE_PASSES, GateReport, RunGates
+from pytest_helmbench.results.comparing import INCONCLUSIVE_PASSES
+from pytest_helmbench.results.gates import GateReport, RunGates
 from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.intervals import INTERVAL
-from pytest_helmbench.scoring.judges import CorrectedRate
+from pytest_helmbench.scoring.judge_agreement import CorrectedRate
 from pytest_helmbench.scoring.reruns import RepetitionRates, Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict, gate_figures

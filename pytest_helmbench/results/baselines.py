@@ -11,9 +11,14 @@ from pathlib import Path
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.results.comparing import LEAST_COMMON, RunComparison, compare_runs, not_comparable
+from pytest_helmbench.results.comparing import (
+    INCONCLUSIVE_PASSES,
+    LEAST_COMMON,
+    RunComparison,
+    compare_runs,
+    not_comparable,
+)
 from pytest_helmbench.results.detectable import detectable_before, too_few_units
-from pytest_helmbench.results.gates import INCONCLUSIVE_PASSES
 from pytest_helmbench.results.run_addresses import Addressed, RunAddressError, resolve, shown_session
 from pytest_helmbench.scoring.changes import about
 from pytest_helmbench.scoring.comparison import Limit

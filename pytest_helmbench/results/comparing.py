@@ -29,6 +29,9 @@ __all__ = ["LEAST_COMMON", "WHOLE_RUN", "RunComparison", "compare_runs", "not_co
 LEAST_COMMON = Fraction(9, 10)
 """With less of the points in both runs, nothing is concluded."""
 
+INCONCLUSIVE_PASSES = "the gate lets that pass"
+"""Said where a gate holds though next to nothing was compared."""
+
 WHOLE_RUN = (Limit("", Fraction(0)),)
 """No drop of the run score is allowed."""
 

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked
     from pytest_helmbench.results.comparing import RunComparison
 
-__all__ = ["INCONCLUSIVE_PASSES", "GateReport", "Gates", "RunGates", "read_gates"]
-
-INCONCLUSIVE_PASSES = "the gate lets that pass"
-"""Said where a gate holds though next to nothing was compared."""
+__all__ = ["GateReport", "Gates", "RunGates", "read_gates"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.scoring.judges import Agreement, agreement
+from pytest_helmbench.scoring.judge_agreement import Agreement, agreement
 from pytest_helmbench.store.judgement_rows import JudgedCriterion, judged_criteria
 
 __all__ = ["PanelReport", "panel_report"]

@@ -10,7 +10,7 @@ from sys import intern
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.scoring.judges import CorrectedRate, corrected_rate
+from pytest_helmbench.scoring.judge_agreement import CorrectedRate, corrected_rate
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score
 from pytest_helmbench.scoring.rows import Row, exact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.scoring.judges import agreement
+from pytest_helmbench.scoring.judge_agreement import agreement
 
 
 def test_golden_kappa() -> None:

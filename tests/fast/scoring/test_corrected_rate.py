@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.scoring.judges import corrected_rate
+from pytest_helmbench.scoring.judge_agreement import corrected_rate
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from house_figures import paths, source
 
 from pytest_helmbench.scoring.changes import change_of, holm_adjusted, sign_flip
 from pytest_helmbench.scoring.intervals import Stratum, t_quantile, tree_interval, wilson
-from pytest_helmbench.scoring.judges import agreement, corrected_rate
+from pytest_helmbench.scoring.judge_agreement import agreement, corrected_rate
 
 
 def _gain(first: Any, second: Any, axis: int) -> Any:

@@ -1,4 +1,4 @@
-"""What stands beside the scenarios: scoring.yaml, benchmark.yml, READMEs, and the JSON Schemas of a tree's files."""
+"""The files beside the scenarios: scoring.yaml, benchmark.yml, READMEs, and the JSON Schemas of all files of a tree."""
 
 from __future__ import annotations
 

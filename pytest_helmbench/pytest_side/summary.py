@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import pytest
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.kind_words import RunWords
 from pytest_helmbench.pytest_side.announcement import run_price
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import planned_names, run_names, scores_by_name
-from pytest_helmbench.pytest_side.junit_view import junit_writer
 from pytest_helmbench.reports.cautions import stand_in_text
 from pytest_helmbench.reports.panel_tables import panel_sentence
 from pytest_helmbench.reports.score_lines import score_lines
@@ -38,7 +35,7 @@ from pytest_helmbench.run.whole_runs import whole_runs
 from pytest_helmbench.store.fault import StoreError
 
 if TYPE_CHECKING:
-    from pytest_helmbench.results.comparing import RunComparison
+    pass
 
 
 _WARNINGS_SHOWN = 10
@@ -80,7 +77,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
         lines += unstated
     names = run_names(coordinator)
     shows_text = coordinator.settings.with_text or not in_ci()
-    for run_id, words in _words(plan, coordinator):
+    for run_id, words in kind_words(plan, coordinator):
         lines += [f"{names[run_id]}: {words.line}"] if words.line else []
         lines += [f"  it says: {words.said}"] if words.said and shows_text else []
     lines += [
@@ -118,36 +115,7 @@ def _unanswered_lines(coordinator: Coordinator) -> list[str]:
     ]
 
 
-def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> None:
-    """Put what kinds make of their runs among the suite's properties of a JUnit report, where one is written.
-
-    Args:
-        config: pytest's.
-        coordinator: Of the session, closed.
-    """
-    plan = coordinator.book.plan
-    writer = junit_writer(config)
-    if plan is None or writer is None:
-        return
-    add = writer.add_global_property
-    for prop in _comparison_properties(coordinator.comparisons):
-        add(*prop)
-    for _, words in _words(plan, coordinator):
-        for name, value in words.properties:
-            add(name, value)
-
-
-def _comparison_properties(comparisons: Mapping[int, RunComparison]) -> Iterator[tuple[str, str]]:
-    """Yield what a JUnit report says of the comparisons of a session."""
-    for found in comparisons.values():
-        name = f"helmbench.compare.{found.model}"
-        yield f"{name}.verdict", found.verdict.value
-        for scope in found.scopes[:1]:
-            yield f"{name}.change", f"{float(scope.change.change):.6f}"
-            yield f"{name}.p", f"{scope.change.p:.6f}"
-
-
-def _words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunWords]]:
+def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunWords]]:
     """Yield what kinds say of the runs of a session; nothing is read for a kind that keeps nothing of its own."""
     store = coordinator.book.store
     run_ids = coordinator.book.run_ids()
