@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Final, NamedTuple, TypeAlias
-from unicodedata import normalize
 
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -19,9 +16,6 @@ from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
 from pytest_helmbench.judging.json_replies import read_reply
 from pytest_helmbench.judging.rule_hash import rule_hash
-
-_NUMBER = re.compile(r"\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,4})?\s*\Z", re.ASCII)
-_QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " "})
 
 
 class UnmeasuredError(HelmbenchError):
@@ -194,24 +188,3 @@ def form_fault(reason: str | None, breach: str = "") -> str:
         "invalid_json": "(no readable JSON)",
     }
     return texts.get(reason or "") or excerpt(f"(JSON against its schema, {breach})", OBSERVED_LIMIT)
-
-
-def matches(expected: str, observed: JsonValue) -> bool:
-    """Return whether a JSON value is the one that the file writes as `expected`.
-
-    The reply fits its schema, so the value has the schema's type, and that type decides: strings exactly,
-    numbers by value (`2` is 2, and 2.0 where numbers are asked for), `true`, `false` and `null` as words.
-    """
-    if isinstance(observed, str):
-        return expected == observed
-    if isinstance(observed, bool):
-        return expected.strip().lower() == ("true" if observed else "false")
-    if isinstance(observed, int | float):
-        return _NUMBER.match(expected) is not None and Decimal(expected.strip()) == Decimal(str(observed))
-    return observed is None and expected.strip().lower() == "null"
-
-
-def comparable(text: str, *, ignore_case: bool) -> str:
-    """Return a text in the form that texts are compared in: one kind of quotes and spaces, letters composed (NFC)."""
-    text = normalize("NFC", text.translate(_QUOTES))
-    return normalize("NFC", text.casefold()) if ignore_case else text

@@ -14,9 +14,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
     UnmeasuredError,
     as_text,
     at_field,
-    comparable,
     json_checked,
-    matches,
     text_checked,
 )
 from pytest_helmbench.core.case import Case
@@ -25,6 +23,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply
 from pytest_helmbench.core.shown_texts import full_observed
+from pytest_helmbench.judging.comparisons.exact import comparable, matches
 
 _WORD = re.compile(r"\S+")
 _STEP = re.compile(

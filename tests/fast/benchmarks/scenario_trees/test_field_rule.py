@@ -15,7 +15,6 @@ from properties import examples
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
     MISSING,
     field_value,
-    matches,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule, TextRule
 from pytest_helmbench.core.case import Case, Message
@@ -23,6 +22,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse, Reply, Usage
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.judging.case_evaluation import case_passed, case_score
+from pytest_helmbench.judging.comparisons.exact import matches
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.judging.rule_hash import rule_hash
 
