@@ -298,24 +298,6 @@ def test_the_session_keeps_to_its_limits_over_all_workers(
     assert provider.max_in_flight == 5
 
 
-def test_a_rejected_response_format_says_so_with_a_hint(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    error = {
-        "error": {"message": "response_format: json_schema is not supported", "param": "response_format"}
-    }
-    provider.answers(status=400, body=error)
-
-    result = run_tree(pytester, url=provider.url)
-
-    result.assert_outcomes(errors=1)
-    assert provider.count == 1
-    shown = result.stdout.str()
-    assert "the provider answered 400 (response_format: json_schema is not supported)" in shown
-    assert re.search(r"hint: .*(schema|structured)", shown)
-
-
 def test_a_system_prompt_that_is_missing_is_a_usage_error(pytester: pytest.Pytester) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
 

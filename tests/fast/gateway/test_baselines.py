@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -61,15 +60,6 @@ def test_lexical_takes_the_option_that_shares_most_stems_with_the_last_section(t
     assert answer(LEXICAL, LABELS, text) == label
 
 
-def test_lexical_looks_at_the_last_message_of_the_user() -> None:
-    request = body("weather", LABELS)
-    request["messages"] += [
-        {"role": "user", "content": [{"type": "text", "text": "a human"}]},
-        {"role": "assistant", "content": "weather weather"},
-    ]
-    assert json.loads(content(LEXICAL, request)) == "HANDOFF_TO_HUMAN"
-
-
 @pytest.mark.parametrize(
     ("text", "tags"),
     [
@@ -82,34 +72,12 @@ def test_lexical_puts_every_tag_that_shares_a_word_into_a_list(text: str, tags: 
     assert answer(LEXICAL, {"type": "array", "items": LABELS}, text) == tags
 
 
-def test_first_takes_the_first_of_everything() -> None:
-    schema = {
-        "properties": {
-            "text": {"type": "string"},
-            "label": LABELS,
-            "tags": {"items": LABELS, "type": "array"},
-        }
-    }
-    assert answer(FIRST, schema, "weather") == {"text": "ok", "label": "CONTINUE", "tags": ["CONTINUE"]}
-
-
 def test_random_is_drawn_from_model_seed_and_messages_and_nothing_else() -> None:
     schema = {"enum": list(range(1_000))}
     drawn = answer(RANDOM, schema, seed=1)
     assert answer(RANDOM, schema, seed=1, temperature=1.0) == drawn
     assert len({answer(RANDOM, schema, seed=seed) for seed in range(50)}) > 40
     assert len({answer(RANDOM, schema, text) for text in map(str, range(50))}) > 40
-
-
-def test_random_reaches_every_option() -> None:
-    assert {answer(RANDOM, LABELS, seed=seed) for seed in range(60)} == set(LABELS["enum"])
-
-
-def test_labels_may_stand_in_branches_with_titles() -> None:
-    schema = {
-        "anyOf": [{"const": "RAIN", "title": "Weather"}, {"const": "HUMAN"}, {"type": "null", "const": None}]
-    }
-    assert answer(LEXICAL, schema, "humans") == "HUMAN"
 
 
 def test_a_judge_that_is_the_first_baseline_takes_the_first_option() -> None:
@@ -130,10 +98,6 @@ def test_a_judge_that_is_the_first_baseline_takes_the_first_option() -> None:
 def test_without_a_schema_they_answer_in_plain_text(model_id: str, text: str) -> None:
     prompt = "<job>\nHelp.\n</job>\n\n<user_input>\n\nRain in Sydney. And then?\n</user_input>"
     assert content(model_id, body(prompt)) == text
-
-
-def test_a_json_object_is_one() -> None:
-    assert json.loads(content(FIRST, body(response_format={"type": "json_object"}))) == {"answer": "ok"}
 
 
 # The wire
@@ -235,30 +199,17 @@ TREE = {
     "$ref": "#/$defs/node",
 }
 SCHEMAS = {
-    "anything": {},
     "object without types": {"properties": {"a": {}}, "required": ["a", "b"]},
-    "closed object": {"type": "object", "additionalProperties": False},
     "optional and impossible": {"properties": {"a": False, "b": {"type": "string"}}},
-    "no items": {"type": "array", "maxItems": 0, "items": {"type": "string"}},
     "unique tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 2, "uniqueItems": True},
-    "most tags": {"type": "array", "items": {"enum": ["hi", "hi b", "hi c"]}, "maxItems": 2},
-    "more tags than options": {"type": "array", "items": {"enum": ["a"]}, "minItems": 3},
     "bounds with a point": {"type": "array", "minItems": 2.0, "maxItems": 3.0},
-    "short text": {"type": "string", "maxLength": 1},
     "long text": {"type": "string", "minLength": 500},
-    "no text": {"type": "string", "maxLength": 0},
-    "rating": {"type": "integer", "minimum": 1, "maximum": 5},
-    "exclusive": {"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 5},
     "negative": {"type": "number", "maximum": -7.5},
     "between": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-    "steps": {"type": "number", "minimum": 0.25, "multipleOf": 0.5},
     "whole steps": {"type": "integer", "minimum": 1, "multipleOf": 2.5},
     "nullable": {"type": ["null", "string"], "minLength": 3},
-    "null": {"type": "null"},
-    "const object": {"const": {"a": [1, None]}},
     "anyOf": {"anyOf": [{"type": "integer", "minimum": 3}, {"type": "string"}]},
     "reference with siblings": {"$defs": {"s": {"type": "string"}}, "$ref": "#/$defs/s", "minLength": 9},
-    "escaped pointer": {"$defs": {"a/b": {"type": "integer"}}, "$ref": "#/$defs/a~1b"},
     "tree": TREE,
     "whole as part": {
         "properties": {"name": {"type": "string"}, "parts": {"type": "array", "items": {"$ref": "#"}}},
@@ -272,10 +223,6 @@ SCHEMAS = {
 def test_the_answer_fits_the_schema(schema: Any, model_id: str) -> None:
     for seed in range(8):
         Draft202012Validator(schema).validate(answer(model_id, schema, "Hi b. There!", seed=seed))
-
-
-def test_a_recursive_schema_ends_at_once() -> None:
-    assert answer(FIRST, TREE) == {"value": 0, "left": None, "right": None, "children": []}
 
 
 Schemas = st.SearchStrategy[dict[str, Any]]
@@ -335,33 +282,6 @@ ANY_SCHEMA = st.recursive(LEAVES, lambda inner: arrays(inner) | objects(inner) |
 @given(schema=ANY_SCHEMA, model_id=st.sampled_from(BASELINE_IDS), seed=st.integers(0, 3))
 def test_the_answer_fits_whatever_schema_comes(schema: Any, model_id: str, seed: int) -> None:
     Draft202012Validator(schema).validate(answer(model_id, schema, "some text", seed=seed))
-
-
-@examples(150)
-@given(schema=ANY_SCHEMA, model_id=st.sampled_from(BASELINE_IDS))
-def test_references_change_nothing(schema: Any, model_id: str) -> None:
-    referring = {
-        "$defs": {"it": schema},
-        "type": "object",
-        "properties": {"x": {"$ref": "#/$defs/it"}},
-        "required": ["x"],
-    }
-    assert answer(model_id, referring)["x"] is not ...
-    Draft202012Validator(referring).validate(answer(model_id, referring))
-
-
-def test_a_usual_answer_takes_a_few_milliseconds_at_most() -> None:
-    schema = {"type": "object", "properties": {"response": {"type": "string"}, "category": LABELS}}
-    request = body("word " * 500, schema)
-    best = min(_seconds(request) for _ in range(5))
-    assert best / 20 < 0.005
-
-
-def _seconds(request: dict[str, Any]) -> float:
-    start = time.thread_time()
-    for _ in range(20):
-        baseline_reply(LEXICAL, request)
-    return time.thread_time() - start
 
 
 def test_lettered_choices_are_options_where_there_is_no_schema() -> None:

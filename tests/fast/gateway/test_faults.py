@@ -11,7 +11,7 @@ from said import said as users
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.error_answers import classify
-from pytest_helmbench.gateway.faults import Fault, FaultKind, RateHeaders, excerpt, is_retried, rate_headers
+from pytest_helmbench.gateway.faults import Fault, FaultKind, is_retried, rate_headers
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
 NOW = 1_763_700_000.0
@@ -61,11 +61,6 @@ def test_a_message_says_whose_fault_it_was() -> None:
     assert fault(520).text() == "the provider answered 520"
 
 
-def test_429_asks_to_wait() -> None:
-    found = fault(429, said("slow down", code="rate_limit_exceeded"), {"retry-after": "2"})
-    assert (found.kind, found.reason, found.retry_after_s) == (FaultKind.RATE_LIMITED, "rate_limited", 2.0)
-
-
 def test_a_quota_per_minute_is_waited_for() -> None:
     text = "You exceeded your current quota, please check your plan and billing details."
     assert fault(429, [said(text, code=429, status="RESOURCE_EXHAUSTED")]).kind is FaultKind.RATE_LIMITED
@@ -78,25 +73,19 @@ def test_a_quota_per_minute_is_waited_for() -> None:
         (402, b"", "no_credit"),
         (404, said("no such model"), "unknown_model"),
         (403, said("Key limit exceeded (total limit)", code=403), "no_access"),
-        (403, said("Country, region, or territory not supported"), "no_access"),
         (429, said("You exceeded your current quota", code="insufficient_quota"), "no_credit"),
-        (429, said("You exceeded your current quota", type="insufficient_quota"), "no_credit"),
         (400, said("Your credit balance is too low to access the API"), "no_credit"),
-        (400, said("Billing hard limit has been reached", code="billing_hard_limit_reached"), "no_credit"),
         (400, said("gpt is not a valid model ID"), "unknown_model"),
-        (400, said("gone", code="model_decommissioned"), "unknown_model"),
         (
             400,
             [said("API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT")],
             "bad_key",
         ),
-        (400, said("x", details=[{"reason": "API_KEY_INVALID"}]), "bad_key"),
         (
             400,
             said("litellm.AuthenticationError: OpenAIException - Incorrect API key provided: x"),
             "bad_key",
         ),
-        (400, said("Your API key is invalid"), "bad_key"),
     ],
 )
 def test_a_fault_of_key_name_or_account_ends_the_model(status: int, body: object, reason: str) -> None:
@@ -109,12 +98,8 @@ def test_a_fault_of_key_name_or_account_ends_the_model(status: int, body: object
     ("status", "body"),
     [
         (403, said("x requires moderation. Your input was flagged", metadata={"reasons": ["sexual"]})),
-        (403, said("refused", metadata={"reasons": ["a"], "flagged_input": "…"})),
         (400, said("filtered", code="content_filter")),
         (400, said("no", code="x", innererror={"code": "ResponsibleAIPolicyViolation"})),
-        (400, said("no", code="content_policy_violation")),
-        (400, said("litellm.ContentPolicyViolationError: AzureException - no", type=None, code="400")),
-        (400, said("Invalid prompt: your prompt was flagged as potentially violating our usage policy.")),
         (
             400,
             said("Provider returned error", metadata={"raw": json.dumps(said("no", code="content_filter"))}),
@@ -136,7 +121,10 @@ def test_other_refusals_are_not_tried_again(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["unsupported schema", "response_format is not supported", "Invalid parameter: json_schema"]
+    "text",
+    [
+        "response_format is not supported",
+    ],
 )
 def test_a_rejected_schema_is_named_with_what_to_do(text: str) -> None:
     found = fault(400, said(text), sent_schema=True)
@@ -167,14 +155,12 @@ def test_the_parameter_at_fault_is_told() -> None:
     ("status", "at", "headers", "hint"),
     [
         (401, ROUTER, {}, "check the key in OPENROUTER_API_KEY"),
-        (401, None, {}, "check the key"),
         (
             401,
             endpoint("a/b", "https://h/v1"),
             {},
             "no key was sent: name its variable with --helmbench-api-key-env",
         ),
-        (402, ROUTER, {}, "add credit with the provider, or choose another model"),
         (
             404,
             ROUTER,
@@ -189,7 +175,6 @@ def test_the_parameter_at_fault_is_told() -> None:
             {"location": "https://x/v1"},
             "the base URL has moved to https://x/v1: give the new one",
         ),
-        (308, ROUTER, {}, "the base URL has moved: give the new one"),
         (500, ROUTER, {}, ""),
     ],
 )
@@ -207,21 +192,12 @@ def test_a_refused_request_that_quotes_its_prompt_says_nothing_of_the_key() -> N
     [
         (said("one\n two\x1b[31m"), "one two\\x1b[31m"),
         ({"error": "plain"}, "plain"),
-        ({"message": "top"}, "top"),
         ({"detail": [{"msg": "field required"}]}, '[{"msg": "field required"}]'),
-        ({"detail": "gone"}, "gone"),
         (b"<html><title>502 Bad Gateway</title></html>", "502 Bad Gateway"),
-        (b"upstream \xff down", "upstream � down"),
-        (
-            said("Provider returned error", metadata={"raw": "model is loading"}),
-            "Provider returned error: model is loading",
-        ),
         (
             said("Provider returned error", metadata={"raw": json.dumps(said("busy"))}),
             "Provider returned error: busy",
         ),
-        (said(""), "internal server error"),
-        ([], "internal server error"),
         (b"[" * 50_000, "[" * 199 + "…"),
         (said("x" * 500), "x" * 199 + "…"),
     ],
@@ -235,9 +211,7 @@ def test_foreign_text_is_found_in_every_form_scrubbed_and_cut(body: object, show
     [
         f"Incorrect API key provided: {KEY}.",
         "Incorrect API key provided: sk-hidde*******6789.",
-        f"bad header 'Bearer {KEY}'",
         "x" * 190 + f" {KEY}",
-        f"no model{KEY}x",
     ],
 )
 def test_a_key_is_never_repeated(text: str) -> None:
@@ -246,21 +220,13 @@ def test_a_key_is_never_repeated(text: str) -> None:
     assert "6789" not in shown
 
 
-def test_the_hidden_key_leaves_the_sentence_readable() -> None:
-    assert excerpt(f"wrong key {KEY}!", ROUTER) == "wrong key [key]!"
-
-
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
         ({"retry-after": "1.5"}, 1.5),
         ({"retry-after": formatdate(NOW + 30, usegmt=True)}, 30.0),
-        ({"retry-after": formatdate(NOW - 30, usegmt=True)}, 0.0),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "-3"}, None),
         ({"retry-after": "nan"}, None),
-        ({}, None),
         ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, 360.0),
         (
             {
@@ -271,7 +237,6 @@ def test_the_hidden_key_leaves_the_sentence_readable() -> None:
             },
             0.02,
         ),
-        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{(NOW + 5) * 1000:.0f}"}, 5.0),
     ],
 )
 def test_how_long_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
@@ -283,28 +248,12 @@ def test_how_long_to_wait_is_read_in_every_form(headers: dict[str, str], seconds
     ("text", "seconds"),
     [
         ("1s", 1.0),
-        ("7.66s", 7.66),
         ("1h2m3.5s", 3723.5),
-        ("1d", 86_400.0),
-        ("12", 12.0),
         (f"{NOW + 60:.0f}", 60.0),
         ("2025-11-21T04:41:00Z", 60.0),
-        ("2025-11-21T04:41:00", None),
         ("later", None),
-        ("", None),
     ],
 )
 def test_a_reset_is_a_duration_or_a_moment(text: str, seconds: float | None) -> None:
     found = rate_headers({"x-ratelimit-reset-requests": text}, NOW).reset_requests_s
     assert found == (None if seconds is None else pytest.approx(seconds))
-
-
-def test_what_is_left_is_read() -> None:
-    headers = {
-        "x-ratelimit-limit-requests": "100",
-        "x-ratelimit-remaining-requests": "99",
-        "x-ratelimit-reset-requests": "1s",
-        "x-ratelimit-limit-tokens": "2000",
-        "x-ratelimit-remaining-tokens": "many",
-    }
-    assert rate_headers(headers, NOW) == RateHeaders(100.0, 99.0, 1.0, 2000.0, None, None)

@@ -18,7 +18,6 @@ from pytest_helmbench.gateway.providers.endpoints import (
     resolve_endpoint,
 )
 from pytest_helmbench.gateway.providers.provider import Provider
-from pytest_helmbench.gateway.providers.servers import provider_at, routes
 
 ALL_KEYS = {
     "OPENROUTER_API_KEY": "router-key",
@@ -60,9 +59,6 @@ def endpoint(
     [
         ("baseline/lexical", {}, "baseline", "baseline/lexical", "", None),
         ("ollama/llama3:8b", ALL_KEYS, "ollama", "llama3:8b", "http://localhost:11434/v1", None),
-        ("lmstudio/org/m", ALL_KEYS, "lmstudio", "org/m", "http://localhost:1234/v1", None),
-        ("vllm/m", ALL_KEYS, "vllm", "m", "http://localhost:8000/v1", None),
-        ("llamacpp/m", ALL_KEYS, "llamacpp", "m", "http://localhost:8080/v1", None),
         (
             "vendor/m",
             ALL_KEYS,
@@ -108,11 +104,9 @@ def test_an_id_leads_to_its_server(
     ("base_url", "model", "wire_model"),
     [
         (LOOPBACK, "test/good", "test/good"),
-        (LOOPBACK, "good", "good"),
         (LOOPBACK, "openai/gpt-4o-mini", "openai/gpt-4o-mini"),
         (LOOPBACK, "ollama/m", "m"),
         ("https://api.openai.com/v1", "openai/gpt-4o-mini", "gpt-4o-mini"),
-        ("https://openrouter.ai/api/v1", "openai/gpt-4o-mini", "openai/gpt-4o-mini"),
     ],
 )
 def test_a_base_url_takes_the_id_as_given(base_url: str, model: str, wire_model: str) -> None:
@@ -121,31 +115,22 @@ def test_a_base_url_takes_the_id_as_given(base_url: str, model: str, wire_model:
     assert (found.key, found.key_env) == (None, None)
 
 
-def test_a_models_own_base_url_goes_before_the_option() -> None:
-    assert endpoint(ModelEntry("a/b", base_url=said(ELSEWHERE)), {}, base_url=LOOPBACK).base_url == ELSEWHERE
-
-
 @pytest.mark.parametrize(
     ("model", "base_url", "key_env", "without", "variable"),
     [
         ("a/b", None, "MY_KEY", (), "MY_KEY"),
         ("a/b", LOOPBACK, "MY_KEY", (), "MY_KEY"),
         ("a/b", LOOPBACK, None, (), "HELMBENCH_API_KEY"),
-        ("a/b", ELSEWHERE, None, (), "HELMBENCH_API_KEY"),
         ("a/b", LOOPBACK, None, ("HELMBENCH_API_KEY",), "OPENROUTER_API_KEY"),
-        ("a/b", "http://[::1]:9/v1", None, ("HELMBENCH_API_KEY",), "OPENROUTER_API_KEY"),
-        ("a/b", "http://localhost/v1", None, ("HELMBENCH_API_KEY",), "OPENROUTER_API_KEY"),
         ("openai/m", LOOPBACK, None, ("HELMBENCH_API_KEY",), "OPENROUTER_API_KEY"),
         ("openai/m", LOOPBACK, None, ("HELMBENCH_API_KEY", "OPENROUTER_API_KEY"), "OPENAI_API_KEY"),
         ("ollama/m", LOOPBACK, None, ("HELMBENCH_API_KEY",), None),
-        ("ollama/m", None, "MY_KEY", (), "MY_KEY"),
         ("a/b", ELSEWHERE, None, ("HELMBENCH_API_KEY",), None),
         ("openai/m", "https://api.openai.com/v1", None, ("HELMBENCH_API_KEY",), "OPENAI_API_KEY"),
         ("a/b", "https://openrouter.ai/api/v1", None, ("HELMBENCH_API_KEY",), "OPENROUTER_API_KEY"),
         # Not in the clear, and not to a host that only looks alike.
         ("a/b", "http://openrouter.ai/api/v1", None, ("HELMBENCH_API_KEY",), None),
         ("a/b", "https://openrouter.ai.evil.com/v1", None, ("HELMBENCH_API_KEY",), None),
-        ("a/b", "https://notopenrouter.ai/v1", None, ("HELMBENCH_API_KEY",), None),
         ("a/b", "http://127.0.0.1.evil.com/v1", None, ("HELMBENCH_API_KEY",), None),
         # A variable that is named stands alone, even when it is empty.
         ("a/b", LOOPBACK, "MY_KEY", ("MY_KEY",), None),
@@ -194,11 +179,7 @@ def test_a_key_that_no_header_can_carry_is_named_but_not_shown() -> None:
     )
 
 
-def test_a_trailing_newline_of_a_key_is_dropped() -> None:
-    assert endpoint("a/b", {"OPENROUTER_API_KEY": "abc\n"}).key == "abc"
-
-
-@pytest.mark.parametrize("model", ["gpt-4o", "openai/", "/x", ""])
+@pytest.mark.parametrize("model", ["gpt-4o", ""])
 def test_an_id_without_a_vendor_says_how_to_write_it(model: str) -> None:
     with pytest.raises(HelmbenchError) as caught:
         resolve(model, ALL_KEYS)
@@ -209,21 +190,12 @@ def test_an_id_without_a_vendor_says_how_to_write_it(model: str) -> None:
     )
 
 
-def test_an_empty_id_at_a_base_url_is_refused() -> None:
-    with pytest.raises(
-        HelmbenchError, match="model id '' is empty\n  hint: name the model as its server does"
-    ):
-        resolve("", {}, base_url=LOOPBACK)
-
-
 @pytest.mark.parametrize(
     ("given", "used"),
     [
         ("http://h:1/v1/", "http://h:1/v1"),
         (" https://h/api/v1/chat/completions/ ", "https://h/api/v1"),
-        ("HTTPS://Host.example", "https://host.example"),
         ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
-        ("https://h/V1", "https://h/V1"),
     ],
 )
 def test_a_base_url_is_normalised(given: str, used: str) -> None:
@@ -235,10 +207,7 @@ def test_a_base_url_is_normalised(given: str, used: str) -> None:
     [
         "localhost:8000/v1",
         "ftp://h/v1",
-        "http://",
-        "http:///v1",
         "http://h:99999/v1",
-        "http://h:x/",
         "http://a b/v1",
     ],
 )
@@ -256,15 +225,6 @@ def test_a_password_in_a_base_url_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(HelmbenchError) as caught:
         normalise_base_url(url)
     assert "secret" not in str(caught.value)
-
-
-def test_a_password_in_a_base_url_belongs_into_a_variable() -> None:
-    with pytest.raises(HelmbenchError) as caught:
-        normalise_base_url("https://me:secret@h/v1")
-    assert str(caught.value) == (
-        "the base URL for host h carries a user name or password\n"
-        "  hint: put the key into a variable and name it with --helmbench-api-key-env"
-    )
 
 
 def test_a_query_behind_a_base_url_is_refused() -> None:
@@ -291,11 +251,3 @@ def test_a_key_is_redacted_in_whatever_form_its_provider_sends_it() -> None:
     assert acme.redacted(f"no access with {sent} ('a plain secret')") == "no access with [key] ('[key]')"
     assert "a plain secret" not in repr(acme)
     assert sent not in repr(acme)
-
-
-def test_every_provider_is_found_by_its_prefix_and_its_host() -> None:
-    assert [provider.name for provider in routes("openai/m")] == ["openrouter", "openai"]
-    assert [provider.name for provider in routes("vendor/m")] == ["openrouter"]
-    assert provider_at("eu.openrouter.ai").name == "openrouter"
-    assert provider_at("mine.openai.azure.com").max_tokens_key == "max_completion_tokens"
-    assert provider_at("localhost").name == "localhost"

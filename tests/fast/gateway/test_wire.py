@@ -35,7 +35,6 @@ def endpoint(model: str, base_url: str | None = None, **environ: str) -> Endpoin
 
 
 ROUTER = endpoint("vendor/m", OPENROUTER_API_KEY="k")
-OPENAI = endpoint("openai/m", OPENAI_API_KEY="k")
 OTHER = endpoint("test/good", "http://127.0.0.1:9/v1")
 
 
@@ -79,15 +78,6 @@ def test_openrouter_is_asked_for_costs_and_for_servers_that_know_schemas() -> No
     assert "provider" not in request_body(ROUTER, Sampling(), HELLO, None, repetition=1)
 
 
-def test_openai_gets_its_own_name_for_the_bound_and_none_of_the_routers_keys() -> None:
-    assert request_body(OPENAI, Sampling(max_tokens=5), HELLO, FORMAT, repetition=1) == {
-        "model": "m",
-        "messages": WIRE_HELLO,
-        "response_format": FORMAT,
-        "max_completion_tokens": 5,
-    }
-
-
 def test_every_sampling_option_has_its_key_and_the_seed_counts_repetitions() -> None:
     sampling = Sampling(
         temperature=0.0,
@@ -124,11 +114,6 @@ def test_extra_body_goes_over_everything_but_keeps_the_routers_promise() -> None
     assert body["provider"] == {"require_parameters": True, "order": ["a"]}
 
 
-def test_nothing_makes_a_request_a_stream() -> None:
-    sampling = Sampling(extra_body={"stream": True, "stream_options": {"include_usage": True}})
-    assert set(request_body(OTHER, sampling, HELLO, None, repetition=1)) == {"model", "messages"}
-
-
 def test_bodies_are_compact_utf_8_and_survive_lone_surrogates() -> None:
     assert encode({"a": "ü", "b": [1, None]}) == '{"a":"ü","b":[1,null]}'.encode()
     assert encode({"a": "ü\ud83d"}) == b'{"a":"\\u00fc\\ud83d"}'
@@ -148,7 +133,7 @@ def test_a_reply_is_read_with_its_usage() -> None:
     assert found.provider_cost == 0.001
 
 
-@pytest.mark.parametrize("wrong", ["7", True, -1, 1.5, [1], {}, float("nan"), float("inf"), None])
+@pytest.mark.parametrize("wrong", ["7", True, -1, 1.5, float("nan"), float("inf"), None])
 def test_a_number_of_the_wrong_kind_is_unknown_never_zero(wrong: object) -> None:
     usage = {"prompt_tokens": wrong, "prompt_tokens_details": wrong, "completion_tokens": 1}
     found = parsed(reply(usage=usage)).usage
@@ -175,15 +160,6 @@ def test_tokens_that_cannot_be_are_counted_here(
     assert (told.prompt_tokens, told.completion_tokens, told.estimated) == counted
 
 
-def test_an_answer_without_a_text_may_have_no_token() -> None:
-    told = with_estimates(Usage(prompt_tokens=3, completion_tokens=0), b"x", {"content": ""})
-    assert told == Usage(prompt_tokens=3, completion_tokens=0)
-
-
-def test_a_cost_that_no_call_can_have_is_unknown() -> None:
-    assert parsed(reply(usage={"cost": 1.7e308})).provider_cost is None
-
-
 def test_with_a_key_of_ones_own_behind_the_router_both_costs_count() -> None:
     details = {"upstream_inference_cost": 0.25}
     own = {"cost": 0.5, "is_byok": True, "cost_details": details}
@@ -195,7 +171,6 @@ def test_with_a_key_of_ones_own_behind_the_router_both_costs_count() -> None:
     ("message", "text", "refusal"),
     [
         ({"content": None}, "", None),
-        ({}, "", None),
         ({"content": "a\ud83d"}, "a\ud83d", None),
         ({"content": None, "refusal": "No."}, "", "No."),
         ({"content": [{"type": "text", "text": "a"}, "b", {"type": "image"}]}, "ab", None),
@@ -216,10 +191,6 @@ def test_a_broken_byte_spoils_only_its_own_character() -> None:
     assert found.text == "h�"
 
 
-def test_blanks_before_the_json_are_no_harm() -> None:
-    assert isinstance(parse_reply(200, b"\n \n" + json.dumps(reply()).encode()), ParsedReply)
-
-
 @pytest.mark.parametrize(
     ("document", "reason", "message"),
     [
@@ -228,23 +199,14 @@ def test_blanks_before_the_json_are_no_harm() -> None:
             "not_json",
             "the provider answered 200 with something that is no JSON object: '<html>gateway \\\\x1b[31m</html>'",
         ),
-        (b"", "not_json", "the provider answered 200 with something that is no JSON object: ''"),
         (b"[" * 100_000, "not_json", "the provider answered 200 with something that is no JSON object: '["),
-        (b"[1]", "not_json", "the provider answered 200 with something that is no JSON object: '[1]'"),
         ({}, "no_choices", "the provider answered 200 without choices"),
-        ({"choices": []}, "no_choices", "the provider answered 200 without choices"),
-        ({"choices": "x"}, "no_choices", "the provider answered 200 without choices"),
         (
             choice(finish_reason=None, message={"content": ""}),
             "no_finish_reason",
             "the provider answered 200 without text and finish reason",
         ),
         (choice(message=None), "no_message", "the provider answered 200 without a message that can be read"),
-        (
-            choice(message={"content": 5}),
-            "no_message",
-            "the provider answered 200 without a message that can be read",
-        ),
     ],
 )
 def test_an_answer_that_is_no_reply_is_tried_again(document: object, reason: str, message: str) -> None:
@@ -252,14 +214,6 @@ def test_an_answer_that_is_no_reply_is_tried_again(document: object, reason: str
     assert (found.kind, found.reason, found.status) == (FaultKind.MALFORMED, reason, 200)
     assert found.message.startswith(message)
     assert is_retried(found.kind)
-
-
-def test_a_reply_that_broke_off_is_tried_again() -> None:
-    found = fault(choice(finish_reason="error"))
-    assert (found.kind, found.message) == (
-        FaultKind.TRANSIENT,
-        "the provider broke off its reply (finish reason error)",
-    )
 
 
 def test_a_reply_that_moderation_cut_is_blocked_and_still_paid() -> None:
@@ -290,7 +244,6 @@ def test_a_reply_that_moderation_cut_is_blocked_and_still_paid() -> None:
             "the provider answered 200 with an error 400 (Bad)",
         ),
         ({"code": 502}, FaultKind.TRANSIENT, "the provider answered 200 with an error 502 (bad gateway)"),
-        ("it broke", FaultKind.TRANSIENT, "the provider answered 200 with an error (it broke)"),
     ],
 )
 def test_an_error_inside_a_200_takes_the_class_of_its_code(
@@ -299,14 +252,3 @@ def test_an_error_inside_a_200_takes_the_class_of_its_code(
     for document in ({"error": error}, {"choices": [{"error": error, "finish_reason": "error"}]}):
         found = fault(document)
         assert (found.kind, found.message, found.status) == (kind, message, 200)
-
-
-def test_an_error_that_is_null_is_none() -> None:
-    assert parsed(reply(error=None)).text == "hi"
-
-
-@pytest.mark.parametrize(("path", "missing"), [("responses", "output"), ("embeddings", "data")])
-def test_an_answer_of_another_kind_says_what_it_lacks(path: str, missing: str) -> None:
-    found = parse_reply(200, b'{"choices": []}', path=path)
-    assert isinstance(found, Fault)
-    assert found.message == f"the provider answered 200 without {missing}"

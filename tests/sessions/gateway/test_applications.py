@@ -180,20 +180,6 @@ def test_an_address_is_asked_by_its_templates(
     assert len(seen) == 2  # another template is another request
 
 
-def test_an_address_without_a_request_is_sent_a_chat_completion_and_nothing_else(
-    pytester: pytest.Pytester, server: tuple[str, list[dict[str, Any]]]
-) -> None:
-    url, seen = server
-    _write(pytester.path, "app_n", cases=1)
-    response = {"text": "out.0.say"}
-    (pytester.path / "models.yml").write_text(
-        json.dumps({"models": [{"id": "my-app", "url": url, "response": response}]})
-    )
-    run_pytest(pytester, "benchmark", "--helmbench-models-file=models.yml").assert_outcomes(passed=1)
-    (sent,) = seen
-    assert {"model", "messages"} <= sent.keys() <= {"path", "key", "model", "messages", "temperature", "seed"}
-
-
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -211,18 +197,6 @@ def test_a_function_that_takes_no_messages_is_found_out_at_once(
     result.stdout.fnmatch_lines([said])
     (attempts,) = rows(pytester.path / "helmbench.db", "SELECT max(attempt) FROM calls")[0]
     assert attempts == 1
-
-
-def test_an_answer_without_the_text_that_is_pointed_at_is_asked_for_once(
-    pytester: pytest.Pytester, server: tuple[str, list[dict[str, Any]]]
-) -> None:
-    url, seen = server
-    _write(pytester.path, "app_w", cases=2)
-    model = {"id": "my-app", "url": url, "response": {"text": "nowhere.at.all"}}
-    (pytester.path / "models.yml").write_text(json.dumps({"models": [model]}))
-    result = run_pytest(pytester, "benchmark", "--helmbench-models-file=models.yml")
-    result.assert_outcomes(errors=2)
-    assert len(seen) == 2
 
 
 def test_an_application_that_cancels_its_own_call_is_at_fault(pytester: pytest.Pytester) -> None:
@@ -278,38 +252,12 @@ def test_an_answer_without_its_text_is_an_error_that_names_the_path(
     assert len(seen) == attempts
 
 
-def test_a_doubled_brace_is_a_literal_one(
-    pytester: pytest.Pytester, server: tuple[str, list[dict[str, Any]]]
-) -> None:
-    url, seen = server
-    _write(pytester.path, "app_h", cases=1)
-    request = {"query": "query{chat(id:3){{text}}}", "ask": "{prompt}", "{text}": "{{prompt}} {model}"}
-    model = {"id": "my-app", "url": url, "request": request, "response": "out.0.say"}
-    (pytester.path / "models.yml").write_text(json.dumps([model]))
-    run_pytest(pytester, "benchmark", "--helmbench-models-file=models.yml").assert_outcomes(passed=1)
-    (sent,) = seen
-    assert sent["query"] == "query{chat(id:3){text}}"
-    assert sent["{text}"] == "{prompt} my-app"
-
-
 @pytest.mark.parametrize(
     ("entry", "sentence"),
     [
         ({"id": "x", "request": {}}, "*models.yml:*'request' without 'url'*"),
         ({"id": "x", "url": "http://127.0.0.1:1/a", "request": {"a": "{promt}"}}, "*did you mean 'prompt'*"),
-        (
-            {"id": "x", "url": "http://127.0.0.1:1/a", "request": {"a": "{text}"}},
-            "*{{text}} is sent as {text}*",
-        ),
-        (
-            {"id": "x", "url": "http://127.0.0.1:1/a", "request": [1, 2]},
-            "*no place for the prompt*write {prompt} or {messages}*{system}*",
-        ),
         ({"id": "x", "url": "http://127.0.0.1:1/a", "request": {"{prompt}": "nothing"}}, "*no place for*"),
-        (
-            {"id": "x", "url": "http://127.0.0.1:1/a", "response": "a..b"},
-            "*'a..b' has the wrong form*output.0.text*",
-        ),
         (
             {"id": "x", "url": "http://127.0.0.1:1/a", "response": {"text": "out[0].say"}},
             "*response.text 'out[0].say' has the wrong form*output.0.text*",
@@ -365,27 +313,6 @@ def test_ctrl_c_ends_a_session_whose_function_goes_on(pytester: pytest.Pytester,
     session.interrupt(everybody=True)
     assert session.end() == 2
     assert "--helmbench-resume" in session.text
-
-
-@pytest.mark.parametrize(
-    ("word", "other", "outcomes"),
-    [
-        ("any", "teacher", {"passed": 1}),
-        ("any", "tea leaves", {"errors": 1}),
-        ("all", "teacher", {"errors": 1}),
-        ("all", "tea leaves", {"failed": 1}),
-    ],
-)
-def test_what_is_decided_without_the_cost_is_judged_without_it(
-    pytester: pytest.Pytester, word: str, other: str, outcomes: dict[str, int]
-) -> None:
-    _write(pytester.path, "app_j", cases=1)
-    parts = (f"    - {{type: contains, expected: {other}}}", "    - {type: cost_below, usd: 1}")
-    lines = ("evaluation:", f"  type: {word}", "  of:", *parts)
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(lines, None, {"PT1": Part("m1")}, {})})
-    run_pytest_forked(pytester, "benchmark", "--helmbench-model=python:app_j:sync").assert_outcomes(
-        **outcomes
-    )
 
 
 @pytest.mark.parametrize(("usd", "outcomes"), [(1, {"passed": 1}), (0.25, {"failed": 1})])

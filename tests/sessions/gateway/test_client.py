@@ -86,11 +86,6 @@ def test_a_question_gets_its_reply(provider: Provider) -> None:
     assert "cookie" not in request.headers
 
 
-def test_without_a_key_there_is_no_authorization(provider: Provider) -> None:
-    post(endpoint(provider.url, key=None))
-    assert "authorization" not in provider.requests[0].headers
-
-
 def test_netrc_and_cookies_play_no_part(
     provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
@@ -110,25 +105,10 @@ def test_netrc_and_cookies_play_no_part(
     assert all(not {"authorization", "cookie"} & set(request.headers) for request in provider.requests)
 
 
-def test_every_status_is_an_answer(provider: Provider) -> None:
-    provider.answers(status=503, times=1, retry_after=2, body={"error": {"message": "busy"}})
-    at = endpoint(provider.url)
-    answer = post(at)
-    found = parse_reply(answer.status, answer.body, headers=answer.headers, endpoint=at)
-    assert isinstance(found, Fault)
-    assert (found.message, found.retry_after_s) == ("the provider answered 503 (busy)", 2.0)
-    assert post(at).status == 200
-
-
 def test_redirects_are_not_followed(provider: Provider) -> None:
     provider.answers(status=307, headers={"Location": f"{provider.url}/elsewhere"})
     assert post(endpoint(provider.url)).status == 307
     assert provider.count == 1
-
-
-def test_a_compressed_body_is_unpacked(provider: Provider) -> None:
-    provider.answers(body=gzip.compress(b'{"a":1}'), headers={"Content-Encoding": "gzip"})
-    assert post(endpoint(provider.url)).body == b'{"a":1}'
 
 
 def test_a_key_that_the_server_repeats_is_cut_out(provider: Provider) -> None:
@@ -145,29 +125,6 @@ def test_nobody_listens(unused_port: int) -> None:
     assert found.message.startswith(f"the provider at http://127.0.0.1:{unused_port}/v1 cannot be reached (")
     assert "refused" in found.message
     assert found.hint == "start the server, or check the port in the base URL"
-
-
-def test_a_host_that_is_not_found() -> None:
-    found = fault_of(endpoint("http://no-such-host.invalid/v1"))
-    assert (found.kind, found.reason) == (FaultKind.TRANSIENT, "unreachable")
-    assert found.hint == "check the base URL and the network"
-
-
-def test_a_reset_connection(provider: Provider) -> None:
-    provider.answers(reset=True)
-    found = fault_of(endpoint(provider.url))
-    assert (found.kind, found.reason) == (FaultKind.TRANSIENT, "reset")
-    assert found.message.startswith("the connection to the provider broke before an answer came")
-
-
-def test_a_body_that_breaks_off(provider: Provider) -> None:
-    provider.answers(truncated=True)
-    found = fault_of(endpoint(provider.url))
-    assert (found.kind, found.reason, found.message) == (
-        FaultKind.TRANSIENT,
-        "truncated_body",
-        "the provider's answer broke off before its end",
-    )
 
 
 @pytest.mark.parametrize("answer", [Answer(hang=True), Answer(drip=True), Answer(latency_s=5)])
@@ -260,20 +217,6 @@ def test_nothing_queues_in_the_client(provider: Provider) -> None:
 
     with_client(many)
     assert provider.max_in_flight > 250
-
-
-def test_a_cancelled_call_is_cancelled(provider: Provider) -> None:
-    provider.answers(hang=True)
-
-    async def cancel(client: ChatClient) -> None:
-        task = asyncio.create_task(client.post(endpoint(provider.url), b"{}", 10))
-        await asyncio.sleep(0.2)
-        assert provider.count == 1
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    with_client(cancel)
 
 
 @pytest.fixture

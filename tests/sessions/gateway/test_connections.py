@@ -79,16 +79,6 @@ async def _ok(_number: int, writer: asyncio.StreamWriter) -> None:
     writer.write(_OK)
 
 
-def test_a_kept_connection_is_used_again() -> None:
-    async def run() -> int:
-        async with served(_ok) as (server, port), ChatClient() as client:
-            for _ in range(3):
-                await client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", 5)
-            return server.connections
-
-    assert asyncio.run(run()) == 1
-
-
 def test_what_was_sent_on_a_kept_connection_that_breaks_is_not_sent_again() -> None:
     """It may have been answered, and is paid for then: whether to ask again is not the client's to say."""
 
@@ -146,33 +136,6 @@ def test_a_cancelled_transfer_closes_its_connection() -> None:
             await asyncio.wait_for(gone.wait(), 5)
 
     asyncio.run(run())
-
-
-def test_heads_before_the_answers_own_are_none_of_it() -> None:
-    async def interim(_number: int, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nRetry-After: 9\r\n\r\n" + _OK)
-
-    async def run() -> None:
-        async with served(interim) as (_, port), ChatClient() as client:
-            answer = await client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", 5)
-        assert (answer.status, answer.headers, answer.body) == (200, {"content-length": "2"}, b"{}")
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize("size", [10, 3 * 2**20])
-def test_a_body_goes_out_whole_and_at_once(provider: Provider, size: int) -> None:
-    body = b'{"messages": [{"role": "user", "content": "%s"}]}' % (b"x" * size)
-
-    async def run() -> None:
-        async with ChatClient() as client:
-            await client.post(endpoint(provider.url), body, 5)
-
-    asyncio.run(run())
-    (request,) = provider.requests
-    assert request.raw == body
-    assert "expect" not in request.headers
-    assert "transfer-encoding" not in request.headers
 
 
 def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:

@@ -53,11 +53,8 @@ def _raw_deflate(data: bytes) -> bytes:
         ("deflate", zlib.compress(_REPLY)),
         ("deflate", _raw_deflate(_REPLY)),
         ("gzip", gzip.compress(_REPLY)),
-        ("Deflate", zlib.compress(_REPLY)),
-        ("identity", _REPLY),
         ("x-gzip", gzip.compress(_REPLY)),
         ("gzip, deflate", zlib.compress(gzip.compress(_REPLY))),
-        ("gzip, identity", gzip.compress(_REPLY)),
     ],
     ids=_id,
 )
@@ -85,10 +82,8 @@ def test_a_coding_that_cannot_be_read_is_named_and_paid_once(
     ("name", "body"),
     [
         ("gzip", gzip.compress(_REPLY)[:60]),
-        ("gzip", gzip.compress(_REPLY[:200])),
         ("deflate", zlib.compress(_REPLY)[:60]),
         ("deflate", _raw_deflate(_REPLY)[:60]),
-        ("gzip, deflate", zlib.compress(gzip.compress(_REPLY)[:60])),
     ],
     ids=_id,
 )
@@ -130,17 +125,3 @@ def test_a_stream_that_breaks_off_is_no_reply(provider: Provider) -> None:
     half = _chunk({"content": "half"}, usage={"prompt_tokens": 7, "completion_tokens": 1})
     with pytest.raises(CallFailedError, match="a stream that breaks off"):
         _ask(provider, body=half, headers={"Content-Type": "text/event-stream"})
-
-
-def test_a_stream_that_ends_with_its_tokens_is_whole(provider: Provider) -> None:
-    tokens = b'data: {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}\n\n'
-    reply = _ask(
-        provider, body=_chunk({"content": "all"}) + tokens, headers={"Content-Type": "text/event-stream"}
-    )
-    assert (reply.text, reply.finish_reason, reply.usage.completion_tokens) == ("all", None, 2)
-
-
-def test_a_reply_without_a_finish_reason_is_read(provider: Provider) -> None:
-    reply = _ask(provider, text="fine", finish_reason=None)
-    assert (reply.text, reply.finish_reason) == ("fine", None)
-    assert provider.count == 1

@@ -3,57 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
 from provider import Provider
 from relayed import body, converse, until
 from wired import Onlooker, wired
-
-from pytest_helmbench.gateway.call import CaseClock
-from pytest_helmbench.gateway.faults import Patience
-from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conversation
-from pytest_helmbench.gateway.relay.refusals import ItemEndedError
-
-
-def test_the_end_of_an_item_ends_its_calls_and_nothing_more_is_passed_on(provider: Provider) -> None:
-    provider.answers(hang=True)
-
-    async def check() -> None:
-        async with wired() as coordinator:
-            called: list[str] = []
-            item = converse(coordinator.gateway, provider.url)
-            item.call_at_end(lambda: called.append("once"))
-            waiting = asyncio.create_task(item.complete(body()))
-            gone = asyncio.create_task(item.complete(body()))
-            await until(lambda: provider.in_flight == 2)
-            gone.cancel()
-            await asyncio.sleep(0)
-            await item.end()
-            await item.end()
-            for raw in (await waiting, await item.complete(body())):
-                assert (raw.status, type(raw.error)) == (410, ItemEndedError)
-            assert called == ["once"]
-            assert coordinator.gate.in_flight == 0
-            assert [record.error for record in coordinator.attempts] == ["cancelled"] * 2
-            assert [type(fault) for fault in item.sums.open_faults] == [ClientGaveUpError]
-            item.call_at_end(lambda: called.append("late"))
-            assert called == ["once", "late"]
-
-    asyncio.run(check())
-
-
-def test_a_cancelled_session_cancels_whoever_asks(provider: Provider) -> None:
-    async def check() -> None:
-        async with wired() as coordinator:
-            async with converse(coordinator.gateway, provider.url, watch=Onlooker(stopped=True)) as item:
-                with pytest.raises(asyncio.CancelledError):
-                    await item.complete(body())
-            assert coordinator.gate.in_flight == 0
-
-    asyncio.run(check())
-    assert provider.count == 0
 
 
 def test_who_hangs_up_pays_once_and_may_come_back_for_the_reply(provider: Provider) -> None:
@@ -111,19 +66,3 @@ def test_an_item_holds_its_place_while_one_of_its_calls_sleeps(provider: Provide
         assert [record.status_code for record in coordinator.attempts] == [429, 200]
 
     asyncio.run(check())
-
-
-def test_an_item_whose_time_is_up_sends_nothing_more(provider: Provider) -> None:
-    async def check() -> None:
-        now = 0.0
-        async with wired(patience=Patience(case_timeout_s=5)) as coordinator:
-            plain = converse(coordinator.gateway, provider.url)
-            clock = CaseClock(coordinator.gateway.patience, lambda: now)
-            async with Conversation(coordinator.gateway, plain.line, clock, Onlooker()) as item:
-                with clock.running():
-                    now = 6.0
-                raw = await item.complete(body())
-                assert (raw.status, json.loads(raw.body)["error"]["code"]) == (504, "timeout")
-
-    asyncio.run(check())
-    assert provider.count == 0

@@ -13,20 +13,13 @@ from relayed import body, converse, with_sampling
 from said import said
 from wired import Onlooker, resolved, wired
 
-from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.call import CaseClock
-from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.faults import CallFailedError, Fault, FaultKind, Patience
-from pytest_helmbench.gateway.gateway import Gateway
-from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.faults import CallFailedError, Fault, FaultKind
 from pytest_helmbench.gateway.permits import (
-    ModelLimits,
     ModelStoppedError,
     NotStoredError,
     RefusedError,
-    SessionLimits,
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.relay.conversation import Conversation
@@ -73,9 +66,7 @@ def test_a_fault_stays_open_until_the_same_request_is_answered(provider: Provide
     [
         ({"n": 2}, "n: one choice per request is answered here; ask again for another"),
         ({"messages": []}, "messages: a list with at least one message is wanted"),
-        ({"messages": "hello"}, "messages: a list with at least one message is wanted"),
         ({"messages": [{"content": "x"}]}, "messages[0]: an object with a role is wanted"),
-        ({"messages": [{"role": "user"}, 3]}, "messages[1]: an object with a role is wanted"),
         (
             {"models": ["a", "b"]},
             "models: refused, since it would have another model answer than the one under test",
@@ -86,10 +77,6 @@ def test_a_fault_stays_open_until_the_same_request_is_answered(provider: Provide
         ),
         (
             {"tools": [{"type": "web_search"}]},
-            "tools[0]: refused, since it is no tool that the client runs (type function or custom)",
-        ),
-        (
-            {"tools": ["bash"]},
             "tools[0]: refused, since it is no tool that the client runs (type function or custom)",
         ),
     ],
@@ -118,19 +105,6 @@ def test_what_the_user_has_set_is_not_refused(provider: Provider) -> None:
     assert provider.requests[0].body["plugins"] == [{"id": "web"}]
 
 
-def test_a_body_too_deep_to_be_written_is_refused(provider: Provider) -> None:
-    deep: list[Any] = []
-    for _ in range(100_000):
-        deep = [deep]
-
-    async def check() -> None:
-        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
-            raw = await item.complete(body(metadata=deep))
-            assert json.loads(raw.body)["error"]["message"] == "the request body is nested too deeply"
-
-    asyncio.run(check())
-
-
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
@@ -154,26 +128,6 @@ def test_every_error_has_a_status_and_says_nothing_of_the_session(
     assert (found, json.loads(told)["error"]["code"]) == (status, code)
     for word in (b"/home/me", b"MY_KEY", b"--helmbench"):
         assert word not in told
-
-
-def test_an_error_of_our_own_reaches_the_item(provider: Provider) -> None:
-    def broken(_record: AttemptRecord) -> None:
-        raise MemoryError("no room for the record")
-
-    async def check() -> None:
-        gate = Limiter(SessionLimits(1), lambda: 0.0)
-        gate.add_models([ModelLimits("test/good", 1)])
-        results: list[ResultRecord] = []
-        gateway = Gateway(LocalBackend(gate, broken, results.append), ChatClient(), Patience())
-        item = converse(gateway, provider.url)
-        with pytest.raises(MemoryError):
-            await item.complete(body())
-        with pytest.raises(MemoryError, match="no room for the record"):
-            await item.end()
-        assert gate.in_flight == 0
-        await gateway.close()
-
-    asyncio.run(check())
 
 
 def test_what_a_client_is_told_names_no_address_and_no_key(provider: Provider) -> None:

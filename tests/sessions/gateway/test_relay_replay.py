@@ -97,24 +97,6 @@ def test_a_replay_gives_the_same_bytes_in_the_same_order_without_a_network(
     assert _rows(path, "SELECT count(DISTINCT body) FROM requests") == [(2,)]
 
 
-def test_a_client_that_tried_again_after_a_fault_is_replayed_without_it(
-    counting: Provider, path: Path
-) -> None:
-    async def check() -> None:
-        async with recording(path) as (gateway, run_id):
-            counting.reply = None
-            counting.answers(times=1, text="first")
-            counting.answers(times=1, status=400)
-            counting.answers(times=1, text="second")
-            told = await _ask(converse(gateway, counting.url, run_id=run_id), ("a", "a", "a"))
-        assert [status for status, _ in told] == [200, 400, 200]
-        async with recording(path, CacheMode.ONLY) as (gateway, run_id):
-            replayed = await _ask(converse(gateway, _URL, run_id=run_id), ("a", "a"))
-        assert replayed == [told[0], told[2]]
-
-    asyncio.run(check())
-
-
 def test_an_item_that_was_killed_goes_on_where_it_was(counting: Provider, path: Path) -> None:
     async def check() -> None:
         async with recording(path) as (gateway, run_id):
@@ -147,21 +129,6 @@ def test_items_share_the_first_of_identical_requests_and_then_the_second(
 
     asyncio.run(check())
     assert counting.count == 2
-
-
-def test_repetitions_are_apart(counting: Provider, path: Path) -> None:
-    async def check() -> None:
-        async with recording(path) as (gateway, run_id):
-            told = [
-                await _ask(converse(gateway, counting.url, run_id=run_id, repetition=n), ("draw",) * 2)
-                for n in (1, 2)
-            ]
-        async with recording(path, CacheMode.ONLY) as (gateway, run_id):
-            for n in (1, 2):
-                item = converse(gateway, _URL, run_id=run_id, repetition=n)
-                assert await _ask(item, ("draw",) * 2) == told[n - 1]
-
-    asyncio.run(check())
 
 
 def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path) -> None:

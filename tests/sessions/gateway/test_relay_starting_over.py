@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from provider import Answer, Provider
 from relayed import body, converse, until
 from wired import wired
@@ -89,15 +88,6 @@ def test_a_request_that_is_open_at_the_end_of_its_item_is_told(provider: Provide
     asyncio.run(run())
 
 
-def test_without_a_journal_nothing_starts_over(provider: Provider) -> None:
-    async def run() -> None:
-        async with wired([ModelLimits("test/good", 8)]) as coordinator:
-            with pytest.raises(RuntimeError, match="no journal"):
-                converse(coordinator.gateway, provider.url).rewind()
-
-    asyncio.run(run())
-
-
 def test_a_reply_that_came_while_its_code_was_dead_is_given_to_the_code_that_follows(
     provider: Provider,
 ) -> None:
@@ -152,18 +142,3 @@ def test_the_clock_of_an_item_leaves_out_what_its_requests_wait_for_leave() -> N
     assert clock.used_s() == 4.0
     clock.begin()
     assert clock.used_s() == 0.0
-
-
-def test_replies_keep_their_order_when_a_dead_codes_request_is_taken_over(provider: Provider) -> None:
-    numbers = iter(range(100))
-    provider.reply = lambda _request: Answer(f"reply {next(numbers)}", latency_s=0.1)
-
-    async def run() -> None:
-        async with (
-            wired([ModelLimits("test/good", 8)]) as coordinator,
-            converse(coordinator.gateway, provider.url, journal=True) as item,
-        ):
-            await _die_while_asking(item, provider)
-            assert await _told(item, "Hello", "Hello") == ["reply 0", "reply 1"]
-
-    asyncio.run(run())

@@ -262,15 +262,3 @@ def test_embeddings_pass_and_are_metered(provider: Provider) -> None:
 
     asyncio.run(check())
     assert provider.requests[0].path == "/v1/embeddings"
-
-
-def test_what_answers_another_question_is_no_reply(provider: Provider) -> None:
-    provider.answers(text="ok")
-
-    async def check() -> None:
-        async with relayed(provider.url, sleep=lambda _seconds: asyncio.sleep(0)) as setup:
-            _, address = await setup.item()
-            answered = await setup.send(address, "/embeddings", json={"input": "x"})
-            assert answered.status == 502
-
-    asyncio.run(check())
