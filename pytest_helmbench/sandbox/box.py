@@ -16,22 +16,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
-__all__ = [
-    "Box",
-    "BoxSpec",
-    "Command",
-    "Ended",
-    "Engine",
-    "Limits",
-    "Mount",
-    "SandboxEngine",
-    "SandboxError",
-    "SandboxSearch",
-    "Streams",
-    "Unavailable",
-    "disk_breach",
-]
-
 _MIB = 1024 * 1024
 _PLACES = max(4, 2 * (os.cpu_count() or 1))
 

@@ -16,11 +16,8 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Ended, Limits
 from pytest_helmbench.sandbox.cgroups import Group, GroupPlace
 from pytest_helmbench.sandbox.local import LocalPrograms, host_python, launched
-from pytest_helmbench.sandbox.processes import kill_one
-from pytest_helmbench.sandbox.watch import children_of
+from pytest_helmbench.sandbox.processes import children_of, kill_one
 from pytest_helmbench.sandbox.workspace import SandboxError
-
-__all__ = ["OWN_FOLDER", "SYSTEM", "Bubble", "BubbleKit", "bind", "system_view"]
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 """Where this machine keeps its programs."""

@@ -14,8 +14,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Limits
 from pytest_helmbench.sandbox.owners import Owner, this_process
 
-__all__ = ["Group", "GroupPlace", "find_group_place", "possible_places"]
-
 _PREFIX = "helmbench-"
 _CONTROLLERS = ("memory", "pids")
 _OWN_PIDS = 1  # the launcher

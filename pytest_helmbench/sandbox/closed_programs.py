@@ -14,8 +14,6 @@ from pathlib import Path
 from pytest_helmbench.sandbox.box import BoxSpec, Command, Engine, Mount
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
-__all__ = ["closed_programs"]
-
 _NAMES = "sh bash dash ash zsh ksh mksh busybox make perl awk find xargs timeout"
 _COPY = f"""
 for name in {_NAMES}; do

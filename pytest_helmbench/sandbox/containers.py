@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import shutil
+import tomllib
 from asyncio.subprocess import Process
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -29,23 +31,118 @@ from pytest_helmbench.sandbox.box import (
     Streams,
     Unavailable,
 )
-from pytest_helmbench.sandbox.container_flags import mount_flags, process_limits, tool_environment
 from pytest_helmbench.sandbox.local import launched
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
-from pytest_helmbench.sandbox.processes import Kill, Launch, Watch, kill_one, run_tool, supervise
-from pytest_helmbench.sandbox.read_only_proc import ReadOnlyProc
+from pytest_helmbench.sandbox.processes import Kill, Launch, Watch, kill_one, run_tool, supervise, watch_disk
 from pytest_helmbench.sandbox.seccomp import container_profile
-from pytest_helmbench.sandbox.watch import watch_disk
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
-__all__ = [
-    "DEFAULT_IMAGE",
-    "ContainerEngine",
-    "ContainerProgram",
-    "find_containers",
-    "last_words",
-    "left_behind",
-]
+_OPEN_FILES = 1024
+_PROCESSES = 8192
+_FOUND_BY = (  # what the command lines need to find their servers, stores and registries
+    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
+    *("DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG"),
+    *("DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST", "CONTAINER_SSHKEY", "CONTAINERS_CONF"),
+    *("CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF", "REGISTRY_AUTH_FILE"),
+    *("HTTPS_PROXY", "NO_PROXY", "HTTP_PROXY", "https_proxy", "no_proxy", "http_proxy"),
+)
+
+
+def process_limits(limits: Limits) -> Iterator[str]:
+    """Return what the kernel bounds per process, within what we may set ourselves."""
+    open_files = min(_OPEN_FILES, os.sysconf("SC_OPEN_MAX"))
+    yield from (
+        "core=0:0",
+        f"cpu={math.ceil(limits.cpus * limits.wall_s)}",
+        f"fsize={limits.disk_bytes}",
+    )
+    yield f"nofile={open_files}:{open_files}"
+    # Named only because podman asks for more than it may set otherwise. It counts all processes of the user, so it
+    # is generous; the container bounds its own.
+    own = os.sysconf("SC_CHILD_MAX")
+    yield "nproc={0}:{0}".format(_PROCESSES if own < 0 else min(_PROCESSES, own))
+
+
+def mount_flags(mount: Mount) -> tuple[str, str]:
+    fields = ["type=bind", f"src={mount.source}", f"dst={mount.target}"]
+    if mount.read_only:
+        fields.append("readonly")
+    quoted = (
+        f'"{field.replace(chr(34), chr(34) * 2)}"' if set(field) & set(',"') else field for field in fields
+    )
+    return "--mount", ",".join(quoted)
+
+
+def tool_environment() -> Mapping[str, str]:
+    """Return what a command line needs of the environment to find its engine, and no more."""
+    return {name: os.environ[name] for name in _FOUND_BY if name in os.environ}
+
+
+_SETTINGS = "CONTAINERS_CONF"
+_PLACES = ("/usr/share/containers", "/etc/containers")
+
+Table = dict[str, object]
+
+
+class ReadOnlyProc:
+    """What makes `/proc` read-only in containers.
+
+    Args:
+        flags: Of the command line; none where it knows of none.
+        folder: Where settings may be written.
+    """
+
+    def __init__(self, flags: tuple[str, ...], folder: Path) -> None:
+        self.flags = flags
+        self.environment: Mapping[str, str] = {}
+        if flags:
+            file = folder / "containers.conf"
+            file.write_text(written_toml(_settings()), encoding="utf-8")
+            self.environment = {_SETTINGS: str(file)}
+
+
+def _settings() -> Table:
+    """Return the settings of this machine's podman, without default sysctls."""
+    found: Table = {}
+    for file in _files():
+        try:
+            _merge(found, tomllib.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            continue  # podman has its own word on it
+    _merge(found, {"containers": {"default_sysctls": []}})
+    return found
+
+
+def _files() -> Iterator[Path]:
+    """Yield the files that podman reads, the last word last."""
+    named = os.environ.get(_SETTINGS)
+    if named:
+        yield Path(named)
+        return
+    own = Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()) / "containers"
+    for folder in (*map(Path, _PLACES), *((own,) if os.getuid() else ())):
+        yield folder / "containers.conf"
+        yield from sorted((folder / "containers.conf.d").glob("*.conf"))
+
+
+def _merge(into: Table, more: Mapping[str, object]) -> None:
+    for name, value in more.items():
+        old = into.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            _merge(old, value)
+        else:
+            into[name] = value
+
+
+def written_toml(table: Mapping[str, object], *above: str) -> str:
+    """Return a table as TOML: texts, numbers, lists and tables, as such settings have them."""
+    head = ".".join(json.dumps(name) for name in above)
+    plain = {name: value for name, value in table.items() if not isinstance(value, dict)}
+    lines = [f"[{head}]"] if above else []
+    lines += [f"{json.dumps(name)} = {json.dumps(value, default=str)}" for name, value in plain.items()]
+    below = [written_toml(value, *above, name) for name, value in table.items() if isinstance(value, dict)]
+    return "\n".join([*lines, *below]) + ("" if above else "\n")
+
 
 DEFAULT_IMAGE = "docker.io/library/python:3.12-slim"
 """For boxes that name no image, where there is no bubblewrap."""

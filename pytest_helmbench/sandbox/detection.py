@@ -24,8 +24,6 @@ from pytest_helmbench.sandbox.box import (
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["AUTO", "NO_SANDBOX", "find_engine", "image_engines", "sandbox_engines"]
-
 NO_SANDBOX = "none"
 """The value of `--helmbench-sandbox` that uses nothing."""
 

@@ -26,8 +26,6 @@ from pytest_helmbench.sandbox.local import LocalPrograms
 from pytest_helmbench.sandbox.processes import run_tool
 from pytest_helmbench.sandbox.workspace import SandboxError
 
-__all__ = ["Door", "Enclosed", "Fence", "View", "find_fence", "program_files"]
-
 _REMEDY = "  hint: install bubblewrap (bwrap), or run it with your rights: --helmbench-unprotected"
 # The user that we are is the one inside, with none of its rights outside of the namespaces: files keep their owners.
 _NAMESPACES = ("--unshare-all", "--unshare-user", "--cap-drop", "ALL")

@@ -16,8 +16,6 @@ from pytest_helmbench.sandbox.owners import new_folder
 from pytest_helmbench.sandbox.seccomp import filter_program
 from pytest_helmbench.sandbox.workspace import remove_tree
 
-__all__ = ["LocalEngine", "LocalPrograms", "host_python", "launched", "limits_text", "local_environment"]
-
 _OPEN_FILES = 1024
 _SLACK_PIDS = 2  # the sandbox's own first process, and the launcher
 

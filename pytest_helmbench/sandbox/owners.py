@@ -19,8 +19,6 @@ from pathlib import Path
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
 
-__all__ = ["Owner", "new_folder", "remove_leftover_folders", "this_process"]
-
 _FOLDER = "helmbench-"
 _USUAL_PLACE = Path("/tmp")
 _MARK = re.compile(r"([0-9a-f]{16})\.(\d+)\.(\d+)\.([0-9a-f]+)")

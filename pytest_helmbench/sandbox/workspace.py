@@ -15,8 +15,6 @@ from typing import Self
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 
-__all__ = ["Entry", "EntryKind", "SandboxError", "Workspace", "remove_tree"]
-
 # On Windows none of these flags exists, and no workspace is made.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | _NO_LINK | getattr(os, "O_DIRECTORY", 0)
@@ -190,27 +188,6 @@ class Workspace:
                 files += 1
                 size += status.st_blocks * 512
         return files, size
-
-    def copy_to(self, other: Workspace, *, limit_bytes: int) -> None:
-        """Copy everything into another workspace, links as links; special files are left out.
-
-        Raises:
-            SandboxError: It is more than the limit.
-        """
-        left = limit_bytes
-        for entry in self.entries():
-            left -= entry.size_bytes
-            if left < 0:
-                raise SandboxError(f"the workspace holds more than {limit_bytes} bytes")
-            match entry.kind:
-                case EntryKind.FOLDER:
-                    other.put_folder(entry.name, mode=entry.mode)
-                case EntryKind.LINK:
-                    other.put_link(entry.name, entry.target)
-                case EntryKind.FILE:
-                    data = self.get(entry.name, limit_bytes=entry.size_bytes)
-                    if data is not None:
-                        other.put(entry.name, data, mode=entry.mode)
 
     def put_link(self, name: str, target: str) -> None:
         """Make a symbolic link, whatever its target; ours are the only eyes that never follow it."""

@@ -14,8 +14,9 @@ import pytest
 from bench_pack_folders import pack_place
 from engines import missing
 
-from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgeBounds, PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
 from pytest_helmbench.benchmarks.bench_packs.node.command import Node, find_node
+from pytest_helmbench.benchmarks.bench_packs.node.process import BridgeBounds, PackFailedError
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import Door, find_fence

@@ -17,15 +17,7 @@ import pytest
 
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.sandbox.box import (
-    Box,
-    BoxSpec,
-    Command,
-    Ended,
-    Engine,
-    Limits,
-    Unavailable,
-)
+from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine, Limits, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 
 T = TypeVar("T")

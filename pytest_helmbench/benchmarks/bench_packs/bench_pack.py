@@ -16,22 +16,6 @@ from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.statement import Cell
 from pytest_helmbench.store.table_rows import foreign_json, foreign_text
 
-__all__ = [
-    "BENCH_PACK",
-    "BenchPackManifest",
-    "BenchPackOutline",
-    "BenchPackRule",
-    "PackScore",
-    "PackStatus",
-    "PartialPolicy",
-    "ScenarioMeta",
-    "ScenarioResult",
-    "VerifierDefault",
-    "VerifierEndpoint",
-    "VerifierSpec",
-]
-
-
 BENCH_PACK = "bench_pack"
 """The kind of benchmark, the family of its cases and the rule that they are judged by."""
 

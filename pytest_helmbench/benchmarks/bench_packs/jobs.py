@@ -25,8 +25,6 @@ from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.permits import ModelLimits
 
-__all__ = ["BenchPackJob", "LoadedBenchPack"]
-
 _HASH_DIGITS = 16
 
 

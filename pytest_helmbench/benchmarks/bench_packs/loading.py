@@ -22,8 +22,9 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, scenarios_of, score_of
-from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePlace, PackFailedError
-from pytest_helmbench.benchmarks.bench_packs.node.command import Node, find_node
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
+from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, Node, find_node
+from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
 from pytest_helmbench.benchmarks.bench_packs.places import PLACES
 from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_results

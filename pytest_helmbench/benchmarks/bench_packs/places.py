@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import KindPlaces
 
-__all__ = ["MANIFEST", "PLACES", "is_bench_pack"]
-
 MANIFEST = "benchlocal.pack.json"
 
 

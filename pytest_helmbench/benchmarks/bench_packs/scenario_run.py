@@ -32,8 +32,6 @@ from pytest_helmbench.gateway.relay.exchanges import Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayRoute
 from pytest_helmbench.sandbox.fence import Door
 
-__all__ = ["ScenarioRun", "Told"]
-
 _MOST_EVENTS = 1_000
 _TRIES = 3
 

@@ -9,10 +9,12 @@ from math import inf
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, BenchPackRule
 from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, result_of
-from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePlace, PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
+from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
     merged_generation,
 )
+from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender, ScenarioRun, Told
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.core.case import Case

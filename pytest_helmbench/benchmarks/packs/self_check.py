@@ -11,7 +11,7 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem
 from pytest_helmbench.core.row_outline import RowRef
 from pytest_helmbench.engine.rules import rule_faults
-from pytest_helmbench.sandbox.box import SandboxError
+from pytest_helmbench.sandbox.workspace import SandboxError
 
 __all__ = ["SelfChecked", "self_check"]
 

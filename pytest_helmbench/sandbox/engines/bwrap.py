@@ -28,11 +28,8 @@ from pytest_helmbench.sandbox.box import (
 from pytest_helmbench.sandbox.bubble import Bubble, BubbleKit, bind, system_view
 from pytest_helmbench.sandbox.cgroups import GroupPlace, find_group_place
 from pytest_helmbench.sandbox.local import LocalEngine, limits_text, local_environment
-from pytest_helmbench.sandbox.processes import Launch, supervise
-from pytest_helmbench.sandbox.watch import watch_disk, watch_family
+from pytest_helmbench.sandbox.processes import Launch, supervise, watch_disk, watch_family
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
-
-__all__ = ["ENGINE", "BubblewrapEngine", "Way", "ways"]
 
 _SHARED_MEMORY_BYTES = 64 * 1024 * 1024
 _FIRST_UID = 0x70000000  # above every range that distributions hand out

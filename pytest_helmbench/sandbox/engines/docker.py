@@ -7,8 +7,6 @@ from functools import partial
 from pytest_helmbench.sandbox.box import SandboxEngine
 from pytest_helmbench.sandbox.containers import ContainerProgram, find_containers
 
-__all__ = ["DOCKER", "ENGINE"]
-
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 
 DOCKER = ContainerProgram(

@@ -10,8 +10,6 @@ from pytest_helmbench.sandbox.containers import ContainerEngine, find_containers
 from pytest_helmbench.sandbox.engines.docker import DOCKER
 from pytest_helmbench.sandbox.engines.podman import PODMAN
 
-__all__ = ["ENGINE"]
-
 _RUNTIME = "runsc"
 
 

@@ -7,8 +7,6 @@ from functools import partial
 from pytest_helmbench.sandbox.box import SandboxEngine
 from pytest_helmbench.sandbox.containers import ContainerProgram, find_containers
 
-__all__ = ["ENGINE", "PODMAN"]
-
 PODMAN = ContainerProgram(
     rootless_question="{{.Host.Security.Rootless}}",
     rootless_sign="true",

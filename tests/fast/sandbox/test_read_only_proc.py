@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.sandbox.read_only_proc import ReadOnlyProc, written_toml
+from pytest_helmbench.sandbox.containers import ReadOnlyProc
 
 
 def test_settings_are_kept_but_for_default_sysctls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,11 +26,6 @@ def test_settings_are_kept_but_for_default_sysctls(tmp_path: Path, monkeypatch: 
     }
 
 
-def test_an_engine_that_knows_of_none_has_no_settings(tmp_path: Path) -> None:
-    proc = ReadOnlyProc((), tmp_path)
-    assert (proc.flags, dict(proc.environment), list(tmp_path.iterdir())) == ((), {}, [])
-
-
 def test_broken_and_missing_settings_count_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,8 +39,3 @@ def test_broken_and_missing_settings_count_for_nothing(
         assert tomllib.loads((tmp_path / "containers.conf").read_text(encoding="utf-8")) == {
             "containers": {"default_sysctls": []}
         }
-
-
-def test_tables_in_tables_are_written() -> None:
-    table = {"a": 1, "b": {"c": True, "d": {"e.f": ["x"], "g": 1.5}}, "h": "last"}
-    assert tomllib.loads(written_toml(table)) == table

@@ -115,21 +115,6 @@ def test_closed_and_very_deep_folders_are_removed(work: Workspace) -> None:
     assert not work.path.exists()
 
 
-def test_a_copy_has_the_same_files_folders_links_and_modes(work: Workspace, tmp_path: Path) -> None:
-    work.put("bin/run", b"x" * 10, mode=0o755)
-    work.put_folder("empty", mode=0o700)
-    work.put_link("link", "../outside")
-    os.mkfifo(work.path / "pipe")
-    (tmp_path / "other").mkdir()
-    other = Workspace(tmp_path / "other")
-
-    work.copy_to(other, limit_bytes=10)
-    assert other.entries() == tuple(entry for entry in work.entries() if entry.name != "pipe")
-    with pytest.raises(SandboxError) as caught:
-        work.copy_to(other, limit_bytes=9)
-    assert str(caught.value) == "the workspace holds more than 9 bytes"
-
-
 def test_a_folder_of_this_machine_is_copied_with_modes_and_empty_folders(
     work: Workspace, tmp_path: Path
 ) -> None:

@@ -68,15 +68,3 @@ def test_items_of_an_archive_bear_its_name_and_run_by_it(
     assert printed in both.stdout.str()
     for one in (printed, "q1.tgz::a[test/good]"):
         run_packs(pytester, workers, url=provider.url, paths=(one,)).assert_outcomes(passed=1)
-
-
-def test_another_form_of_archive_is_refused_with_those_that_are_read(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clear_environment(monkeypatch)
-    (pytester.path / "pack.zip").write_bytes(b"PK")
-    refused = run_packs(pytester, url=provider.url, paths=("pack.zip",))
-    assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    refused.stderr.fnmatch_lines(
-        ["*pack.zip: this form of archive is not read", "*hint: .tgz and .tar.gz are*"]
-    )

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Provider
-from trees import clear_environment, collected, rows
+from trees import clear_environment, rows
 
 _HOSTILE_ID = "B::2 [x]\t\u202e\x1b[31m/../é"
 _ESCAPED = r"B\x3a\x3a2 [x]\x09\xe2\x80\xae\x1b[31m/../\xc3\xa9"
@@ -95,24 +95,6 @@ def _properties(element: ElementTree.Element | None) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("pack")
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (("-k", "TC and not 03"), ["TC-01", "TC-02"]),
-        (("-m", "helmbench(scenario='TC-03', benchmark='small-pack', family='bench_pack')"), ["TC-03"]),
-    ],
-    ids=["-k", "-m"],
-)
-def test_items_are_selected_as_any_others(
-    pytester: pytest.Pytester, provider: Provider, options: tuple[str, ...], expected: list[str]
-) -> None:
-    result = run_packs(pytester, "--collect-only", "-q", *options, url=provider.url)
-    assert [name.removesuffix("[test/good]") for name in collected(result)] == expected
-    assert provider.count == 0
-    assert not (pytester.path / "helmbench.db").exists()
-
-
-@pytest.mark.usefixtures("pack")
 def test_an_item_runs_by_the_id_that_was_printed(pytester: pytest.Pytester, provider: Provider) -> None:
     ids = tuple(f"{_FILE}{name}[test/good]" for name in (_ESCAPED, "TC-01"))
     result = run_packs(pytester, "-v", url=provider.url, paths=ids)
@@ -187,25 +169,6 @@ def test_a_gate_holds_the_share_and_hides_no_error(pytester: pytest.Pytester, pr
     assert run_packs(pytester, gate, url=provider.url).ret == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.usefixtures("pack")
-def test_texts_stay_out_of_reports_in_ci(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reports = ("--junitxml=report.xml", "--helmbench-markdown=report.md", "--helmbench-json=report.json")
-    monkeypatch.setenv("CI", "1")
-    result = run_packs(pytester, *reports, url=provider.url)
-    printed = result.stdout.str()
-    everything = [
-        printed,
-        *((pytester.path / f"report.{kind}").read_text() for kind in ("xml", "md", "json")),
-    ]
-    assert not [text for text in everything if "wrong colour" in text or "half of it" in text]
-    assert all("260" in text for text in everything)
-
-    shown = run_packs(pytester, *reports, "--helmbench-with-text", url=provider.url)
-    assert "wrong colour" in shown.stdout.str()
-
-
 def test_one_result_per_scenario_reaches_the_pack_and_none_of_an_error(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
@@ -247,21 +210,3 @@ def test_a_pack_that_cannot_add_up_loses_its_total_and_no_verdict(
     assert rows(database, "SELECT count(*) FROM pack_scores") == [(0,)]
     [(payload,)] = rows(database, "SELECT payload FROM events WHERE type = 'run_error'")
     assert sentence in json.loads(payload)["message"]
-
-
-def test_several_packs_run_beside_each_other(pytester: pytest.Pytester, provider: Provider) -> None:
-    for name in ("first", "second"):
-        folder = pytester.path / "packs" / name
-        write_asking_pack(folder, {"a": ASKS, "b": ASKS}, es_module=name == "second", manifest={"id": name})
-    result = run_packs(pytester, url=provider.url, paths=("packs",))
-    result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(
-        [f"test/good on {name}: the pack's own total: 100; All 100" for name in ("first", "second")]
-    )
-    names = """
-        SELECT name, kind, total_tests, status
-        FROM evaluation_runs JOIN benchmarks ON benchmarks.id = benchmark_id
-    """
-    assert rows(pytester.path / "helmbench.db", names) == [
-        (name, "bench_pack", 2, "complete") for name in ("first", "second")
-    ]

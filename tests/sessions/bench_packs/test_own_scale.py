@@ -6,50 +6,13 @@ import json
 
 import pytest
 from bench_pack_sessions import ASKS, run_packs, write_asking_pack
-from commands import run_command
 from provider import Provider
 from trees import clear_environment, rows
-
-_SCORE = """return {
-  totalScore: 9.9, totalUnit: "tok/s", summary: "Slow but steady.", medianTtftMs: 502, machine: "a small one",
-  categories: [],
-};"""
 
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_environment(monkeypatch)
-
-
-def test_a_score_is_shown_with_its_unit_its_words_and_what_else_it_says(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_asking_pack(pytester.path / "pack", {"a": ASKS}, score=_SCORE)
-    result = run_packs(
-        pytester, f"--helmbench-json={pytester.path / 'r.json'}", "--helmbench-with-text", url=provider.url
-    )
-    result.stdout.fnmatch_lines(
-        [
-            "test/good: the pack's own total: 9.9 tok/s; medianTtftMs 502",
-            "  it says: Slow but steady.; machine: a small one",
-        ]
-    )
-    stored = rows(pytester.path / "helmbench.db", "SELECT total, unit, summary, extra FROM pack_scores")
-    ((total, unit, summary, extra),) = stored
-    assert (total, unit, summary) == (9.9, "tok/s", "Slow but steady.")
-    assert json.loads(extra) == {"machine": "a small one", "medianTtftMs": 502}
-    report = json.loads((pytester.path / "r.json").read_text())
-    assert report["runs"][0]["pack_score"]["extra"]["medianTtftMs"] == 502
-
-    board = run_command(pytester, "leaderboard", "--json").stdout.str()
-    (own,) = json.loads(board)["benchmarks"][0]["runs"]
-    assert (own["own_total"], own["own_unit"], own["score"]) == (9.9, "tok/s", 1.0)
-    assert "9.9 tok/s" in run_command(pytester, "leaderboard", "--markdown").stdout.str()
-
-    monkeypatch.setenv("CI", "1")
-    in_ci = run_packs(pytester, url=provider.url).stdout.str()
-    assert "9.9 tok/s; medianTtftMs 502" in in_ci
-    assert "steady" not in in_ci  # a pack's words may quote replies
 
 
 _ODD = """return {

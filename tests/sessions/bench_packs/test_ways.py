@@ -181,19 +181,6 @@ def test_nothing_of_a_pack_is_imported_by_python_and_no_process_stays(
     assert node_processes(pytester.path) == []
 
 
-def test_a_pack_may_be_named_by_a_link_or_from_another_folder(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    root = write_asking_pack(pytester.path / "a folder with spaces" / "päck", {"a": ASKS})
-    link = pytester.path / "link"
-    link.symlink_to(root)
-    elsewhere = pytester.mkdir("elsewhere")
-    database = f"--helmbench-db={elsewhere / 'results.db'}"
-    for path in (str(root), str(link)):
-        run_packs(pytester, database, url=provider.url, paths=(path,)).assert_outcomes(passed=1)
-    assert (elsewhere / ".helmbench/small-pack/data").is_dir()
-
-
 def test_a_worker_without_a_scenario_leaves_the_folders_to_the_others(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
@@ -205,15 +192,3 @@ def test_a_worker_without_a_scenario_leaves_the_folders_to_the_others(
     assert not (pytester.path / ".helmbench").exists()
     run_packs(pytester, "-n4", url=provider.url).assert_outcomes(passed=2)
     run_packs(pytester, "-n2", "-k", "a[", url=provider.url).assert_outcomes(passed=1)
-
-
-def test_a_session_with_nothing_to_run_leaves_the_folders_to_the_others(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_asking_pack(pytester.path / "pack", {"a": ASKS})
-    run_packs(pytester, "-k", "nothing", url=provider.url)
-    kept = sorted(path.name for path in (pytester.path / ".helmbench" / "small-pack").iterdir())
-    assert kept == ["cache", "data", "runs"]
-    database = "--helmbench-db=other.db"
-    run_packs(pytester, "-k", "nothing", database, url=provider.url)
-    run_packs(pytester, url=provider.url).assert_outcomes(passed=1)

@@ -13,7 +13,7 @@ import pytest
 from bench_pack_folders import write_bench_pack_folder
 from bridged import CALM, Item, bridge_to, outcomes
 
-from pytest_helmbench.benchmarks.bench_packs.node.bridge import BridgeBounds
+from pytest_helmbench.benchmarks.bench_packs.node.process import BridgeBounds
 
 _TRY = """
 const can = (act) => { try { act(); return true; } catch { return false; } };

@@ -13,8 +13,9 @@ import pytest
 from bench_pack_folders import pack_place, write_bench_pack_folder
 from bridged import CALM, Item, bridge_to, outcomes
 
-from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
 from pytest_helmbench.benchmarks.bench_packs.node.command import Node
+from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 
 _ROOM = 16 * 1024
 

@@ -11,7 +11,7 @@ import pytest
 from bench_pack_folders import ENTRY, write_bench_pack_folder
 from bridged import CALM, Item, bridge_to, outcomes
 
-from pytest_helmbench.benchmarks.bench_packs.node.bridge import PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 
 _IMPORTS = {
     False: """
@@ -61,28 +61,6 @@ def test_a_pack_lists_runs_and_scores(tmp_path: Path, es_module: bool, permissio
     ]
     assert score == {"totalScore": 87.5, "categories": [{"id": "all", "label": "All", "score": 87.5}]}
     assert sorted(root.rglob("*")) == before
-
-
-def test_a_package_of_the_packs_own_goes_before_ours(tmp_path: Path) -> None:
-    for es_module in (False, True):
-        root = write_bench_pack_folder(
-            tmp_path / f"pack-{es_module}",
-            {"A": "async () => result({ note: core.z })"},
-            es_module=es_module,
-            head='import * as core from "@benchlocal/core";'
-            if es_module
-            else 'const core = require("@benchlocal/core");',
-        )
-        own = root / "node_modules" / "@benchlocal" / "core"
-        own.mkdir(parents=True)
-        (own / "package.json").write_text('{"name": "@benchlocal/core", "main": "index.js"}')
-        (own / "index.js").write_text('exports.z = "its own";')
-
-        async def go(root: Path = root) -> Any:
-            async with bridge_to(root) as bridge:
-                return (await outcomes(bridge, [Item("A")]))[0]["note"]
-
-        assert asyncio.run(go()) == "its own"
 
 
 _RUNTIME = '{ async listScenarios() { return [{ id: "A", title: "A" }]; }, async prepare() {}, scoreModelResults() {} }'
@@ -153,42 +131,6 @@ def test_what_cannot_be_loaded_says_why(tmp_path: Path, source: str, message: st
         else:
             assert error.output.startswith("hello")
     assert item.begun == 0
-
-
-def test_an_es_module_without_a_default_export_and_a_missing_package_say_so(tmp_path: Path) -> None:
-    for name, source, message in (
-        ("none", "export const manifest = {};", "it has no default export"),
-        ("package", 'import x from "left-pad";', "Error: Cannot find package 'left-pad' imported from "),
-        (
-            "name",
-            'import { nothing } from "@benchlocal/sdk";',
-            "SyntaxError: The requested module '@benchlocal/sdk'",
-        ),
-        ("waits", "await new Promise(() => {});", "index.js did not finish loading within 2 s"),
-    ):
-        root = write_bench_pack_folder(tmp_path / name, {}, es_module=True, source=source)
-
-        async def go(root: Path = root) -> None:
-            async with bridge_to(root, bounds=_IMPATIENT) as bridge:
-                await bridge.scenarios()
-
-        with pytest.raises(PackFailedError) as caught:
-            asyncio.run(go())
-        assert caught.value.reason == "not_loadable"
-        assert caught.value.message.startswith(_AT + message)
-
-
-def test_a_missing_entry_is_not_loadable(tmp_path: Path) -> None:
-    root = write_bench_pack_folder(tmp_path / "pack", {})
-    (root / ENTRY).unlink()
-
-    async def go() -> None:
-        async with bridge_to(root) as bridge:
-            await bridge.scenarios()
-
-    with pytest.raises(PackFailedError) as caught:
-        asyncio.run(go())
-    assert (caught.value.reason, caught.value.message) == ("not_loadable", f"{_AT}there is no such file")
 
 
 def test_progress_and_log_arrive_in_order_and_nothing_after_the_result(tmp_path: Path) -> None:

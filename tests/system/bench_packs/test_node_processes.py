@@ -10,18 +10,17 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench_pack_folders import write_bench_pack_folder
 from bench_pack_sessions import node_processes
-from bridged import CALM, HASTY, Item, bridge_to, outcomes, stopped
+from bridged import HASTY, Item, bridge_to, outcomes, stopped
 from paths import SUPPORT
 from verifiers import PROCESS, SERVER, Pack
 
-from pytest_helmbench.benchmarks.bench_packs.node.bridge import PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 
 _TREE = """async () => {
   const { spawn } = require('node:child_process');
@@ -73,30 +72,6 @@ def test_the_environment_of_a_pack_holds_no_key_and_no_home(
         }
         assert (env["HOME"], env["TMPDIR"], seen["tmp"]) == (str(work / "home"),) * 3
         assert env["NO_PROXY"] == "127.0.0.1,localhost,::1"
-
-
-def test_a_pack_reads_itself_and_writes_its_own_folders_and_the_network(tmp_path: Path) -> None:
-    act = """async () => {
-      const fs = require('node:fs');
-      const own = JSON.parse(fs.readFileSync(__dirname + '/../../benchlocal.pack.json', 'utf8')).id;
-      const made = fs.mkdtempSync(require('node:path').join(require('node:os').tmpdir(), 'x-'));
-      fs.writeFileSync(made + '/a', own);
-      fs.writeFileSync('relative', fs.readFileSync(made + '/a'));
-      const http = require('node:http');
-      const server = http.createServer((_, response) => response.end('pong'));
-      await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const answer = await fetch(`http://127.0.0.1:${server.address().port}/`);
-      server.close();
-      return result({ note: await answer.text() });
-    }"""
-    root = write_bench_pack_folder(tmp_path / "pack", {"A": act})
-
-    async def go() -> Any:
-        async with bridge_to(root) as bridge:
-            return (await outcomes(bridge, [Item("A")]))[0]
-
-    assert asyncio.run(go())["note"] == "pong"
-    assert (tmp_path / "work" / "home" / "relative").read_text() == "small-pack"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems know no subreaper")
@@ -189,29 +164,3 @@ def test_nothing_is_left_when_we_are_killed(tmp_path: Path, then: str, fenced: b
     finally:
         session.kill()
         session.wait()
-
-
-def test_a_closed_bridge_starts_nothing(tmp_path: Path) -> None:
-    root = write_bench_pack_folder(tmp_path / "pack", {"A": ""})
-
-    async def go() -> None:
-        async with bridge_to(root) as bridge:
-            pass
-        await bridge.close()
-        await bridge.run(Item("A"), 5.0)
-
-    with pytest.raises(PackFailedError, match=r"^the Bench Pack is closed already$"):
-        asyncio.run(go())
-
-
-def test_slow_disposal_is_not_waited_for_long(tmp_path: Path) -> None:
-    root = write_bench_pack_folder(tmp_path / "pack", {"A": ""}, dispose="await new Promise(() => {});")
-
-    async def go() -> float:
-        async with bridge_to(root, bounds=replace(CALM, close_s=0.3)) as bridge:
-            await bridge.run(Item("A"), 5.0)
-            started = time.monotonic()
-            await bridge.close()
-            return time.monotonic() - started
-
-    assert 0.3 <= asyncio.run(go()) < 2.0

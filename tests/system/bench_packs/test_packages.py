@@ -19,7 +19,7 @@ from npm_registry import NpmRegistry, write_package
 from provider import Provider
 from trees import clear_environment, rows
 
-from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
 from pytest_helmbench.benchmarks.bench_packs.packages import package_needs, packages_folder
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.users_word import UsersWord
@@ -123,43 +123,6 @@ def test_installed_packages_are_found_behind_the_packs_own(
     assert _ran(root, tmp_path / "link", permission=permission)["note"] == "installed"
     write_package(root, "zod", says="its own")
     assert _ran(root, cached, permission=permission)["note"] == "its own"
-
-
-def test_the_fence_lets_a_pack_read_its_packages_and_nothing_beside_them(tmp_path: Path) -> None:
-    cached = tmp_path / "cache" / "key"
-    write_package(cached, "zod", says="installed")
-    write_package(tmp_path / "cache" / "other", "zod", says="of another pack")
-    (tmp_path / "cache" / "beside").write_text("x")
-    reads = """async () => {
-      const fs = require("node:fs");
-      const attempt = (act) => { try { act(); return "done"; } catch (error) { return error.code; } };
-      return result({ output: [
-        attempt(() => fs.readFileSync("CACHE/key/node_modules/zod/package.json")),
-        attempt(() => fs.readFileSync("CACHE/beside")),
-        attempt(() => fs.readdirSync("CACHE/other")),
-        attempt(() => fs.writeFileSync("CACHE/key/node_modules/zod/index.js", "")),
-      ] });
-    }""".replace("CACHE", str(tmp_path / "cache"))
-    root = write_bench_pack_folder(tmp_path / "pack", {"A": reads})
-
-    assert _ran(root, cached)["output"] == ["done", "ENOENT", "ENOENT", "EROFS"]
-
-
-@pytest.mark.parametrize("installed", [False, True])
-@pytest.mark.parametrize("es_module", [False, True])
-def test_a_package_that_nobody_has_is_missed_by_its_name(
-    tmp_path: Path, es_module: bool, installed: bool
-) -> None:
-    cached = tmp_path / "cached"
-    write_package(cached, "other", says="")
-    root = write_bench_pack_folder(tmp_path / "pack", _SAYS, es_module=es_module, head=_HEADS[es_module])
-
-    outcome = _ran(root, cached if installed else None)
-
-    assert isinstance(outcome, PackFailedError)
-    what = "package 'zod' imported from" if es_module else "module 'zod'"
-    assert outcome.message.startswith(f"the Bench Pack cannot be loaded: Error: Cannot find {what}")
-    assert str(root) in outcome.message
 
 
 @pytest.mark.parametrize("es_module", [False, True])

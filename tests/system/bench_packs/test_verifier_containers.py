@@ -144,23 +144,6 @@ def test_a_container_that_ends_in_the_middle_of_an_item_is_its_fault_and_started
     used(pack.verifiers(), check)
 
 
-def test_where_containers_are_out_of_reach_the_port_is_published_on_loopback_only(pack: Pack) -> None:
-    async def check(verifiers: Verifiers) -> None:
-        found = await verifiers._containers.engine("podman")
-        found.rootless = True  # its containers are on no network of this machine then
-        assert await verifiers.ready() is None
-        (name,) = _ours("podman")
-        assert _said("podman", "port", name).startswith("4010/tcp -> 127.0.0.1:")
-        assert await verifiers.bridge_address() is None
-        async with await verifiers.open() as opened:
-            assert await asked(opened) == (200, "well")
-            assert opened.endpoints[0].details == (
-                "its container can reach other machines: podman publishes no port of a closed network here"
-            )
-
-    used(pack.verifiers("podman"), check)
-
-
 @pytest.mark.parametrize(
     ("files", "spec", "sentence"),
     [
@@ -206,17 +189,6 @@ def test_a_container_that_does_not_come_up_is_said_with_its_last_words_and_remov
             assert opened.endpoints[0].status == "failed"
 
     used(fresh.verifiers("podman", container_s=3.0), check)
-
-
-def test_an_image_that_is_here_needs_no_folder(pack: Pack) -> None:
-    async def check(verifiers: Verifiers) -> None:
-        assert await verifiers.ready() is None
-
-    used(pack.verifiers("podman"), check)
-    pack.spec = {"build_context": None, "image": content_tag(pack.folder)}
-    pack.events.clear()
-    used(pack.verifiers("podman"), check)
-    assert pack.phases == ["checking_docker", "starting_container", "waiting_for_healthcheck"]
 
 
 def test_one_of_several_sessions_builds_an_image_and_the_others_use_it(fresh: Pack) -> None:

@@ -138,26 +138,6 @@ def test_a_server_that_breaks_in_the_middle_of_an_item_is_its_fault_and_started_
     used(pack.verifiers(PROCESS), check)
 
 
-def test_a_start_that_is_given_up_leaves_nothing_and_can_be_made_again(tmp_path: Path) -> None:
-    pack = Pack(tmp_path).with_files(
-        server__py="open(__file__ + '.up', 'w').write(str(__import__('os').getpid()))\nimport time\ntime.sleep(60)"
-    )
-    up = pack.folder / "server.py.up"
-
-    async def check(verifiers: Verifiers) -> None:
-        starting = asyncio.create_task(verifiers.ready())
-        while not (up.exists() and up.read_text()):  # noqa: ASYNC110 - a file tells nobody
-            await asyncio.sleep(0.01)
-        starting.cancel()
-        await asyncio.wait((starting,))
-        assert starting.cancelled()
-        assert not lives(int(up.read_text()))
-        pack.with_files(server__py=SERVER)
-        assert await verifiers.ready() is None
-
-    used(pack.verifiers(PROCESS), check)
-
-
 _SESSION = """
 import asyncio, sys
 from pathlib import Path
@@ -254,40 +234,6 @@ def test_without_a_server_the_pack_cannot_run(tmp_path: Path, spec: dict[str, An
     used(pack.verifiers(url_s=0.1), check)
 
 
-def test_an_optional_verifier_that_is_absent_is_stated_and_the_pack_can_run(tmp_path: Path) -> None:
-    port = free_port()
-    pack = Pack(tmp_path, {"required": False})
-    said = f"verifier 'verifier' is not well at http://127.0.0.1:{port}/health: Connection refused"
-
-    async def check(verifiers: Verifiers) -> None:
-        assert not verifiers.absent
-        assert await verifiers.ready() is None
-        assert list(verifiers.absent) == [said]
-        async with await verifiers.open() as opened:
-            assert opened.endpoints == (
-                VerifierEndpoint("verifier", "docker", required=False, status="stopped", details=said),
-            )
-            assert (opened.absent, opened.asked, opened.fault) == ((said,), 0, None)
-
-    used(pack.verifiers(f"http://127.0.0.1:{port}", url_s=0.1), check)
-
-
-def test_a_server_of_the_users_that_went_away_is_looked_at_once_more(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with Upstream(plain()) as upstream:
-            verifiers = Pack(tmp_path).verifiers(upstream.url, url_s=0.1)
-            assert await verifiers.ready() is None
-        async with await verifiers.open() as opened:
-            assert (await asked(opened))[0] == 502
-        assert await verifiers.ready() == (
-            f"verifier 'verifier' is not well at {upstream.url}/health: Connection refused\n"
-            "  hint: --helmbench-verifier=URL names another one"
-        )
-        await verifiers.close()
-
-    asyncio.run(run())
-
-
 @pytest.mark.parametrize(
     ("choices", "sentence"),
     [
@@ -315,24 +261,6 @@ def test_without_an_engine_the_sentence_says_what_else_there_is(
             assert opened.endpoints[0].status == "missing_dependency"
 
     used(pack.verifiers(*choices), check)
-
-
-def test_an_engine_that_does_not_answer_is_not_a_missing_one(
-    pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "bin").mkdir()
-    docker = tmp_path / "bin" / "docker"
-    docker.write_text("#!/bin/sh\necho no daemon >&2\nexit 1\n")
-    docker.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
-
-    async def check(verifiers: Verifiers) -> None:
-        said = await verifiers.ready() or ""
-        assert said.startswith("verifier 'verifier' needs docker (docker does not work here (no daemon))\n")
-        async with await verifiers.open() as opened:
-            assert opened.endpoints[0].status == "dependency_not_running"
-
-    used(pack.verifiers("docker"), check)
 
 
 @pytest.mark.parametrize(("busy_s", "again_s", "starts"), [(0.3, 20.0, 1), (60.0, 0.1, 2)])

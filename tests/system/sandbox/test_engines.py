@@ -67,16 +67,6 @@ def test_a_command_that_cannot_start_ends_like_in_a_shell(room: Running, program
     assert program.encode() in ended.stderr
 
 
-@every_engine
-def test_files_pass_through_the_workspace_from_command_to_command(room: Running, box: Box) -> None:
-    box.workspace.put("in/data", b"1 2 3")
-    room.run(box, "sh", "-c", "wc -w < in/data > out; echo junk > $TMPDIR/junk; chmod 700 out")
-    assert box.workspace.get("out", limit_bytes=99) == b"3\n"
-    assert room.run(box, "sh", "-c", "ls $TMPDIR; cat out").stdout == b"3\n"
-    room.wait(box.close())
-    assert not box.workspace.path.exists()
-
-
 @each_kind
 def test_a_workspace_outlives_the_boxes_over_it(room: Running) -> None:
     with room.engine.new_workspace(room.image) as workspace:
@@ -321,16 +311,6 @@ def test_a_mount_over_a_link_that_foreign_code_left_does_not_follow_it(room: Run
 
 
 @each_kind
-def test_many_commands_run_at_one_time(room: Running) -> None:
-    async def run_all() -> list[bytes]:
-        async with await room.engine.open(BoxSpec(image=room.image)) as box:
-            tasks = [create_task(box.run(Command(("echo", str(number))))) for number in range(6)]
-            return [(await task).stdout for task in tasks]
-
-    assert room.wait(run_all()) == [f"{number}\n".encode() for number in range(6)]
-
-
-@each_kind
 def test_two_commands_talk_over_pipes(room: Running) -> None:
     async def talk() -> bytes:
         there, here = os.pipe(), os.pipe()
@@ -377,12 +357,6 @@ def test_a_workspace_is_filled_from_the_image(room: Running) -> None:
     with pytest.raises(SandboxError) as caught:
         room.open(workdir="/no/such/folder", fill_from_image=True)
     assert str(caught.value).startswith(f"{room.image}: /no/such/folder cannot be copied out of the image (")
-
-
-def test_bubblewrap_fills_nothing_from_an_image(bwrap: Running) -> None:
-    with pytest.raises(SandboxError) as caught:
-        bwrap.open(fill_from_image=True)
-    assert str(caught.value) == "/workspace: cannot be copied from an image, bwrap has none"
 
 
 @pytest.mark.parametrize("number", range(3 if os.getuid() == 0 else 2))
@@ -451,19 +425,6 @@ def test_without_a_program_the_reason_is_said(
     )
 
 
-def test_what_is_there_but_does_not_work_is_said(
-    bwrap: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("docker", "podman", "bwrap"):
-        (tmp_path / name).write_text("#!/bin/sh\necho starting >&2\necho no permission >&2\nexit 1\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert bwrap.wait(find_engine(UsersWord("auto"), pull=NOT_ALLOWED)) == Unavailable(
-        "no sandbox: docker does not work here (no permission); podman does not work here (no permission); "
-        "bwrap does not work here (bwrap: no sandbox could be made (no permission))"
-    )
-
-
 def test_auto_uses_containers_for_images_and_bubblewrap_for_the_rest(podman: Running) -> None:
     async def use() -> tuple[str, str, str]:
         engine = await find_engine(UsersWord("auto"), pull=NOT_ALLOWED)
@@ -481,7 +442,3 @@ def test_auto_uses_containers_for_images_and_bubblewrap_for_the_rest(podman: Run
     assert here == "bwrap"
     assert there in ("docker", "podman")
     assert name == f"{there}+bwrap"
-
-
-def test_default_limits_are_those_that_are_documented() -> None:
-    assert Limits() == Limits(30.0, 1.0, 512 * MIB, 64, MIB, 256 * MIB)

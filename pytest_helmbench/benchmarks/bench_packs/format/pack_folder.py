@@ -9,8 +9,6 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["content_hash", "link_out", "path_fault", "place_inside"]
-
 _NOT_OF_THE_PACK = frozenset({".git", "node_modules", "__pycache__", ".pytest_cache", ".helmbench"})
 _RESULTS = "helmbench.db"
 _DRIVE = re.compile(r"[A-Za-z]:")

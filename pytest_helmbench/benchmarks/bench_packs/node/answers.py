@@ -17,8 +17,6 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 
-__all__ = ["MalformedAnswerError", "result_of", "scenarios_of", "score_of"]
-
 _MOST_SCENARIOS = 100_000
 _LONGEST_ID = 500  # characters
 _BREAK = re.compile("[\x00\r\n\u2028\u2029\ud800-\udfff]")

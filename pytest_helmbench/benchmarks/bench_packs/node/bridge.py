@@ -19,8 +19,6 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.fence import Door, Fence
 
-__all__ = ["Attempt", "Bridge", "BridgeBounds", "BridgePlace", "PackFailedError"]
-
 _BOUNDS = BridgeBounds()
 _SHORTEST_WAIT_S = 0.01
 

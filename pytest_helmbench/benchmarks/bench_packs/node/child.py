@@ -27,8 +27,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
 from pytest_helmbench.sandbox.fence import Door, Enclosed
 
-__all__ = ["Child"]
-
 _LATE_S = 1.0  # a check that comes later than this is our own fault, not the process's
 _AFTER_END_S = 0.5
 _KILL_S = 5.0

@@ -18,8 +18,6 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import Sampling
 
-__all__ = ["ItemEndpoints", "host_context", "merged_generation", "run_input"]
-
 _PROTOCOL_VERSION = 1
 
 # Packs name their providers, and some treat OpenRouter, Ollama or llama.cpp in ways of their own: headers,

@@ -28,9 +28,9 @@ from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.exchanges import Sums
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.gateway.relay.relay import Relay
-from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, SandboxError
+from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
 from pytest_helmbench.sandbox.fence import Door, Fence
-from pytest_helmbench.sandbox.workspace import Workspace
+from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, View, program_files
-from pytest_helmbench.sandbox.host_proxy import HostProxy
+from pytest_helmbench.sandbox.forward import HostProxy
 from pytest_helmbench.sandbox.local import LocalPrograms, launched
 from pytest_helmbench.sandbox.workspace import Workspace
 

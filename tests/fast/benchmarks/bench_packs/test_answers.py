@@ -47,23 +47,6 @@ def test_scenarios_keep_their_order_and_all_that_was_said_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cards", "expected"),
-    [
-        (
-            [{"label": "Key metric", "content": "Speed"}],
-            (("Key metric", "Speed"),),
-        ),  # as some packs have them
-        ([{"title": "x"}, "y", {"title": 1, "content": "z"}, None], ()),
-        ("no list", ()),
-    ],
-)
-def test_what_is_no_card_is_left_out(cards: Any, expected: tuple[tuple[str, str], ...]) -> None:
-    (scenario,) = scenarios_of([{"id": "A", "detailCards": cards}])
-    assert scenario.cards == expected
-    assert scenario.stated["detailCards"] == cards
-
-
-@pytest.mark.parametrize(
     ("listed", "sentence"),
     [
         (None, "listScenarios() returned null, not a list"),
@@ -114,13 +97,6 @@ def test_a_result_keeps_all_that_was_said() -> None:
     assert (result.summary, result.note, result.raw_log) == ("Half of it.", "", "…")
     assert result.stated == answer
     assert result.timings_valid
-
-
-@pytest.mark.parametrize("status", ["pass", "partial", "fail"])
-def test_a_result_needs_only_its_scenario_and_a_status(status: str) -> None:
-    result = result_of({"scenarioId": "A", "status": status, "score": None}, "A")
-    assert (result.status, result.score, result.points) == (status, None, None)
-    assert (result.summary, result.note, result.raw_log) == ("", "", "")
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,6 @@ def test_the_host_then_the_pack_then_the_user(
     assert json.dumps(defaults) == before
 
 
-def test_a_time_that_the_user_set_is_the_last_word() -> None:
-    pack = {"request_timeout_seconds": 600}
-    assert merged_generation(pack, Sampling(), 120, user_timeout_s=7.5) == {"request_timeout_seconds": 7.5}
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> BridgePlace:
     root = write_bench_pack(tmp_path / "pack")
@@ -132,60 +127,6 @@ def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> 
         "sidecars",
         "inferenceEndpoints",
     }
-
-
-def test_a_pack_reaches_its_model_by_every_way_that_packs_take(place: BridgePlace) -> None:
-    manifest = load_manifest(place.root)
-    context: Any = host_context(manifest, place, LINE, [])
-    given = run_input("run-7", manifest, ScenarioMeta("A", "A"), LINE.model, {})["model"]
-
-    assert context["models"] == [given]
-    assert given == {
-        "id": "vendor/model",
-        "provider": "openai_compatible",
-        "model": "vendor/model",
-        "label": "vendor/model",
-        "enabled": True,
-        "group": "default",
-    }
-    (provider,) = context["providers"]
-    assert provider == {
-        "id": given["provider"],
-        "kind": "openai_compatible",
-        "name": "OpenAI Compatible",
-        "enabled": True,
-        "baseUrl": "http://127.0.0.1:4711/a-name/v1",
-        "authMode": "bearer",
-    }
-    (secret,) = context["secrets"]
-    assert secret == {
-        "providerId": provider["id"],
-        "keyName": "api_key",
-        "value": "relay-token",
-        "source": "config",
-    }
-    assert context["inferenceEndpoints"] == [
-        {
-            "modelId": given["id"],
-            "providerId": provider["id"],
-            "transport": "openai_compatible",
-            "status": "running",
-            "baseUrl": "http://127.0.0.1:4711/a-name/v1/",
-            "authMode": "bearer",
-            "apiKey": "relay-token",
-            "exposedModel": "vendor/model",
-        }
-    ]
-
-
-@pytest.mark.parametrize("url", ["http://10.88.0.1:4711/a-name/v1", "http://10.88.0.1:4711/a-name/v1/"])
-def test_containers_have_an_address_where_there_is_one(place: BridgePlace, url: str) -> None:
-    line = ItemEndpoints(LINE.model, LINE.base_url + "/", LINE.token, url)
-    context: Any = host_context(load_manifest(place.root), place, line, [])
-    (endpoint,) = context["inferenceEndpoints"]
-    assert endpoint["dockerBaseUrl"] == "http://10.88.0.1:4711/a-name/v1/"
-    assert endpoint["baseUrl"] == "http://127.0.0.1:4711/a-name/v1/"
-    assert context["providers"][0]["baseUrl"] == "http://127.0.0.1:4711/a-name/v1"
 
 
 def test_the_token_does_not_show_itself() -> None:

@@ -36,24 +36,6 @@ def test_a_link_must_not_lead_out_of_the_pack(tmp_path: Path, path: str) -> None
     assert load_manifest(root).obstacle is None
 
 
-def test_a_manifest_that_is_a_link_out_of_the_pack_is_told(tmp_path: Path) -> None:
-    root = write_bench_pack(tmp_path / "pack")
-    (root / "benchlocal.pack.json").rename(tmp_path / "elsewhere.json")
-    (root / "benchlocal.pack.json").symlink_to(tmp_path / "elsewhere.json")
-    expected = " manifest: the file is a link that leads out of the pack\n  hint: copy it to its place"
-    assert problems_of(root) == [expected]
-
-
-def test_links_in_a_circle_lead_out_of_the_pack(tmp_path: Path) -> None:
-    root = write_bench_pack(tmp_path, changed({"entry": "a/index.js"}))
-    (root / "a").symlink_to("b")
-    (root / "b").symlink_to("a")
-    (problem,) = problems_of(root)
-    assert problem.startswith(
-        ("7: entry: the path 'a/index.js' leads out", "7: entry: the file 'a/index.js' does")
-    )
-
-
 def test_the_hash_is_that_of_names_and_contents(tmp_path: Path) -> None:
     root = write_bench_pack(tmp_path / "pack")
     first = load_manifest(root).hash

@@ -36,21 +36,6 @@ def test_a_folder_with_the_manifest_is_a_bench_pack_whatever_it_says(tmp_path: P
     assert is_benchmark(tmp_path)
 
 
-def test_the_manifest_of_earlier_drafts_makes_none(tmp_path: Path) -> None:
-    (tmp_path / "benchlocal.plugin.json").write_text("{}")
-    assert not is_bench_pack(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "inside", [".", "dist/benchlocal/index.js", "benchlocal.pack.json", "nowhere/at/all"]
-)
-def test_paths_inside_lead_to_the_pack(tmp_path: Path, inside: str) -> None:
-    root = write_bench_pack(tmp_path / "tree" / "packs" / "tides")
-    make_tree(tmp_path / "tree")
-    assert benchmark_root(root / inside) == root
-    assert benchmark_root(root.parent) == tmp_path / "tree"
-
-
 def test_bench_packs_are_found_beside_and_inside_of_others(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "a-tree")
     expected = [

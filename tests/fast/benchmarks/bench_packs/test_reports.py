@@ -14,10 +14,8 @@ import pytest
 from bench_pack_records import AT, END, bench_pack_store, error, judged, result, run_record, said
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
-from pytest_helmbench.benchmarks.bench_packs.record import pack_score_line, suite_properties
+from pytest_helmbench.benchmarks.bench_packs.record import suite_properties
 from pytest_helmbench.cli.main import main
-from pytest_helmbench.core.case_texts import quoted_texts
-from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.store.run_rows import RunRecord, RunTotals
@@ -37,10 +35,6 @@ _QUOTING: dict[str, Any] = {
     "verifier": {"status": "QUOTE"},
     "artifacts": [{"kind": "file"}],
 }
-_LINE = (
-    "test/good: the pack's own total: 83.3333 points (not over all scenarios);"
-    " Arith\\x1bmetic 62.5, Logic | more 1234567"
-)
 
 
 @pytest.fixture
@@ -68,15 +62,6 @@ def _valid(name: str, document: str, capsys: pytest.CaptureFixture[str]) -> Any:
     return found
 
 
-def test_a_score_of_a_pack_is_one_line_with_its_categories() -> None:
-    assert f"test/good: {pack_score_line(_SCORE)}" == _LINE
-    assert pack_score_line(PackScore(0.5, ())) == "the pack's own total: 0.5"
-    many: tuple[JsonObject, ...] = tuple({"id": f"c{number}", "score": number} for number in range(15))
-    assert pack_score_line(PackScore(1, many)).endswith("c10 10, c11 11, 3 more")
-    nameless = PackScore(1, ({"id": "x", "label": "", "score": "high"},))
-    assert pack_score_line(nameless).endswith("; x -")
-
-
 def test_junit_gets_totals_and_categories_by_pack_and_model() -> None:
     assert suite_properties("sums-3", "test/good", _SCORE) == [
         ("pack_total[sums-3][test/good]", 83.33333333),
@@ -86,13 +71,6 @@ def test_junit_gets_totals_and_categories_by_pack_and_model() -> None:
     ]
     odd = PackScore(1, ({"id": "x\n", "score": True}, {"id": "y\x00", "score": 2}))
     assert suite_properties("p\x1b", "m", odd)[1:] == [("pack_category[p\\x1b][m][y\ufffd]", 2)]
-
-
-def test_what_a_pack_says_of_a_failure_is_its_own_words() -> None:
-    told = replace(judged(said("A", "fail")), excerpt="no sum", excerpt_of="pack")
-    assert quoted_texts(told.for_item()) == [("pack", "no sum")]
-    broken = Outcome(Verdict.ERROR, "crashed", excerpt="stack", excerpt_of="output", statement=said("A"))
-    assert quoted_texts(broken) == [("output", "stack")]
 
 
 def test_show_has_all_that_a_pack_says_of_a_case(db: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,21 +114,6 @@ def test_show_has_all_that_a_pack_says_of_a_case(db: Path, capsys: pytest.Captur
     assert record["pack"]["scenario"]["cards"] == [["Success case", "The sum is right."]]
     assert [event["type"] for event in record["pack"]["events"]][1] == "model_progress"
     assert "hosted" not in record
-
-
-def test_show_and_score_have_the_packs_own_total_beside_ours(
-    db: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown = _command(capsys, "show", "--db", db).splitlines()
-    assert "  pack's own total  83.3333 points (not over all scenarios)" in shown
-    assert "  its categories    Arith\\x1bmetic 62.5, Logic | more 1234567" in shown
-    assert json.loads(_command(capsys, "show", "--json", "--db", db))["pack_score"]["total"] == _SCORE.total
-    lines = _command(capsys, "score", "--db", db).splitlines()
-    assert [line.split()[0] for line in lines[1:4]] == ["test/good", "category=Arithmetic", "category=Logic"]
-    assert "50.0 %" in lines[1]
-    assert lines[-1] == _LINE
-    record = json.loads(_command(capsys, "score", "--json", "--db", db))
-    assert (record["score"], record["pack_score"]["unit"]) == (0.5, "points")
 
 
 def test_reports_have_numbers_always_and_words_when_asked_for(

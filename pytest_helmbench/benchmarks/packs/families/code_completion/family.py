@@ -40,7 +40,7 @@ from pytest_helmbench.files.field_values import (
     check_unknown,
     kind_of,
 )
-from pytest_helmbench.sandbox.box import SandboxError
+from pytest_helmbench.sandbox.workspace import SandboxError
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
