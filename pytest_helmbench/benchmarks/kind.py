@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.authoring import Checked, Reading
     from pytest_helmbench.core.case import BrokenCase
     from pytest_helmbench.core.json_types import JsonObject
-    from pytest_helmbench.core.outline import Outline
+    from pytest_helmbench.core.outline import Outline, RowOutline, Scoring
     from pytest_helmbench.core.problem import Problem
-    from pytest_helmbench.core.row_outline import RowOutline
-    from pytest_helmbench.core.weighting import Scoring
     from pytest_helmbench.engine.job import CaseJob, RunIds, Target
     from pytest_helmbench.engine.loop import LoopThread
     from pytest_helmbench.gateway.permits import ModelLimits

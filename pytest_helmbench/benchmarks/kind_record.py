@@ -13,7 +13,7 @@ from typing import Protocol
 
 from pytest_helmbench.benchmarks.registry import all_places
 from pytest_helmbench.core.kind_words import NO_COLUMNS, CaseWords, OwnColumns, ResultWords, RunWords
-from pytest_helmbench.core.statement import CaseStatement
+from pytest_helmbench.core.outcome import CaseStatement
 
 
 class KindRecord(Protocol):

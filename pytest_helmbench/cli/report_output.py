@@ -14,7 +14,7 @@ import click
 
 from pytest_helmbench.cli.output import CommandError, complain, say_whole, write_file
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.session_reports import size_note
 
 __all__ = ["ReportOutput", "report_options"]

@@ -18,10 +18,10 @@ from pytest_helmbench.cli.output import (
     say_json,
 )
 from pytest_helmbench.cli.recorded import database_of, run_of
-from pytest_helmbench.core.at_risk import at_risk
+from pytest_helmbench.core.case import at_risk
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.core.shown_texts import full_observed
+from pytest_helmbench.core.scrub import full_observed
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
 from pytest_helmbench.reports.panel_tables import disputed_cells, panel_record, panel_sentence
 from pytest_helmbench.reports.score_lines import repetitions_sentence

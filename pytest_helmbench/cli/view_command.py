@@ -14,7 +14,7 @@ import click
 
 from pytest_helmbench.cli.output import complain, db_option, say
 from pytest_helmbench.cli.recorded import database_of, run_of
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.store.reading import opened
 from pytest_helmbench.view.local_server import View, serve
 from pytest_helmbench.view.shown import Address

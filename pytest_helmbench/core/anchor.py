@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["Anchor", "AnchorVerdict", "Anchors", "JudgeHeld"]
-
 
 @dataclass(frozen=True, slots=True)
 class Anchor:

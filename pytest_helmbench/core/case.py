@@ -1,12 +1,39 @@
-"""A case: what is sent and what the reply is held to. Plain data that any process can take over."""
+"""A case: what is sent, and the rule that the reply is held to. Plain data that any process can take over."""
 
 from __future__ import annotations
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.rule import CaseRule
 
-__all__ = ["BrokenCase", "Case", "Message"]
+JUDGED_RULE = "sqe"
+"""`Evaluation.rule` where a marking model has judged."""
+
+
+READ_BY_JUDGE = "(judge)"
+"""End of `Evaluation.rule` where a marking model has read what the rule's words left open."""
+
+
+def is_judgement(rule: str) -> bool:
+    """Return whether a marking model has decided by a rule."""
+    return rule == JUDGED_RULE or rule.endswith(READ_BY_JUDGE)
+
+
+def justified_by(rule: str) -> str:
+    """Return what stands before a justification: `judge` before a marking model's words, `because` before a rule's."""
+    return "judge" if rule == JUDGED_RULE else "because"
+
+
+class CaseRule:
+    """What the reply to a case is held to. Every kind of benchmark has classes of its own for it.
+
+    They are frozen values: thousands of cases may share one, and all that decides stands in it.
+    """
+
+    __slots__ = ()
+
+    def of_case(self, _part: str) -> CaseRule:
+        """Return what one case is held to, by the code of the part that tells it from the others."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +91,8 @@ class Case:
         envelope = self.response_format["json_schema"]
         schema = envelope["schema"] if isinstance(envelope, dict) else None
         return schema if isinstance(schema, dict) else None
+
+
+def at_risk(severity: int, difficulty: int) -> int:
+    """Return what a case that is judged wrong costs, in tenths of its points: |severity| × (10 − difficulty)."""
+    return abs(severity) * (10 - difficulty)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
+from pytest_helmbench.core.case import JUDGED_RULE, justified_by
 from pytest_helmbench.core.outcome import Evaluation, Outcome
-from pytest_helmbench.core.rule import JUDGED_RULE, justified_by
-from pytest_helmbench.core.scrub import quoted
-from pytest_helmbench.core.shown_texts import full_observed
-
-__all__ = ["Named", "error_text", "failure_text", "quoted_texts"]
+from pytest_helmbench.core.scrub import full_observed, quoted
 
 _REASONS = {
     "invalid_json": "the reply is not valid JSON",

@@ -9,8 +9,6 @@ from functools import lru_cache
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 
-__all__ = ["BARE_CODE", "CaseCode", "Pattern", "SelectError", "Selection", "natural_key", "scenario_code_of"]
-
 BARE_CODE = re.compile(r"(?:P\d+|B\d+|S\d+[A-Z]?|C\d+|U\d+|PT\d+[a-z]?|CR\d+)\Z")
 """One component of a code, alone."""
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.statement import Cell
-
-__all__ = ["NO_COLUMNS", "CaseWords", "OwnColumns", "OwnSection", "ResultWords", "RunWords"]
+from pytest_helmbench.core.outcome import Cell
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,6 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import UsersWord
 
-__all__ = ["NO_MODEL", "HttpTemplate", "ModelEntry", "ModelsFile", "Price", "Sampling", "StatedModel"]
-
 NO_MODEL = "no-model"
 """Stands for the model in the ids of a dry run that names none."""
 

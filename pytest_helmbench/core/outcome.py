@@ -1,32 +1,42 @@
-"""Outcomes: reply, evaluations, verdict, and the rows that record them."""
+"""Outcomes: reply, evaluations, verdict, the rows that record them, and what a kind says beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
-if TYPE_CHECKING:
-    from pytest_helmbench.core.statement import CaseStatement
+Cell: TypeAlias = "str | int | float | bytes | None"
+"""What one column of a row holds."""
 
-__all__ = [
-    "FORM_REASONS",
-    "NO_ANSWER",
-    "NO_MODEL_CALL",
-    "AttemptRecord",
-    "Evaluation",
-    "Event",
-    "Judgement",
-    "Outcome",
-    "Parse",
-    "Reply",
-    "ResultRecord",
-    "Usage",
-    "Verdict",
-]
+
+class RunStatement(Protocol):
+    """What a kind makes of a whole run."""
+
+    @property
+    def table(self) -> str:
+        """The table of the kind that keeps it, one row per run, whose primary key is `run_id`."""
+
+    def cells(self) -> Mapping[str, Cell]:
+        """Return its row by column, the key apart."""
+
+
+class CaseStatement(Protocol):
+    """What a kind says of one outcome."""
+
+    @property
+    def table(self) -> str:
+        """The table of the kind that keeps it, one row per result, whose primary key is `result_id`."""
+
+    def cells(self) -> Mapping[str, Cell]:
+        """Return its row by column, the key apart."""
+
+    def for_item(self) -> CaseStatement:
+        """Return what an item shows of it: what only the record keeps is left out, since thousands may wait."""
+
 
 FORM_REASONS = frozenset({"invalid_json", "schema_violation", "refusal", "truncated", "empty"})
 """Reasons that make a reply wrong for its form, whatever it says."""

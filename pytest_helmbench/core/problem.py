@@ -6,8 +6,6 @@ from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["CaseError", "HelmbenchError", "Problem", "UnreadableBenchmarkError"]
-
 
 class HelmbenchError(Exception):
     """Base of the errors that a user of the package may want to catch. All of them can be pickled."""

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 
 from pytest_helmbench.core.json_types import JsonValue
 
-__all__ = ["filled", "places"]
-
 _PLACE = re.compile(r"\{\{(?P<literal>\w+)\}\}|\{(?P<name>\w+)\}")
 """`{name}` is a place; `{{name}}` stands for the text `{name}`."""
 

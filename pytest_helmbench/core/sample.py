@@ -8,8 +8,6 @@ from fractions import Fraction
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["Sample"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-
-__all__ = [
-    "OBSERVED_LIMIT",
-    "REDACTED",
-    "excerpt",
-    "quoted",
-    "quoted_json",
-    "scrub",
-    "without_surrogates",
-    "without_tokens",
-]
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from typing import Protocol
 
 REDACTED = "<redacted>"
 """What stands for a hidden value wherever people look."""
@@ -104,3 +97,93 @@ def _visible(match: re.Match[str]) -> str:
     if number == 0 or 0xD800 <= number <= 0xDFFF:
         return _LOST
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+HIDDEN_TEXT = "(text of the reply)"
+"""Stands in `observed` where running text of a reply was observed."""
+
+
+class ShownTexts(StrEnum):
+    """Of which cases texts are shown."""
+
+    NONE = "none"
+    FAILURES = "failures"
+    ALL = "all"
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a text at all."""
+        return self is not ShownTexts.NONE
+
+    def of(self, outcome: str) -> bool:
+        """Return whether the texts of a case with this outcome are shown."""
+        return self is ShownTexts.ALL or (self is ShownTexts.FAILURES and outcome == "failed")
+
+
+class _Evaluated(Protocol):
+    @property
+    def observed(self) -> str:
+        """What came, without running text of a reply."""
+
+    @property
+    def observed_text(self) -> str | None:
+        """That text; None for none."""
+
+
+def full_observed(evaluated: _Evaluated) -> str:
+    """Return what was observed, for where texts are shown."""
+    return evaluated.observed if evaluated.observed_text is None else evaluated.observed_text
+
+
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:^|_)PAT(?:_|$)", re.IGNORECASE)
+_SHORTEST = 8  # shorter values are words that anything may hold
+
+
+def secrets_of(environ: Mapping[str, str], named: Collection[str] = ()) -> HiddenValues:
+    """Return the values of the variables whose names say that they hold a secret.
+
+    Args:
+        environ: The environment.
+        named: Further variables that do.
+    """
+    return HiddenValues(
+        value for name, value in environ.items() if name in named or _SECRET.search(name) is not None
+    )
+
+
+class HiddenValues:
+    """Values that are not stored.
+
+    Args:
+        values: Those of fewer than 8 characters are left out.
+    """
+
+    def __init__(self, values: Iterable[str]) -> None:
+        stripped = {value.strip() for value in values}
+        # The longest first: one may be part of another.
+        self._values = sorted((value for value in stripped if len(value) >= _SHORTEST), key=len, reverse=True)
+        forms = {
+            json.dumps(value, ensure_ascii=plain)[1:-1] for value in self._values for plain in (True, False)
+        }
+        self._encoded = sorted(
+            (form.encode("utf-8", "surrogatepass") for form in forms), key=len, reverse=True
+        )
+
+    def without(self, value: object) -> object:
+        """Return a value of JSON types without them."""
+        if isinstance(value, str):
+            for hidden in self._values:
+                value = value.replace(hidden, REDACTED)
+            return value
+        if isinstance(value, Mapping):
+            return {self.without(name): self.without(one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.without(one) for one in value]
+        return value
+
+    def without_in_json(self, body: bytes) -> bytes:
+        """Return an encoded JSON text without them."""
+        for hidden in self._encoded:
+            if hidden in body:
+                body = body.replace(hidden, REDACTED.encode())
+        return body

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["unpacked_archives", "user_cache"]
-
 
 def user_cache(environ: Mapping[str, str]) -> Path:
     """Return the folder for caches of programs; it need not exist."""

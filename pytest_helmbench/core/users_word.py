@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["NOTHING_NAMED", "NOT_ALLOWED", "UsersWord"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

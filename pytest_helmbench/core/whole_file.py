@@ -7,8 +7,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["put_in_place", "try_place"]
-
 _DATABASE = b"SQLite format 3\0"
 
 

@@ -1,22 +1,205 @@
-"""Gateway, runner and engine of one process, put together: jobs go in, outcomes come out."""
+"""Gateway, runner and job queue of one process, put together: jobs go in, outcomes come out, on record."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from typing import Protocol
 
+from pytest_helmbench.core.bounded_calls import RuleTimeoutError
+from pytest_helmbench.core.case import Case, CaseRule
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Outcome
-from pytest_helmbench.engine.engine import Engine
+from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, RunIds
-from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.engine.runner import CaseKey, CaseRunner, JudgedBefore
-from pytest_helmbench.engine.work import RunnerSettings
+from pytest_helmbench.engine.job_queue import JobQueue, Progress
+from pytest_helmbench.engine.loop import AwakeClock, LoopThread
+from pytest_helmbench.engine.questions import Judges
+from pytest_helmbench.engine.work import (
+    CaseContext,
+    RunnerSettings,
+    UnjudgedError,
+    fault_outcome,
+    usable_endpoint,
+)
+from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import Backend, RecordedUse
+from pytest_helmbench.gateway.call import Call, CaseClock, Origin
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import ClientOnDemand, Gateway
+from pytest_helmbench.gateway.permits import RefusedError
+from pytest_helmbench.gateway.providers.endpoints import Unusable
+from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
 
-__all__ = ["CaseEngine", "CaseEngineSettings", "Resumed", "Share"]
+_log = logging.getLogger(__name__)
+
+
+CaseKey = tuple[int, str, int]
+"""Run, code, repetition."""
+
+
+class JudgedBefore(Protocol):
+    """A verdict on record."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """As it was."""
+
+    @property
+    def request_hash(self) -> str:
+        """Of the request that the judged reply answers."""
+
+    @property
+    def severity(self) -> int:
+        """Base severity that it was reached with; `difficulty` and `neutral` likewise."""
+
+    @property
+    def difficulty(self) -> int:
+        """See `severity`."""
+
+    @property
+    def neutral(self) -> bool:
+        """See `severity`."""
+
+
+class CaseRunner:
+    """Turns jobs into outcomes.
+
+    Args:
+        gateway: Where calls go.
+        backend: Where outcomes are put on record.
+        settings: Shared by all cases.
+        run_ids: `evaluation_runs.id` by benchmark and model.
+        judged: Cases with a verdict on record, by run, code and repetition.
+        on_changed: Told the name of a case whose verdict on record is not that of now.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        backend: Backend,
+        settings: RunnerSettings,
+        run_ids: RunIds,
+        judged: Mapping[CaseKey, JudgedBefore],
+        on_changed: Callable[[str], None],
+    ) -> None:
+        self._gateway = gateway
+        self._backend = backend
+        self._settings = settings
+        self._run_ids = run_ids
+        self._on_record = judged
+        self._on_changed = on_changed
+        self._judges = Judges(gateway)
+        self._awake = AwakeClock()
+
+    async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
+        """Return the outcome of a case; it is on disk by then, or an error."""
+        self._awake.start()
+        before = self._on_record.get((self._run_id(job), job.code, job.repetition))
+        if before is not None and not job.runs_anew and self._stands(job, before):
+            self._record(job, before.outcome, from_record=True)
+            return before.outcome
+        if before is not None and not job.runs_anew:
+            self._on_changed(job.name)
+        _log.info("%s: start with %s, repetition %d", job.code, scrub(job.model_id), job.repetition)
+        started_at = utc_now()
+        try:
+            outcome = await self._outcome(job, progress)
+        except UnjudgedError as stop:
+            outcome = stop.outcome
+        except RefusedError as error:
+            outcome = fault_outcome(error)
+        except RuleTimeoutError as error:
+            outcome = Outcome(Verdict.ERROR, error.code, str(error))
+        except HelmbenchError as error:
+            outcome = Outcome(Verdict.ERROR, "not_judged", str(error))
+        progress.check_whole()
+        outcome = replace(outcome, started_at=started_at, completed_at=utc_now())
+        # A case that was not even asked leaves the verdict that it has.
+        supersedes = before is not None and outcome.verdict is not Verdict.SKIPPED
+        self._record(job, outcome, supersedes=supersedes)
+        try:
+            # Its reply is on disk, so nothing paid is at stake: another case may have its place.
+            with progress.asleep():
+                await self._backend.stored()
+        except RefusedError as error:
+            return fault_outcome(error)
+        return outcome.for_item()
+
+    def _record(
+        self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False, from_record: bool = False
+    ) -> None:
+        self._backend.record_result(
+            ResultRecord(
+                run_id=self._run_id(job),
+                code=job.code,
+                node_id=job.node_id,
+                family=job.family,
+                repetition=job.repetition,
+                severity=job.severity,
+                difficulty=job.difficulty,
+                neutral=job.neutral,
+                outcome=outcome,
+                supersedes=supersedes,
+                from_record=from_record,
+            )
+        )
+        _log.info("%s: %s%s", job.code, outcome.verdict, f" ({outcome.reason})" if outcome.reason else "")
+
+    def _stands(self, job: CaseJob, before: JudgedBefore) -> bool:
+        """Return whether a verdict on record answers the request of now by the rule of now."""
+        endpoint = job.target.model.endpoint
+        if isinstance(endpoint, Unusable):
+            return True
+        case = job.case(self._settings.system_prompt)
+        call = Call(self._origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
+        if job.is_one_question and before.request_hash not in self._gateway.fingerprints(call):
+            return False
+        weights = (case.severity, case.difficulty, job.neutral)
+        if weights != (before.severity, before.difficulty, before.neutral):
+            return False
+        known = tuple(evaluation.rule_hash for evaluation in before.outcome.evaluations)
+        return known == self._rule_hashes(job, case.rule)
+
+    def _rule_hashes(self, job: CaseJob, rule: CaseRule) -> tuple[str, ...]:
+        if not isinstance(rule, JudgeRule):
+            return job.rule_hashes(rule)
+        return rule.hashes(self._settings.template.hash, deciding_judge(job.target.judge_ids))
+
+    def _origin(self, job: CaseJob) -> Origin:
+        return Origin(self._run_id(job), job.code, job.repetition)
+
+    def _run_id(self, job: CaseJob) -> int:
+        run_id = self._run_ids.get(job.target.key)
+        if run_id is None:
+            raise RuntimeError(f"{job.name}: its run is not open")
+        return run_id
+
+    async def _outcome(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
+        endpoint = usable_endpoint(job.target.model, "no_model")
+        if job.skip_reason is not None:
+            raise UnjudgedError(Outcome(Verdict.SKIPPED, "unsupported", job.skip_reason))
+        context = CaseContext(
+            gateway=self._gateway,
+            origin=self._origin(job),
+            entry=job.target.model.entry,
+            endpoint=endpoint,
+            marking_models=job.target.judges,
+            clock=CaseClock(self._gateway.patience, self._awake),
+            watch=progress,
+            settings=self._settings,
+            judges=self._judges,
+        )
+        return await job.work.perform(self._case(job), context)
+
+    def _case(self, job: CaseJob) -> Case:
+        try:
+            return job.case(self._settings.system_prompt)
+        except HelmbenchError as error:
+            raise UnjudgedError(Outcome(Verdict.ERROR, "not_readable", str(error))) from error
+
 
 _WIDE_WINDOW = 10_000
 
@@ -125,7 +308,7 @@ class CaseEngine:
         def queue_of(model_id: str) -> str:
             return settings.servers.get(model_id, model_id)
 
-        self.engine: Engine[CaseJob] = Engine(loop, runner.run, width, share.window, queue_of)
+        self.engine: JobQueue[CaseJob] = JobQueue(loop, runner.run, width, share.window, queue_of)
 
     def start(self, jobs: Sequence[CaseJob | None]) -> None:
         """Begin with these jobs, in this order; None stands for one that is not started ahead."""
@@ -133,7 +316,7 @@ class CaseEngine:
         self.engine.start(begun)
 
     def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
-        """Wait for an outcome; see `Engine.obtain`."""
+        """Wait for an outcome; see `JobQueue.obtain`."""
         return self.engine.obtain(job, tick)
 
     def end(self, reason: str, grace_s: float) -> None:

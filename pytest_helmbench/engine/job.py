@@ -6,23 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_helmbench.core.at_risk import at_risk
-from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case import Case, CaseRule, at_risk
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Reply
-from pytest_helmbench.core.rule import CaseRule
-from pytest_helmbench.engine.route import Route
-from pytest_helmbench.engine.work import Work
+from pytest_helmbench.engine.work import Route, Work
 from pytest_helmbench.judging.rubric import JudgeRule
-
-__all__ = [
-    "CaseJob",
-    "RunIds",
-    "Target",
-    "escaped_id",
-    "escaped_path",
-]
-
 
 _NO_PARTS = (None,) * 6
 

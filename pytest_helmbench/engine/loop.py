@@ -1,17 +1,27 @@
-"""The event loop of a process, in a thread of its own."""
+"""The event loop of a process, in a thread of its own; its clock; and the process closed to others."""
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
-from pytest_helmbench.engine.closed_process import close_to_others
+_PR_SET_DUMPABLE = 4
 
-__all__ = ["LoopThread"]
+
+def close_to_others() -> None:
+    """Keep programs of the same user from reading our environment and memory, and from writing into it.
+
+    `/proc/PID/environ` and `/proc/PID/mem` belong to root then. Elsewhere than on Linux nothing is done.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
 
 T = TypeVar("T")
 
@@ -111,3 +121,41 @@ class LoopThread:
         if tasks:
             self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+
+
+_TICK_S = 0.5
+_STANDSTILL_S = 2.0  # no loop that runs leaves out its ticks for so long
+
+
+class AwakeClock:
+    """Monotonic seconds, without those in which nothing in this process ran.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last = clock()
+        self._lost_s = 0.0
+        self._ticks = False
+
+    def __call__(self) -> float:
+        """Return the seconds."""
+        now = self._clock()
+        gap_s = now - self._last
+        if self._ticks and gap_s > _STANDSTILL_S:
+            self._lost_s += gap_s - _TICK_S
+        self._last = now
+        return now - self._lost_s
+
+    def start(self) -> None:
+        """Look at the time twice a second from now on, on the running loop; until then nothing is left out."""
+        if not self._ticks:
+            self()
+            self._ticks = True
+            self._tick()
+
+    def _tick(self) -> None:
+        self()
+        asyncio.get_running_loop().call_later(_TICK_S, self._tick)

@@ -1,20 +1,21 @@
-"""A case that is one question: its model is asked once, and a judge may be asked about the reply."""
+"""A case that is one question: its model is asked once, and judges may be asked, which not all take a temperature."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.case import Case, CaseRule, Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
-from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, usable_endpoint
-from pytest_helmbench.gateway.call import Call
-from pytest_helmbench.gateway.faults import CallFailedError
+from pytest_helmbench.gateway.call import Asking, Call, CaseClock, Watch
+from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
+from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.permits import ModelStoppedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.judging.case_evaluation import (
@@ -24,8 +25,6 @@ from pytest_helmbench.judging.case_evaluation import (
 )
 from pytest_helmbench.judging.judge import OffMenuError, is_on_menu
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
-
-__all__ = ["Judge", "judged_evaluations", "one_reply", "usable_judges"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +127,39 @@ def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply, rule: C
             raise UnjudgedError(with_reply(fault_outcome(error, "judge_", named), reply)) from error
 
     return ask
+
+
+class Judges:
+    """Asks the judges of a process.
+
+    Args:
+        gateway: Where their calls go.
+    """
+
+    def __init__(self, gateway: Asking) -> None:
+        self._gateway = gateway
+        self._without_temperature: set[str] = set()
+
+    async def ask(self, call: Call, clock: CaseClock, watch: Watch) -> Reply:
+        """Ask once more without a temperature when the judge's provider takes none; it is asked so from then on.
+
+        Raises:
+            CallFailedError: No reply came.
+            RefusedError: The session may not ask any more.
+        """
+        sampling = call.entry.sampling
+        plain = replace(call, entry=replace(call.entry, sampling=replace(sampling, temperature=None)))
+        if call.entry.id in self._without_temperature:
+            return await self._gateway.ask(plain, clock, watch)
+        try:
+            return await self._gateway.ask(call, clock, watch)
+        except CallFailedError as error:
+            fault = error.fault
+            takes_none = fault.kind is FaultKind.REJECTED and "temperature" in (
+                fault.parameter or fault.message
+            )
+            if sampling.temperature is None or not (takes_none or fault.reason == NOT_ON_RECORD):
+                raise
+            if takes_none:
+                self._without_temperature.add(call.entry.id)
+            return await self._gateway.ask(plain, clock, watch)

@@ -11,7 +11,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.call import Asking, CaseClock, Origin, Watch
 from pytest_helmbench.gateway.faults import CallFailedError, FaultKind, Patience
 from pytest_helmbench.gateway.permits import (
@@ -25,16 +24,23 @@ from pytest_helmbench.gateway.relay.exchanges import Sums
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.judging.judge import JudgeTemplate
 
-__all__ = [
-    "Answering",
-    "CaseContext",
-    "RunnerSettings",
-    "UnjudgedError",
-    "Work",
-    "fault_outcome",
-    "usable_endpoint",
-    "with_sums",
-]
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A model and where its calls go.
+
+    Args:
+        entry: Everything that was said about the model, overrides applied.
+        endpoint: Where it is reached, or why it is not.
+    """
+
+    entry: ModelEntry
+    endpoint: Endpoint | Unusable
+
+    @property
+    def usable(self) -> bool:
+        """Whether a call can be made."""
+        return not isinstance(self.endpoint, Unusable)
 
 
 class UnjudgedError(HelmbenchError):

@@ -10,12 +10,11 @@ from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 
-from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.case import JUDGED_RULE, Case, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub, without_surrogates
 from pytest_helmbench.judging.json_replies import enclosed_json
 from pytest_helmbench.judging.rubric import Criterion

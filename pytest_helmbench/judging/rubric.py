@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import ClassVar, Literal
 
+from pytest_helmbench.core.case import JUDGED_RULE, CaseRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.rule import JUDGED_RULE, CaseRule
 from pytest_helmbench.judging.rule_hash import rule_hash
 
 

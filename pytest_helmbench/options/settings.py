@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_helmbench.core.codes import Selection
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.shard import Shard
-from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.backend import CacheMode, RecordedUse
 from pytest_helmbench.options.declarations import OPTIONS, Options, SamplingOptions

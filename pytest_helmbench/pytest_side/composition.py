@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
-from pytest_helmbench.engine.closed_process import close_to_others
+from pytest_helmbench.engine.loop import close_to_others
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.options.option import Option
 from pytest_helmbench.options.settings import Settings, resolve_settings

@@ -10,8 +10,8 @@ import pytest
 from pytest_helmbench.benchmarks.python_tests import TURN_FIXTURE
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
-from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.engine.job_queue import JobQueue
 from pytest_helmbench.pytest_side.items import HAND_WRITTEN
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.run.library import Library
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.kind import Loaded
     from pytest_helmbench.benchmarks.python_tests.clients import Connection
     from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests
-    from pytest_helmbench.core.row_outline import RowOutline
+    from pytest_helmbench.core.outline import RowOutline
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TestsInSession:
     wants_properties: bool
 
     @property
-    def engine(self) -> Engine[CaseJob] | None:
+    def engine(self) -> JobQueue[CaseJob] | None:
         """See `SessionRole.engine`."""
         return self.role.engine
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, Resumed, Share
-from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.engine.job_queue import JobQueue
 from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.faults import Patience
@@ -65,7 +65,7 @@ class SessionRole(ABC):
 
     @property
     @abstractmethod
-    def engine(self) -> Engine[CaseJob] | None:
+    def engine(self) -> JobQueue[CaseJob] | None:
         """What runs cases in this process; None where nothing is called."""
 
     @abstractmethod

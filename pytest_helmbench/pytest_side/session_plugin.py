@@ -17,8 +17,8 @@ from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import CaseError, HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.shard import Shard
-from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.job import escaped_path
+from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace

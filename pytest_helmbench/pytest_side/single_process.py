@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from pytest_helmbench.core.outcome import Outcome, ResultRecord
 from pytest_helmbench.engine.case_engine import CaseEngine
-from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.engine.job_queue import JobQueue
 from pytest_helmbench.pytest_side.role import GRACE_S, CaseEngines, SessionRole, composed, grace_after
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
@@ -64,7 +64,7 @@ class SingleProcess(SessionRole):
         return self._cases.obtain(job, self._tick)
 
     @property
-    def engine(self) -> Engine[CaseJob] | None:
+    def engine(self) -> JobQueue[CaseJob] | None:
         """See `SessionRole.engine`."""
         return self._cases.engine if self._cases is not None else None
 

@@ -13,8 +13,8 @@ import pytest
 from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.pytest_side.interruption import Interruptions
 from pytest_helmbench.pytest_side.role import (

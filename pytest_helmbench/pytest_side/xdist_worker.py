@@ -14,8 +14,8 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.case_engine import CaseEngine, Resumed
-from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import Recorded, Wanted
 from pytest_helmbench.gateway.permits import (
@@ -303,7 +303,7 @@ class XdistWorker(SessionRole):
         return self._cases.obtain(job, self._tick)
 
     @property
-    def engine(self) -> Engine[CaseJob] | None:
+    def engine(self) -> JobQueue[CaseJob] | None:
         """See `SessionRole.engine`."""
         return self._cases.engine if self._cases is not None else None
 

@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
+from pytest_helmbench.core.case import justified_by
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
-from pytest_helmbench.core.rule import justified_by
-from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.core.shown_texts import full_observed
+from pytest_helmbench.core.scrub import full_observed, scrub
 from pytest_helmbench.reports.panel_tables import judgement_lines
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
 from pytest_helmbench.reports.tables import UNKNOWN, share, table

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.exports.csv_export import csv_export
 from pytest_helmbench.reports.exports.every_eval_ever import eee_export
 from pytest_helmbench.reports.exports.exported import Export

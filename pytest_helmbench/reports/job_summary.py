@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pytest_helmbench.core.at_risk import at_risk
+from pytest_helmbench.core.case import at_risk
 from pytest_helmbench.reports.comparison_markdown import comparison_markdown
 from pytest_helmbench.reports.markdown import failure_rows, markdown_report
 from pytest_helmbench.reports.markup import folded, pipe_table, plain

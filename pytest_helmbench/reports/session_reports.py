@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.formats import FORMATS, ReportFormat

@@ -14,10 +14,8 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.engine.job import CaseJob, Target
-from pytest_helmbench.engine.judges import Judges
-from pytest_helmbench.engine.questions import Judge, judged_evaluations
-from pytest_helmbench.engine.route import Route
-from pytest_helmbench.engine.work import Answering, CaseContext, RunnerSettings, UnjudgedError
+from pytest_helmbench.engine.questions import Judge, Judges, judged_evaluations
+from pytest_helmbench.engine.work import Answering, CaseContext, Route, RunnerSettings, UnjudgedError
 from pytest_helmbench.files.anchors_file import anchors_path, load_anchors
 from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
 from pytest_helmbench.gateway.permits import RefusedError

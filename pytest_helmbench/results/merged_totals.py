@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.registry import KindError, kind_of, places_name
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.job import Target
-from pytest_helmbench.engine.route import Route
+from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.merging import Merged, MergedShards

@@ -21,9 +21,8 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.job import CaseJob, Target
-from pytest_helmbench.engine.judges import Judges
-from pytest_helmbench.engine.route import Route
-from pytest_helmbench.engine.work import CaseContext, RunnerSettings, UnjudgedError
+from pytest_helmbench.engine.questions import Judges
+from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, UnjudgedError
 from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.judging.case_evaluation import with_reply

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.anchor import JudgeHeld
+from pytest_helmbench.core.case import is_judgement
 from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
-from pytest_helmbench.core.rule import is_judgement
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.panels import PanelReport, panel_report
 from pytest_helmbench.results.recorded_results import recorded_results

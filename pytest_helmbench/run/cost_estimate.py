@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.job import Target
-from pytest_helmbench.engine.route import Route
+from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.run.plan import CHARACTERS_PER_TOKEN, JUDGE_WORDING_CHARACTERS, Plan, PlannedRun

@@ -18,10 +18,10 @@ from pytest_helmbench.benchmarks.kind import (
 )
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.benchmarks.registry import authoring_at, kind_of, meant_places, places_named, places_of
-from pytest_helmbench.core.hidden_values import HiddenValues, secrets_of
+from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
-from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.core.sample import Sample
+from pytest_helmbench.core.scrub import HiddenValues, secrets_of
 from pytest_helmbench.engine.job import RunIds
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.options.settings import Settings

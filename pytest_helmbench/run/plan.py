@@ -12,10 +12,10 @@ from types import MappingProxyType
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.row_outline import RowOutline
+from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import CaseJob, Target
-from pytest_helmbench.engine.route import Route
+from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 __all__ = ["Plan", "PlannedRun", "plan_jobs"]

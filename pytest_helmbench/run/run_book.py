@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.kind import Loaded
-from pytest_helmbench.core.hidden_values import HiddenValues
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.sample import Sample
+from pytest_helmbench.core.scrub import HiddenValues
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint

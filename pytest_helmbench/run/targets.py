@@ -15,7 +15,7 @@ from pytest_helmbench.core.model import NO_MODEL, ModelEntry, ModelsFile, Stated
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.job import Target
-from pytest_helmbench.engine.route import Route
+from pytest_helmbench.engine.work import Route
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.baselines.schema_answer import BASELINE_IDS

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
 

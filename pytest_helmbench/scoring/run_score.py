@@ -10,8 +10,8 @@ from statistics import stdev
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.sample import Sample
-from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.scoring.intervals import FEW_CLUSTERS, Interval, capped_interval, tree_interval
 from pytest_helmbench.scoring.judge_agreement import CorrectedRate
 from pytest_helmbench.scoring.ledger import Ledger, behaviour_ledgers

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
-from pytest_helmbench.core.statement import RunStatement
+from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord, RunStatement
 from pytest_helmbench.store.run_rows import RunTotals
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.statement import Cell
+from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.reading import reading

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
+from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.reading import reading

@@ -14,8 +14,8 @@ from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.sample import Sample
-from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.store.outcome_counts import IS_CASE
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.table_rows import safe_text

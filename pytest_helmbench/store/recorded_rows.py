@@ -10,8 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
-from pytest_helmbench.core.statement import Cell, RunStatement
+from pytest_helmbench.core.outcome import AttemptRecord, Cell, Event, ResultRecord, RunStatement
 from pytest_helmbench.store.catalogue import CatalogueIds, RowIds
 from pytest_helmbench.store.schema import new_id
 from pytest_helmbench.store.table_rows import Table, foreign_json, insert_into, safe_text

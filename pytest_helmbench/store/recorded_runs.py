@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import FORM_REASONS, Evaluation, Outcome, Parse, Usage, Verdict
+from pytest_helmbench.core.outcome import (
+    FORM_REASONS,
+    CaseStatement,
+    Cell,
+    Evaluation,
+    Outcome,
+    Parse,
+    Usage,
+    Verdict,
+)
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.statement import CaseStatement, Cell
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.reading import holds_nothing, opened

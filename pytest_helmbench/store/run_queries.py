@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.statement import Cell
+from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
 from pytest_helmbench.store.leases import Lease, leases_of, true_status
 from pytest_helmbench.store.outcome_counts import IS_CASE

@@ -15,8 +15,8 @@ from functools import cache
 from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.core.scrub import without_tokens
-from pytest_helmbench.core.statement import Cell
 
 
 class _Dataclass(Protocol):

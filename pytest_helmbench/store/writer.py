@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
-from pytest_helmbench.core.statement import RunStatement
+from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord, RunStatement
 from pytest_helmbench.store.batch import (
     Batch,
     Beat,

@@ -17,7 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.view.doors import Doors
 from pytest_helmbench.view.poller import Watch
 from pytest_helmbench.view.shelf import Shelf

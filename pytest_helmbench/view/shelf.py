@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.page.columns import case_texts, told_case
 from pytest_helmbench.results.recorded_results import recorded_results
 from pytest_helmbench.store.event_rows import case_steps

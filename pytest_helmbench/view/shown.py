@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.formats import side_by_side
 from pytest_helmbench.reports.page.columns import Cells, case_cells, packed_cells

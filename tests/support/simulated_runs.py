@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.scoring.drawing import SampledCase, draw
 from pytest_helmbench.scoring.intervals import Stratum
 from pytest_helmbench.scoring.rows import Row

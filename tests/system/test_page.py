@@ -17,7 +17,7 @@ from page_runs import simulated_report
 from pages import cells_of
 from sessions import until
 
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.page.document import page_of, run_page
 from pytest_helmbench.reports.page.parts import PagePart, flips
 from pytest_helmbench.results.comparing import WHOLE_RUN, RunComparison

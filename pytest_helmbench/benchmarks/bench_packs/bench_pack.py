@@ -8,12 +8,12 @@ from enum import StrEnum
 from math import inf
 from pathlib import Path
 
+from pytest_helmbench.core.case import CaseRule
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.rule import CaseRule
-from pytest_helmbench.core.statement import Cell
 from pytest_helmbench.store.table_rows import foreign_json, foreign_text
 
 BENCH_PACK = "bench_pack"

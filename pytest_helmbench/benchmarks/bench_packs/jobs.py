@@ -17,11 +17,10 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 )
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackWork, item_limits_name
 from pytest_helmbench.benchmarks.kind import Broken
-from pytest_helmbench.core.case import BrokenCase, Case
+from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.permits import ModelLimits
 

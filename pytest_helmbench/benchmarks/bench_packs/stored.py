@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.statement import Cell
+from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
 

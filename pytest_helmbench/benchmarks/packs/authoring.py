@@ -16,8 +16,8 @@ from pytest_helmbench.benchmarks.packs.loading import PackLoader
 from pytest_helmbench.benchmarks.packs.prompts import messages_of
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.row_outline import RowRef
 
 _HEAD = ("row", "family", "groups")
 

@@ -13,12 +13,11 @@ from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
 from pytest_helmbench.benchmarks.packs.prompts import messages_of
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
 from pytest_helmbench.benchmarks.packs.work import PackWork
-from pytest_helmbench.core.case import BrokenCase, Case
+from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
+from pytest_helmbench.core.outline import RowOutline, RowRef
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.row_outline import RowOutline, RowRef
-from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable

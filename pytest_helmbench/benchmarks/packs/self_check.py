@@ -8,8 +8,8 @@ from pytest_helmbench.benchmarks.packs.jobs import LoadedPack
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.core.problem import HelmbenchError, Problem
-from pytest_helmbench.core.row_outline import RowRef
 from pytest_helmbench.engine.rules import rule_faults
 from pytest_helmbench.sandbox.workspace import SandboxError
 

@@ -8,10 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
+from pytest_helmbench.core.case import CaseRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.scrub import REDACTED
 
 __all__ = [

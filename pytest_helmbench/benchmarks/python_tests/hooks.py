@@ -29,11 +29,11 @@ from pytest_helmbench.benchmarks.python_tests.jobs import (
 from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import NO_MODEL_CALL, Outcome, Verdict
+from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.problem import CaseError
-from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_id, escaped_path
+from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 
 _SLICE_S = 0.5
@@ -86,7 +86,7 @@ class HandWrittenSession(Protocol):
         """Whether a JUnit report is written."""
 
     @property
-    def engine(self) -> Engine[CaseJob] | None:
+    def engine(self) -> JobQueue[CaseJob] | None:
         """What runs jobs in this process; None where nothing is called."""
 
     def plan_tests(self, outline: RowOutline) -> Loaded:
@@ -276,7 +276,7 @@ class HandWrittenTests:
             item, pytest.fail.Exception(failure_text(job, before, with_text=with_text), pytrace=False)
         )
 
-    def _address(self, item: pytest.Item, job: HandWrittenJob, engine: Engine[CaseJob]) -> RelayAddress:
+    def _address(self, item: pytest.Item, job: HandWrittenJob, engine: JobQueue[CaseJob]) -> RelayAddress:
         address = job.passing.begin()
         engine.launch(job)
         while not wait((address,), _SLICE_S).done:
@@ -314,7 +314,7 @@ class HandWrittenTests:
         job.passing.end(finding)
         return self._obtain(item, job, self._session.engine)
 
-    def _obtain(self, item: pytest.Item, job: HandWrittenJob, engine: Engine[CaseJob] | None) -> Outcome:
+    def _obtain(self, item: pytest.Item, job: HandWrittenJob, engine: JobQueue[CaseJob] | None) -> Outcome:
         """Wait for the outcome of a test; it is on its way to the record by then."""
         reason = "cancelled"
         try:

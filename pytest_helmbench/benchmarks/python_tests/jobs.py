@@ -10,16 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
-from pytest_helmbench.core.case import BrokenCase, Case
+from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import NO_MODEL
 from pytest_helmbench.core.outcome import NO_MODEL_CALL, Evaluation, Outcome, Verdict
+from pytest_helmbench.core.outline import RowOutline, RowRef
 from pytest_helmbench.core.problem import HelmbenchError, Problem
-from pytest_helmbench.core.row_outline import RowOutline, RowRef
-from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_path
-from pytest_helmbench.engine.route import Route
-from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
+from pytest_helmbench.engine.work import CaseContext, Route, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine

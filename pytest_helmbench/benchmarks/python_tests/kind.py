@@ -7,7 +7,7 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.python_tests.jobs import HandWritten
 from pytest_helmbench.benchmarks.python_tests.places import PLACES
-from pytest_helmbench.core.row_outline import RowOutline
+from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.engine.job import Target
 
 

@@ -11,12 +11,11 @@ from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule, reply_evaluation
 from pytest_helmbench.benchmarks.scenario_trees.places import is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, Scenario, ScenarioTree
-from pytest_helmbench.core.case import BrokenCase, Case
+from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.rule import CaseRule
-from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
 from pytest_helmbench.engine.rules import held

@@ -18,9 +18,9 @@ from pytest_helmbench.core.outline import (
     PartEntry,
     PillarEntry,
     ScenarioEntry,
+    Scoring,
 )
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.judging.rubric import JudgeRule
 
 Rule = ReplyRule | JudgeRule

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from pytest_helmbench.core.case import is_judgement
 from pytest_helmbench.core.json_types import JsonValue
-from pytest_helmbench.core.rule import is_judgement
 from pytest_helmbench.reports.cards import prompt_lines
 from pytest_helmbench.reports.exports.exported import Exported, ExportError, ExportWish
 from pytest_helmbench.reports.readable_json import readable_json

@@ -27,7 +27,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
-from pytest_helmbench.core.shown_texts import full_observed
+from pytest_helmbench.core.scrub import full_observed
 from pytest_helmbench.reports.cards import sent_messages
 from pytest_helmbench.reports.exports.flat_rows import AXES, axes_of
 from pytest_helmbench.results.recorded_results import RecordedRun

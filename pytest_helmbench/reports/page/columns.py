@@ -17,8 +17,7 @@ from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
-from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, scrub
 from pytest_helmbench.reports.cards import evaluation_texts
 from pytest_helmbench.reports.page.parts import Flip
 from pytest_helmbench.reports.page.steps import step_rows, step_texts

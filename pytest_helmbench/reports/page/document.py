@@ -11,8 +11,7 @@ from jinja2 import Environment
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.reports.comparison_lines import comparison_lines, points, scope_line
 from pytest_helmbench.reports.leaderboard.board_cells import board_table
 from pytest_helmbench.reports.leaderboard.board_notes import PAIRS_NOTE, pair_sentence

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.results.compared_runs import RunRef
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.run_report import RunReport, run_report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pytest_helmbench.engine.awake_clock import AwakeClock
+from pytest_helmbench.engine.loop import AwakeClock
 
 
 def test_a_standstill_is_no_time_once_the_clock_looks_at_it() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.engine.engine import CancelledRunError, Engine, Progress
+from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue, Progress
 from pytest_helmbench.engine.loop import LoopThread
 
 _GRACE_S = 0.2
@@ -39,8 +39,8 @@ def _outcome(job: _Job) -> Outcome:
     return Outcome(Verdict.PASSED, message=job.name)
 
 
-def _engine(loop: LoopThread, work: _Work, places: int = 4, window: int = 100) -> Engine[_Job]:
-    return Engine(loop, work, lambda _model_limits: places, window)
+def _engine(loop: LoopThread, work: _Work, places: int = 4, window: int = 100) -> JobQueue[_Job]:
+    return JobQueue(loop, work, lambda _model_limits: places, window)
 
 
 def _jobs(count: int, model_id: str = "m") -> list[_Job]:
@@ -106,7 +106,7 @@ def test_a_model_whose_calls_are_stuck_takes_no_place_of_another(loop: LoopThrea
 def test_of_models_in_one_queue_one_starts_when_the_other_has_ended(loop: LoopThread) -> None:
     work = _Recorder()
     one, other = _jobs(3, "one"), _jobs(3, "other")
-    engine: Engine[_Job] = Engine(loop, work, lambda _queue: 4, 100, lambda _model_id: "server")
+    engine: JobQueue[_Job] = JobQueue(loop, work, lambda _queue: 4, 100, lambda _model_id: "server")
     engine.start([*one, *other])
     _until(lambda: len(work.started) == 3)
     time.sleep(0.05)  # the fourth place stays free: the jobs may have more to ask

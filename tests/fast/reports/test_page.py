@@ -14,7 +14,7 @@ from pages import blocks_of, cells_of, shown_text
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.outcome import Event
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.options.settings import SettingsError, resolve_settings
 from pytest_helmbench.reports.page import document
 from pytest_helmbench.reports.page.document import PageTooLargeError, run_page

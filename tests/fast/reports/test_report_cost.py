@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from stored_runs import stored_run
 
-from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.formats import PAGES, REPORTS
 from pytest_helmbench.results.run_report import run_report
 from pytest_helmbench.store.writer import Store

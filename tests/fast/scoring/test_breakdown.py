@@ -10,7 +10,7 @@ from analysis_rows import any_rows, row
 from hypothesis import given
 from properties import examples
 
-from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.scoring.breakdown import (
     ConstantScores,
     Detection,

@@ -12,7 +12,7 @@ from analysis_rows import any_rows, row, verdict
 from hypothesis import given
 from properties import examples
 
-from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.scoring.intervals import Interval, Stratum, t_quantile, tree_interval, wilson
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.scoring.rows import MergeError, Row, exact, merge
 from pytest_helmbench.scoring.run_score import (
     Bounds,

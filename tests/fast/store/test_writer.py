@@ -34,7 +34,7 @@ from pytest_helmbench.core.outcome import (
     Usage,
     Verdict,
 )
-from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.cost_queries import Spread, price_history

@@ -20,8 +20,7 @@ from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, 
 from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, Resumed, Share
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.engine.route import Route
-from pytest_helmbench.engine.work import RunnerSettings
+from pytest_helmbench.engine.work import Route, RunnerSettings
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.limiter import Limiter

@@ -8,11 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken, SessionValues
-from pytest_helmbench.core.case import BrokenCase, Case, Message
+from pytest_helmbench.core.case import BrokenCase, Case, CaseRule, Message
 from pytest_helmbench.core.outcome import Evaluation, Outcome
+from pytest_helmbench.core.outline import RowOutline, RowRef
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
-from pytest_helmbench.core.row_outline import RowOutline, RowRef
-from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import one_reply
 from pytest_helmbench.engine.work import CaseContext

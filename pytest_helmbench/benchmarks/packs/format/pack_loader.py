@@ -23,8 +23,8 @@ from pytest_helmbench.benchmarks.packs.format.row_files import (
 from pytest_helmbench.benchmarks.packs.places import row_files_of
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, PackTask, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.row_outline import RowRef
 from pytest_helmbench.files.field_values import RowFaults, named
 from pytest_helmbench.files.source import Fault, Findings, Reader
 from pytest_helmbench.files.strict_json import StrictJSON

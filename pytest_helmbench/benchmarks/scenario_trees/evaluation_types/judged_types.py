@@ -21,10 +21,10 @@ from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body
 from pytest_helmbench.benchmarks.scenario_trees.format.side_files import CRITERIA
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario
+from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.files.json_fields import a_mapping, a_text, numbers, texts
 from pytest_helmbench.files.source import Fault, Reader, listed
 from pytest_helmbench.files.validation import validate

@@ -7,13 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case import Case, CaseRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Parse, Reply, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.rule import CaseRule
-from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
-from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.judging.json_replies import read_reply
 from pytest_helmbench.judging.rule_hash import rule_hash
 

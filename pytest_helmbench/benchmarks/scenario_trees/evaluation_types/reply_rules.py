@@ -22,7 +22,7 @@ from pytest_helmbench.core.foreign_patterns import found as pattern_found
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply
-from pytest_helmbench.core.shown_texts import full_observed
+from pytest_helmbench.core.scrub import full_observed
 from pytest_helmbench.judging.comparisons.exact import comparable, matches
 
 _WORD = re.compile(r"\S+")

@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Pillar
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.files.format_schema import shipped_schema
 from pytest_helmbench.files.json_fields import a_number, a_text, numbers
 from pytest_helmbench.files.source import Fault, Reader, read_plain, suggestion

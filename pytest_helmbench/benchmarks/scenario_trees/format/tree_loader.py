@@ -59,8 +59,8 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import (
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
-from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.files.field_values import named
 from pytest_helmbench.files.json_fields import a_text
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed

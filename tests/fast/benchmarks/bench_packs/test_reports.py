@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.record import suite_properties
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.core.row_outline import RowOutline
+from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.store.run_rows import RunRecord, RunTotals
 from pytest_helmbench.store.writer import Store
 

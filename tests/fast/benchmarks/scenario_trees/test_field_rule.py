@@ -17,10 +17,9 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
     field_value,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule, TextRule
-from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.case import Case, CaseRule, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse, Reply, Usage
-from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.judging.case_evaluation import case_passed, case_score
 from pytest_helmbench.judging.comparisons.exact import matches
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.scenario_trees.format.side_files import load_scoring
-from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.files.source import Findings, Reader
 
 

@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.packs.families.text.given import leaves
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
-from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
+from pytest_helmbench.core.scrub import HIDDEN_TEXT
 from pytest_helmbench.judging.rubric import Criterion
 
 if TYPE_CHECKING:  # whoever only reads rows needs no sandbox

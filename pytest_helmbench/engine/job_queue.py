@@ -1,4 +1,4 @@
-"""The engine: starts jobs in order ahead of those who wait for them, and never more than it may.
+"""The job queue: starts jobs in order ahead of those who wait for them, and never more than it may.
 
 It knows order, window and cancelling; what a job does is passed in.
 """
@@ -18,8 +18,6 @@ from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
 
-__all__ = ["CancelledRunError", "Engine", "Job", "Progress"]
-
 _TICK_S = 1.0
 _LAST_S = 1.0  # for what does not even end when it is cancelled
 
@@ -28,7 +26,7 @@ class CancelledRunError(HelmbenchError):
     """The run was cancelled while somebody waited for an outcome."""
 
 
-class Job(Protocol):
+class Queued(Protocol):
     """A piece of work: hashable by identity, with the model whose limits it falls under."""
 
     @property
@@ -36,13 +34,13 @@ class Job(Protocol):
         """The model id."""
 
 
-JobT = TypeVar("JobT", bound=Job)
+JobT = TypeVar("JobT", bound=Queued)
 
 
 class Progress(Generic[JobT]):
     """What a running job may tell the engine. One per job."""
 
-    def __init__(self, engine: Engine[JobT], job: JobT) -> None:
+    def __init__(self, engine: JobQueue[JobT], job: JobT) -> None:
         self._engine = engine
         self.job = job
         self.sending = 0
@@ -82,7 +80,7 @@ class Progress(Generic[JobT]):
             self.sending -= 1
 
 
-class Engine(Generic[JobT]):
+class JobQueue(Generic[JobT]):
     """Runs jobs on a loop thread; the main thread takes the outcomes one by one.
 
     Both threads share plain attributes and no lock: Ctrl-C may hit the main thread at any bytecode, and a lock
