@@ -17,6 +17,9 @@ __all__ = ["CodeRow", "code_rows", "code_task", "judge_all"]
 
 _FOLDER = DATA / "code"
 _AT_ONCE = 4
+_DOUBLE = "\ndef double(x):\n    ...\n---- tests\nassert double(2) == 4\nassert double(5) == 10"
+"""Starter and tests of rows that name none."""
+
 _ENVIRONMENT = Environment(timeout_s=20.0)
 
 
@@ -43,9 +46,11 @@ def code_rows(name: str) -> list[CodeRow]:
     """Read a table."""
     rows = []
     for text in ("\n" + (_FOLDER / name).read_text(encoding="utf-8")).split("\n#### ")[1:]:
-        head, tests, reply = (
-            text.rstrip("\n").replace("\n---- reply\n", "\n---- tests\n").split("\n---- tests\n")
-        )
+        head, found, reply = text.rstrip("\n").partition("\n---- reply\n")
+        if not found:
+            title, _, reply = head.partition("\n")
+            head = title + _DOUBLE
+        head, _, tests = head.partition("\n---- tests\n")
         title, _, starter = head.partition("\n")
         reply, _, says = reply.partition("\n---- says\n")
         rows.append(CodeRow(title, starter, tests, reply, says))
