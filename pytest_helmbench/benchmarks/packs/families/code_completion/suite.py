@@ -11,7 +11,7 @@ import ast
 import builtins
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -46,7 +46,7 @@ _BESIDE = _words(
 """Names in tests that need the candidate's objects, files or machinery at hand."""
 
 _MAKERS = _words("iter map filter zip enumerate reversed object open")
-_MODULES_OF_OBJECTS = frozenset(("io", "itertools", "functools", "operator", "random", "re"))
+_MODULES_OF_OBJECTS = _words("itertools functools operator random re")
 _CONSTANTS = _words("pi e inf nan tau maxsize utc min max")
 _PLAIN_TYPES = (
     *(str, int, float, complex, bytes, bytearray, list, tuple, dict, set, frozenset, range, slice, deque),
@@ -263,11 +263,10 @@ class _Facts:
         words = {_word(node) for node in self.nodes} | set(self.modules_of) | set(self.modules_of.values())
         if words & _BESIDE or any(map(self._is_class_of_candidate, self.free | self.imported)):
             return True
-        results = self._names_of(self._has_call)
-        objects = self._names_of(lambda node: self._is_object(node, set()))
+        if words & {"StringIO", "BytesIO"} and not words & {"redirect_stdout", "redirect_stderr"}:
+            return True
         return any(
-            self._looks_in(node) or self._wants_object(node, results) or self._hands_over(node, objects)
-            for node in self.nodes
+            self._looks_in(node) or self._wants_object(node) or self._hands_over(node) for node in self.nodes
         )
 
     def _is_class_of_candidate(self, name: str) -> bool:
@@ -282,7 +281,7 @@ class _Facts:
         root = _root(node)
         return not (root in ("self", "cls", "super") or root in self.modules_of or root in self.modules())
 
-    def _wants_object(self, node: ast.AST, results: set[str]) -> bool:
+    def _wants_object(self, node: ast.AST) -> bool:
         """Return whether a statement or comparison takes more than data from the candidate."""
         parts: list[ast.expr] = []
         if isinstance(node, (ast.AsyncFunctionDef, ast.Await)):
@@ -298,25 +297,26 @@ class _Facts:
         elif isinstance(node, ast.Raise) and node.exc is not None:
             parts = [node.exc]
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
-            parts = [node.left, *node.comparators]
+            return not any(map(_is_constant, (node.left, *node.comparators)))
         elif isinstance(node, ast.Call) and _word(node.func) in ("assertIs", "assertIsNot"):
-            parts = node.args
-        if isinstance(node, (ast.Compare, ast.Call)) and any(map(_is_constant, parts)):
-            return False
-        roots = {_root(part) for part in parts}
-        return bool(roots & (self.candidates | results)) or any(map(self._has_call, parts))
+            return not any(map(_is_constant, node.args))
+        return any(_root(part) in self.candidates or self._has_call(part) for part in parts)
 
     def _has_call(self, node: ast.expr) -> bool:
         return any(
             isinstance(each, ast.Call) and _root(each.func) in self.candidates for each in ast.walk(node)
         )
 
-    def _hands_over(self, node: ast.AST, objects: set[str]) -> bool:
-        """Return whether a call of the candidate, or of a function of the tests, is given an object."""
-        if not isinstance(node, ast.Call) or self._consumes(node.func):
-            return False
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
-        return any(self._is_object(each, objects) for each in given)
+    def _hands_over(self, node: ast.AST) -> bool:
+        """Return whether a call of the candidate, or of a function of the tests, is given an object, or a name is."""
+        given: list[ast.expr] = []
+        if isinstance(node, ast.Call) and not self._consumes(node.func):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            given = [node.value]
+        elif isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.iter, (ast.List, ast.Tuple)):
+            given = [node.iter]
+        return any(map(self._is_object, given))
 
     def _consumes(self, callee: ast.expr) -> bool:
         """Return whether a call is one of Python's own, or of a library, which gives data for what it is handed."""
@@ -325,16 +325,16 @@ class _Facts:
             return callee.id in _BUILTINS or self.modules_of.get(callee.id) is not None
         return root not in self.candidates
 
-    def _is_object(self, node: ast.expr, objects: set[str]) -> bool:
+    def _is_object(self, node: ast.expr) -> bool:
         """Return whether an expression is, or holds, what is no plain data."""
         if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
             return True
         if isinstance(node, ast.Name):
-            is_own = node.id in self.made or node.id in objects or node.id in _BUILTINS
+            is_own = node.id in self.made or node.id in _BUILTINS
             return is_own or self.modules_of.get(node.id) in _MODULES_OF_OBJECTS
         if isinstance(node, ast.Attribute):
             if _root(node) == "self":
-                return node.attr in self.made or f"self.{node.attr}" in objects
+                return node.attr in self.made
             is_module = _root(node) in self.modules_of or _root(node) in self.modules()
             return _root(node) in _BUILTINS or (is_module and node.attr not in _CONSTANTS)
         if isinstance(node, ast.Call):
@@ -342,37 +342,7 @@ class _Facts:
             source = self.modules_of.get(root, root if root in self.modules() else "")
             return root in _MAKERS or source in _MODULES_OF_OBJECTS
         parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
-        return any(self._is_object(part, objects) for part in parts)
-
-    def _names_of(self, is_such: Callable[[ast.expr], bool]) -> set[str]:
-        """Return the names that are given what is such, or is made of what has such a name."""
-        found: set[str] = set()
-        for _ in range(3):
-            before = len(found)
-            for target, value in _bindings(self.nodes):
-                names = {_word(node) for node in ast.walk(value) if isinstance(node, ast.Name)}
-                if is_such(value) or names & found:
-                    found |= {_stored(node) for node in ast.walk(target)} - {""}
-            if len(found) == before:
-                break
-        return found
-
-
-def _bindings(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield what is bound to what: assignments, loops and comprehensions."""
-    for node in nodes:
-        if isinstance(node, ast.Assign):
-            yield from ((target, node.value) for target in node.targets)
-        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-            yield node.target, node.value
-        elif isinstance(node, (ast.For, ast.comprehension)):
-            yield node.target, node.iter
-
-
-def _stored(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute) and _root(node) == "self":
-        return f"self.{node.attr}"
-    return node.id if isinstance(node, ast.Name) and node.id != "self" else ""
+        return any(self._is_object(part) for part in parts)
 
 
 def _is_stored(node: ast.Name) -> bool:
@@ -392,7 +362,9 @@ def _root(node: ast.AST) -> str:
 
 
 def _is_constant(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in _BUILTINS)
+    """Return whether a value is the same object in every process, as `None` and classes of Python's own are."""
+    is_builtin = isinstance(node, ast.Name) and node.id in _BUILTINS
+    return is_builtin or isinstance(node, ast.Constant) or _root(node) == "type"
 
 
 def _is_test_class(node: ast.ClassDef) -> bool:

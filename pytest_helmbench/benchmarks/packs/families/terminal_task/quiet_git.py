@@ -98,26 +98,14 @@ _OF_A_REPOSITORY = ("HEAD", "objects", "refs", "commondir")
 _LARGEST = 1024 * 1024
 _MOST = 2000
 _EMPTY = b"[core]\n\trepositoryformatversion = 0\n"
-_ALWAYS = (
-    *(
-        ("safe.directory", "*"),
-        ("core.hooksPath", "/dev/null"),
-        ("core.fsmonitor", "false"),
-        ("core.pager", "cat"),
+_ALWAYS = {
+    **dict.fromkeys(("core.hooksPath", "core.attributesFile"), "/dev/null"),
+    **dict.fromkeys(
+        ("core.fsmonitor", "core.editor", "core.sshCommand", "core.askPass", "gpg.program"), "false"
     ),
-    *(
-        ("core.editor", "false"),
-        ("core.sshCommand", "false"),
-        ("core.askPass", "false"),
-        ("diff.external", ""),
-    ),
-    *(
-        ("credential.helper", ""),
-        ("core.attributesFile", "/dev/null"),
-        ("gpg.program", "false"),
-        ("gc.auto", "0"),
-    ),
-)
+    **dict.fromkeys(("diff.external", "credential.helper"), ""),
+    **{"safe.directory": "*", "core.pager": "cat", "gc.auto": "0"},
+}
 _PLAIN = (
     *(("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_TERMINAL_PROMPT", "0")),
     *(("GIT_PAGER", "cat"), ("PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_EXTERNAL_DIFF", "")),
@@ -139,7 +127,7 @@ def git_environment(workspace: Workspace) -> tuple[tuple[str, str], ...]:
     Raises:
         SandboxError: The workspace cannot be read or written.
     """
-    settings = [*_ALWAYS, *dict.fromkeys(_programs(workspace))]
+    settings = [*_ALWAYS.items(), *dict.fromkeys(_programs(workspace))]
     return (
         *_PLAIN,
         ("GIT_CONFIG_COUNT", str(len(settings))),
