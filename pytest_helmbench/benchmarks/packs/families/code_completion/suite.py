@@ -46,16 +46,19 @@ _BESIDE = _words(
 """Names in tests that need the candidate's objects, files or machinery at hand."""
 
 _MAKERS = _words("iter map filter zip enumerate reversed object open")
-_MODULES_OF_OBJECTS = _words("itertools functools operator random re")
-_CONSTANTS = _words("pi e inf nan tau maxsize utc min max")
+_MODULES_OF_OBJECTS = _words("itertools functools operator re")
+_CONSTANTS = _words(
+    "pi e inf nan tau maxsize utc min max ascii_lowercase ascii_uppercase ascii_letters digits hexdigits punctuation "
+    "whitespace printable"
+)
 _PLAIN_TYPES = (
     *(str, int, float, complex, bytes, bytearray, list, tuple, dict, set, frozenset, range, slice, deque),
     *(Counter, OrderedDict, defaultdict, Decimal, Fraction, date, datetime, timedelta, Exception, OSError),
 )
 _PLAIN_ATTRIBUTES = frozenset(
     name for cls in _PLAIN_TYPES for name in dir(cls) if not name.startswith("__")
-) | {"exception", "getvalue", "maxlen"}
-"""Attributes that plain data has, and what tests use to catch exceptions and output."""
+) | _words("exception getvalue maxlen randint randrange random choice sample shuffle uniform seed")
+"""Attributes that plain data has, and what tests use to catch exceptions and output, and to throw dice."""
 
 _MADE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -202,6 +205,7 @@ class _Facts:
         bound = {node.id for node in self.nodes if isinstance(node, ast.Name) and _is_stored(node)}
         bound |= {node.arg for node in self.nodes if isinstance(node, ast.arg)}
         bound |= {node.name for node in self.nodes if isinstance(node, ast.ExceptHandler) and node.name}
+        self.builtins = _BUILTINS - bound
         self.free = self.used - bound - self.made - set(self.modules_of) - _BUILTINS - set(self.modules())
         self.candidates = self.free | set(declared) | self.tested | self.imported | {"candidate"}
         self.reached = self._reached()
@@ -330,7 +334,7 @@ class _Facts:
         if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
             return True
         if isinstance(node, ast.Name):
-            is_own = node.id in self.made or node.id in _BUILTINS
+            is_own = node.id in self.made or node.id in self.builtins
             return is_own or self.modules_of.get(node.id) in _MODULES_OF_OBJECTS
         if isinstance(node, ast.Attribute):
             if _root(node) == "self":
