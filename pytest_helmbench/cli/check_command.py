@@ -35,8 +35,6 @@ from pytest_helmbench.scoring.changes import LEAST_CHANGED
 from pytest_helmbench.scoring.intervals import CaseStake, Precision, precision
 from pytest_helmbench.scoring.rows import exact
 
-__all__ = ["command"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Found:
@@ -59,7 +57,7 @@ class _Found:
 @as_json_option
 @no_db_option
 @unprotected_option
-def command(path: Path | None, *, install: bool, as_json: bool, unprotected: bool) -> int:
+def check_command(path: Path | None, *, install: bool, as_json: bool, unprotected: bool) -> int:
     """Report every problem of the benchmark at PATH by file and line; no model is asked.
 
     Rows of packs are held to their own answers: these must pass, and what must not pass must fail. Bench Packs are

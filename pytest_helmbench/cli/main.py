@@ -15,36 +15,29 @@ from pytest_helmbench.cli.output import CommandError, complain
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.fault import StoreError
 
-__all__ = ["main"]
-
-_COMMANDS = (
-    "init",
-    "check",
-    "list",
-    "prompt",
-    "run-single",
-    "run-batch",
-    "run-all",
-    "runs",
-    "show",
-    "costs",
-    "score",
-    "gate",
-    "compare",
-    "judge-sample",
-    "judge-labels",
-    "judge-check",
-    "rescore",
-    "report",
-    "leaderboard",
-    "view",
-    "export",
-    "import",
-    "merge",
-    "spread",
-    "schema",
-)
-"""In the order of a day's work. Each is the `command` of a module of its own: `run-all` that of run_all_command.py."""
+_COMMANDS = {
+    "init": "authoring_commands",
+    "check": "check_command",
+    "list": "authoring_commands",
+    "prompt": "authoring_commands",
+    "run-single": "run_commands",
+    "run-batch": "run_commands",
+    "run-all": "run_commands",
+    "runs": "reading_commands",
+    "show": "reading_commands",
+    "costs": "reading_commands",
+    "compare": "report_commands",
+    "judge": "judge_commands",
+    "rescore": "judge_commands",
+    "report": "report_commands",
+    "view": "view_command",
+    "export": "exchange_commands",
+    "import": "exchange_commands",
+    "merge": "exchange_commands",
+    "spread": "spread_command",
+    "schema": "authoring_commands",
+}
+"""In the order of a day's work, with the module of each: `run-all` is `run_all_command` there."""
 
 _PLACE = "pytest_helmbench.cli"
 _USAGE = 2
@@ -62,7 +55,8 @@ class _Commands(click.Group):
         """Return a command; None for a name that is none."""
         if name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"{_PLACE}.{name.replace('-', '_')}_command").command
+        module = import_module(f"{_PLACE}.{_COMMANDS[name]}")
+        command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
         return command
 
 

@@ -1,30 +1,23 @@
-"""Output of commands: scrubbed lines on stdout, JSON, errors that end them; `--json` and `--db`."""
+"""Output of commands: scrubbed lines, JSON, errors that end them, files, a browser, and the options for it."""
 
 from __future__ import annotations
 
+import os
+import sys
+import webbrowser
 from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import quoted, scrub
+from pytest_helmbench.core.scrub import ShownTexts, quoted, scrub
 from pytest_helmbench.core.whole_file import put_in_place
+from pytest_helmbench.reports.formats import size_note
 from pytest_helmbench.reports.readable_json import readable_json
-
-__all__ = [
-    "CommandError",
-    "as_json_option",
-    "complain",
-    "db_option",
-    "no_db_option",
-    "say",
-    "say_json",
-    "say_whole",
-    "unprotected_option",
-    "write_file",
-]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
@@ -96,6 +89,17 @@ def db_option(command: _Command) -> _Command:
     return click.option("--db", type=click.Path(path_type=Path), metavar="PATH", help=text)(command)
 
 
+def texts_option(command: _Command) -> _Command:
+    """Add `--with-text`, of which cases prompts, replies and the judge's words are shown."""
+    return click.option(
+        "--with-text",
+        type=click.Choice([texts.value for texts in ShownTexts]),
+        default="none",
+        show_default=True,
+        help="Of which cases prompts, replies and the judge's words are shown.",
+    )(command)
+
+
 def unprotected_option(command: _Command) -> _Command:
     """Add `--unprotected`."""
     text = "Run Bench Packs with your rights where there is no sandbox for them."
@@ -105,3 +109,72 @@ def unprotected_option(command: _Command) -> _Command:
 def no_db_option(command: _Command) -> _Command:
     """Let a command that needs no database take `--db` as all others do."""
     return click.option("--db", metavar="PATH", expose_value=False, hidden=True)(command)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOutput:
+    """Where a report goes.
+
+    Args:
+        file: None for stdout.
+        texts: Of which cases it holds texts.
+        opens: Show it in a browser; where nobody sits before one, that is said instead.
+    """
+
+    file: Path | None
+    texts: ShownTexts
+    opens: bool
+
+    def only_for_pages(self, form: str) -> None:
+        """Refuse what only a page can do.
+
+        Raises:
+            CommandError: Another format was to be opened.
+        """
+        if self.opens:
+            raise CommandError(f"--open shows no {form}\n  hint: --format html writes a page for a browser")
+
+    def write(self, text: str, name: str, *, is_page: bool) -> None:
+        """Print a report, or write it to a file and say so.
+
+        Args:
+            text: The report.
+            name: What it is.
+            is_page: It is for a browser, so it never goes to a terminal; the name of its file says when it holds texts.
+
+        Raises:
+            CommandError: The file cannot be written.
+        """
+        file = self.file
+        if file is None and is_page and (self.opens or sys.stdout.isatty()):
+            file = Path("report-with-texts.html" if self.texts.any else "report.html")
+        if file is None:
+            say_whole(text.removesuffix("\n"), is_page=is_page)
+            return
+        write_file(file, text)
+        complain(f"{name} in {file}{size_note(text)}")
+        if self.opens and (os.environ.get("CI") or not sys.stdout.isatty()):
+            complain("not opened: --open needs a terminal, and no CI")
+        elif self.opens:
+            webbrowser.open(file.resolve().as_uri())
+
+
+def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--output`, `--with-text` and `--open`; the command gets them as `to`, a `ReportOutput`."""
+
+    @wraps(command)
+    def told(*args: object, output: Path | None, with_text: str, opens: bool, **options: object) -> object:
+        return command(*args, to=ReportOutput(output, ShownTexts(with_text), opens), **options)
+
+    wrapped: Callable[..., Any] = told
+    for option in (
+        click.option(
+            "--open", "opens", is_flag=True, help="Write the page to a file and open it in a browser."
+        ),
+        texts_option,
+        click.option(
+            "--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout."
+        ),
+    ):
+        wrapped = option(wrapped)
+    return wrapped

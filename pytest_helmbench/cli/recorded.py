@@ -1,4 +1,4 @@
-"""The record as commands find it: which file, which run, which score."""
+"""The record as commands find it: which file, which run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.reports.session_texts import unstated_lines
 from pytest_helmbench.results.run_counts import recorded_counts
-from pytest_helmbench.results.stored_scores import stored_score
-from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.outcome_counts import recorded_outcomes
 from pytest_helmbench.store.run_queries import RunDetail, run_detail, runs
-
-__all__ = ["database_of", "recorded_unstated_lines", "run_of", "score_of"]
 
 
 def database_of(db: Path | None) -> Path:
@@ -54,21 +50,6 @@ def run_of(path: Path, named: str) -> RunDetail:
         )
     span = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
     raise CommandError(f"{path} has no run {named}\n  hint: it has {span}; `helmbench runs` lists them")
-
-
-def score_of(path: Path, detail: RunDetail) -> RunScore:
-    """Return the score of a run.
-
-    Raises:
-        CommandError: It has none.
-    """
-    found = stored_score(path, detail.summary.id)
-    if found is None:
-        raise CommandError(
-            f"run {detail.summary.id} has no score: its cases were selected by earlier outcomes (--lf, --sw)\n"
-            "  hint: take a run of the whole selection; `helmbench runs` lists them"
-        )
-    return found
 
 
 def recorded_unstated_lines(path: Path, run_id: int, name: str) -> list[str]:

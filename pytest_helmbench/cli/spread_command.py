@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pytest_helmbench.cli.merge_command import command as merge
+from pytest_helmbench.cli.exchange_commands import merge_command
 from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -59,7 +59,7 @@ class _Ending:
 @click.option("--resume", is_flag=True, help="Go on with the shards' files that are there.")
 @no_db_option
 @click.argument("pytest_args", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- PYTEST_ARGS")
-def command(
+def spread_command(
     address: str,
     shards: int,
     pytest_args: tuple[str, ...],
@@ -117,7 +117,7 @@ def _merged(found: Spreaded, end: _Ending) -> int:
     arguments += ["--gate"] if end.gate and is_whole else []
     arguments += [] if end.junitxml is None else ["--junitxml", str(end.junitxml)]
     arguments += [] if is_whole else ["--partial"]
-    code = merge.main(arguments, prog_name="helmbench merge", standalone_mode=False)
+    code = merge_command.main(arguments, prog_name="helmbench merge", standalone_mode=False)
     if is_whole:
         return int(code or 0)
     complain("helmbench: add --resume to go on: nothing that is on record is asked again")

@@ -12,14 +12,12 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.cli.output import complain, db_option, say
+from pytest_helmbench.cli.output import complain, db_option, say, texts_option
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.store.reading import opened
 from pytest_helmbench.view.local_server import View, serve
 from pytest_helmbench.view.shown import Address
-
-__all__ = ["command"]
 
 
 @click.command("view")
@@ -34,16 +32,10 @@ __all__ = ["command"]
     metavar="SECONDS",
     help="How often the database is looked at.",
 )
-@click.option(
-    "--text",
-    type=click.Choice([texts.value for texts in ShownTexts]),
-    default="none",
-    show_default=True,
-    help="Of which cases prompts and replies are shown.",
-)
+@texts_option
 @db_option
-def command(
-    runs: tuple[str, ...], port: int, *, opens: bool, refresh: float, text: str, db: Path | None
+def view_command(
+    runs: tuple[str, ...], port: int, *, opens: bool, refresh: float, with_text: str, db: Path | None
 ) -> int:
     """Show runs in a browser while sessions write them: the page of `helmbench report --format html`, the list of
     all runs, and any two of them compared.
@@ -65,5 +57,5 @@ def command(
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     with contextlib.suppress(KeyboardInterrupt):  # where signals cannot be asked for: Windows
-        asyncio.run(serve(View(path, ShownTexts(text), refresh, port, first), listening))
+        asyncio.run(serve(View(path, ShownTexts(with_text), refresh, port, first), listening))
     return 0

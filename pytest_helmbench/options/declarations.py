@@ -183,11 +183,10 @@ class Options:
         "job summary in Markdown: auto (where GitHub Actions wants it), never, or a file",
         use="ini",
     )
-    with_text: bool = _RESULT(FLAG, False, "prompt and reply texts in JUnit, reports and CI logs")
-    text: str = _RESULT(
+    with_text: str = _RESULT(
         _choice("WHICH", "none", "failures", "all"),
         "none",
-        "the same, and of which cases an HTML report holds them; all is --helmbench-with-text",
+        "of which cases JUnit, reports and CI logs show prompts and replies; of failures or all in an HTML report",
     )
     cache: str = _RECORD(
         _choice("MODE", "off", "reuse", "refresh", "only"),

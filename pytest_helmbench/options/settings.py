@@ -52,7 +52,7 @@ class Settings(Options):
     @property
     def shown_texts(self) -> ShownTexts:
         """Of which cases reports hold texts."""
-        return ShownTexts(self.text)
+        return ShownTexts(self.with_text)
 
     @property
     def recorded_use(self) -> RecordedUse:
@@ -146,23 +146,11 @@ def resolve_settings(
     share = settings.share
     db = settings.db if share is None or "db" in stated else Path(share.file_name)
     return replace(
-        _with_texts(settings, given),
+        settings,
         db=root_dir / db,
         trusted=UsersWord(tuple(map(str, trusted_roots(settings.trusted.value, ini, start_dir)))),
         stated=stated,
     )
-
-
-def _with_texts(settings: Settings, given: Callable[[Option], object]) -> Settings:
-    """Return the settings with one word on texts: the switch is `--helmbench-text=all`."""
-    if all(option.name != "text" or given(option) is None for option in OPTIONS):
-        return replace(settings, text="all" if settings.with_text else "none")
-    if settings.with_text and settings.text != "all":
-        raise SettingsError(
-            f"--helmbench-with-text and --helmbench-text={settings.text} are not the same\n"
-            "  hint: --helmbench-with-text is --helmbench-text=all; give one of them"
-        )
-    return replace(settings, with_text=settings.text != "none")
 
 
 def with_overrides(entry: ModelEntry, sampling: SamplingOptions) -> ModelEntry:

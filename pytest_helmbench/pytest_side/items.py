@@ -229,7 +229,7 @@ class CaseItem(PlainItem):
         if self.job.neutral and not self.config.getoption("runxfail", True):
             pytest.xfail("neutral")
         plugin = self.config.stash[PLUGIN]
-        pytest.fail(failure_text(self.job, outcome, with_text=plugin.settings.with_text), pytrace=False)
+        pytest.fail(failure_text(self.job, outcome, with_text=plugin.settings.shown_texts.any), pytrace=False)
 
     @property
     def location(self) -> tuple[str, int | None, str]:

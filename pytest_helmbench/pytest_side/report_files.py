@@ -8,8 +8,9 @@ import pytest
 
 from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.reports.session_reports import wanted_reports, write_reports
-from pytest_helmbench.results.run_report import RunReport, run_report
+from pytest_helmbench.reports.formats import PAGE, wanted_reports, write_reports
+from pytest_helmbench.results.run_report import run_report
+from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError
 
@@ -20,9 +21,7 @@ def refuse_unwritable(settings: Settings) -> None:
     Raises:
         pytest.UsageError: One cannot.
     """
-    for path, form in wanted_reports(settings).items():
-        if form.report is None:
-            continue
+    for path in wanted_reports(settings):
         try:
             try_place(path)
         except OSError as error:
@@ -50,7 +49,7 @@ def write_report_files(coordinator: Coordinator) -> None:
         reports = session_reports(
             coordinator,
             with_text=settings.shown_texts.any,
-            all_cases=any(form.all_cases for form in wanted.values()),
+            all_cases=PAGE in wanted.values(),
         )
         write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)
     except StoreError as error:
@@ -59,7 +58,7 @@ def write_report_files(coordinator: Coordinator) -> None:
 
 def session_reports(
     coordinator: Coordinator, *, with_text: bool = False, all_cases: bool = False
-) -> list[RunReport]:
+) -> ReportedRuns:
     """Return the runs of a session as reports, with their comparisons; see `run_report`.
 
     Raises:
@@ -70,8 +69,8 @@ def session_reports(
         run_report(book.db, run_id, with_text=with_text, all_cases=all_cases, scored=book.scored.get(run_id))
         for run_id in book.tallies
     ]
-    return [
+    return ReportedRuns.of(
         replace(report, comparison=coordinator.comparisons.get(report.detail.summary.id))
         for report in found
         if report is not None
-    ]
+    )

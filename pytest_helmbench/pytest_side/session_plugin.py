@@ -84,7 +84,7 @@ class SessionPlugin:
         self._coordinator = coordinator
         self.known_paths: dict[str, str] = {}
         """Files of cases as pytest shows them."""
-        self._hides_text = in_ci() and not settings.with_text
+        self._hides_text = in_ci() and not settings.shown_texts.any
         self._notes = notes
         self._live = live
         self._garbage = GarbagePace()
@@ -328,7 +328,7 @@ class SessionPlugin:
             notes=self._notes,
             draw=self._live.tick,
             repeat=self.settings.repeat,
-            with_text=self.settings.with_text,
+            with_text=self.settings.shown_texts.any,
             wants_properties=self.wants_properties,
         )
 
@@ -342,7 +342,7 @@ class SessionPlugin:
             report.duration = own_s if report.when == "call" or not report.passed else 0.0
         if report.when == "call" or report.failed:
             report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict))
-            if report.failed and not self._hides_text and not self.settings.with_text:
+            if report.failed and not self._hides_text and not self.settings.shown_texts.any:
                 report.sections += quoted_texts(outcome)
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
             why = scrub(outcome.message or outcome.reason or "skipped")

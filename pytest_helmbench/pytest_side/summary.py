@@ -76,7 +76,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     else:
         lines += unstated
     names = run_names(coordinator)
-    shows_text = coordinator.settings.with_text or not in_ci()
+    shows_text = coordinator.settings.shown_texts.any or not in_ci()
     for run_id, words in kind_words(plan, coordinator):
         lines += [f"{names[run_id]}: {words.line}"] if words.line else []
         lines += [f"  it says: {words.said}"] if words.said and shows_text else []

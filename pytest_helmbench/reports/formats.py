@@ -1,4 +1,4 @@
-"""The forms that recorded runs are written in: one object per format, with all that is known of it.
+"""The forms that recorded runs are written in, and the files of a session's reports.
 
 Commands and sessions take their formats from here. A format of its own is a module with its text, and a line here.
 """
@@ -6,86 +6,46 @@ Commands and sessions take their formats from here. A format of its own is a mod
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from pathlib import Path
 from typing import Protocol
 
 from pytest_helmbench.core.json_types import JsonValue
-from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
+from pytest_helmbench.core.whole_file import put_in_place
+from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.exports.csv_export import csv_export
 from pytest_helmbench.reports.exports.every_eval_ever import eee_export
 from pytest_helmbench.reports.exports.exported import Export
 from pytest_helmbench.reports.exports.inspect_export import inspect_export
 from pytest_helmbench.reports.exports.json_export import export_schema, json_export
 from pytest_helmbench.reports.json_report import json_report, report_schema
-from pytest_helmbench.reports.leaderboard.board_records import board_csv, board_json, board_schema
-from pytest_helmbench.reports.leaderboard.board_texts import board_lines, board_markdown
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.results.comparing import RunComparison
-from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.results.standings import Board, Standing, boards
+from pytest_helmbench.results.standings import ReportedRuns
 
-__all__ = [
-    "BOARDS",
-    "EXPORTS",
-    "FORMATS",
-    "PAGES",
-    "REPORTS",
-    "SCHEMAS",
-    "ReportFormat",
-    "comparison_page",
-    "runs_page",
-]
+_LARGE_BYTES = 50_000_000
 
 
-class _Report(Protocol):
-    def __call__(self, reports: Sequence[RunReport], /, *, texts: ShownTexts) -> str: ...
+class Report(Protocol):
+    """Writes runs with their numbers."""
+
+    def __call__(self, found: ReportedRuns, /, texts: ShownTexts) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFormat:
-    """A form that recorded runs are written in.
-
-    Args:
-        name: As `--format` takes it.
-        report: Writes runs with their numbers; None where the format has no such thing.
-        export: Writes runs with every result; None where the format has no such thing.
-        all_cases: It needs every case with its calls, not the failures alone.
-        setting: The setting that names the file a session reports to; empty for none.
-        schemas: JSON Schemas of what it writes, as `helmbench schema` names them.
-    """
-
-    name: str
-    report: _Report | None = None
-    export: Export | None = None
-    all_cases: bool = False
-    setting: str = ""
-    schemas: Mapping[str, Callable[[], dict[str, JsonValue]]] = field(default_factory=dict)
+def _markdown(found: ReportedRuns, /, texts: ShownTexts) -> str:
+    return markdown_report(found, with_text=texts.any)
 
 
-def _markdown(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
-    return markdown_report(reports, with_text=texts.any)
+def _json(found: ReportedRuns, /, texts: ShownTexts) -> str:
+    return json_report(found, with_text=texts.any)
 
 
-def _json(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
-    return json_report(reports, with_text=texts.any)
+def _html(found: ReportedRuns, /, texts: ShownTexts) -> str:
+    from pytest_helmbench.reports.page.document import page_of
+    from pytest_helmbench.reports.page.parts import PagePart
 
-
-def _html(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
-    return runs_page(reports, texts, side_by_side(reports))
-
-
-def side_by_side(reports: Sequence[RunReport]) -> Sequence[Board]:
-    """Return what some runs are beside each other; nothing for one alone."""
-    standings = [Standing.of(report, report.path) for report in reports if report.path is not None]
-    return boards(standings) if len(standings) > 1 else ()
-
-
-def runs_page(reports: Sequence[RunReport], texts: ShownTexts, found: Sequence[Board]) -> str:
-    """Return the page of some runs, with what they are side by side."""
-    from pytest_helmbench.reports.page.document import run_page
-
-    return run_page(reports, texts, found)
+    return page_of([PagePart.of(report, texts) for report in found.runs], texts, found.boards)
 
 
 def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
@@ -104,40 +64,55 @@ def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
     return page_of([PagePart.compared(comparison, texts) for comparison in found], texts)
 
 
-FORMATS = (
-    ReportFormat("markdown", report=_markdown, setting="markdown_report"),
-    ReportFormat("csv", export=csv_export),
-    ReportFormat("inspect", export=inspect_export),
-    ReportFormat("eee", export=eee_export),
-    ReportFormat(
-        "json",
-        report=_json,
-        export=json_export,
-        setting="json_report",
-        schemas={"export": export_schema, "report": report_schema},
-    ),
-    ReportFormat("html", report=_html, all_cases=True, setting="html_report"),
-)
+PAGE = "html"
+"""The one that is for a browser and needs every case."""
 
-REPORTS = {form.name: form.report for form in FORMATS if form.report is not None}
-"""What `helmbench report` writes, by name."""
+REPORTS: Mapping[str, Report] = {"markdown": _markdown, "json": _json, PAGE: _html}
+"""What `helmbench report` writes, by name; a session writes NAME to the setting `NAME_report`."""
 
-PAGES = frozenset(form.name for form in FORMATS if form.all_cases)
-"""Those among them that are for a browser and need every case."""
-
-BOARDS: Mapping[str, Callable[[Sequence[Board]], str]] = {
-    "text": lambda found: "\n".join(board_lines(found)).rstrip("\n") + "\n",
-    "markdown": board_markdown,
-    "csv": board_csv,
-    "json": board_json,
+EXPORTS: Mapping[str, Export] = {
+    "csv": csv_export,
+    "inspect": inspect_export,
+    "eee": eee_export,
+    "json": json_export,
 }
-"""What `helmbench leaderboard` writes, by name; a page is `REPORTS["html"]` of its runs."""
-
-EXPORTS = {form.name: form.export for form in FORMATS if form.export is not None}
 """What `helmbench export` writes, by name."""
 
-SCHEMAS = {
-    "leaderboard": board_schema,
-    **{name: schema for form in FORMATS for name, schema in form.schemas.items()},
-}
+SCHEMAS: Mapping[str, Callable[[], dict[str, JsonValue]]] = {"export": export_schema, "report": report_schema}
 """The JSON Schemas of our own outputs, by name."""
+
+
+def wanted_reports(settings: Settings) -> Mapping[Path, str]:
+    """Return the formats that a session is to be reported in, by file."""
+    wanted = ((getattr(settings, f"{name}_report"), name) for name in REPORTS)
+    return {path: name for path, name in wanted if path is not None}
+
+
+def write_reports(
+    wanted: Mapping[Path, str], found: ReportedRuns, note: Callable[[str], None], texts: ShownTexts
+) -> None:
+    """Write the reports of a session.
+
+    Args:
+        wanted: See `wanted_reports`.
+        found: Its runs.
+        note: Says something in the summary.
+        texts: Of which cases prompts and replies are shown.
+    """
+    for path, name in wanted.items():
+        try:
+            text = REPORTS[name](found, texts=texts)
+            put_in_place(path, text)
+        except OSError as error:
+            note(f"{path}: the report cannot be written: {error.strerror}")
+        except HelmbenchError as error:
+            note(f"{path}: not written: {error}")
+        else:
+            note(f"report: {path.resolve().as_uri()}{size_note(text)}")
+
+
+def size_note(text: str) -> str:
+    """Return a warning about a report that is too large to be sent; empty for others."""
+    if len(text) < _LARGE_BYTES:
+        return ""
+    return f" ({len(text) / 1_000_000:.0f} MB: without the texts of all cases it is smaller)"

@@ -10,6 +10,7 @@ from pytest_helmbench.reports.comparison_markdown import comparison_markdown
 from pytest_helmbench.reports.markdown import failure_rows, markdown_report
 from pytest_helmbench.reports.markup import folded, pipe_table, plain
 from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.results.standings import ReportedRuns
 
 __all__ = ["LONGEST_SUMMARY", "job_summary"]
 
@@ -21,27 +22,27 @@ _HALF = LONGEST_SUMMARY // 2
 _HEAD = ("case", "model", "severity", "rule", "reason", "expected", "observed")
 
 
-def job_summary(verdicts: Sequence[str], reports: Sequence[RunReport]) -> str:
+def job_summary(verdicts: Sequence[str], found: ReportedRuns) -> str:
     """Return verdicts, comparisons, the worst failures, then everything else behind a click; no prompts or replies.
 
     Args:
         verdicts: The last lines of the session, one per run.
-        reports: Of its runs, with their comparisons.
+        found: Its runs, with their comparisons.
 
     Returns:
         At most `LONGEST_SUMMARY` bytes: tables are cut, and the breakdowns left out where even so there is no room.
     """
     lines = ["## helmbench", "", *(f"- {plain(line)}" for line in verdicts), ""]
-    comparisons = [report.comparison for report in reports if report.comparison is not None]
+    comparisons = [report.comparison for report in found.runs if report.comparison is not None]
     compared = comparison_markdown(comparisons)
     if len(compared.encode()) > _HALF:
         compared = "The comparisons are too long for this page: `helmbench compare` prints them.\n"
     lines += [compared] if comparisons else []
-    lines += _worst(reports)
+    lines += _worst(found.runs)
     first = "\n".join(lines)
     room = LONGEST_SUMMARY - len(first.encode()) - 200
-    rest = [replace(report, comparison=None) for report in reports]
-    whole = markdown_report(rest, longest=room) if rest else ""
+    rest = replace(found, runs=tuple(replace(report, comparison=None) for report in found.runs))
+    whole = markdown_report(rest, longest=room) if found.runs else ""
     if not whole or len(whole.encode()) > room:
         return first + "\n"
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 
@@ -16,16 +16,16 @@ from pytest_helmbench.reports.cards import evaluation_record, run_record, sent_m
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.own_schemas import own_schema
 from pytest_helmbench.reports.panel_tables import held_record, panel_record
+from pytest_helmbench.reports.standings_tables import standings_record
 from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
 from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.reruns import RepetitionRates, Rerun
 from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
-
-__all__ = ["REPORT_FORMAT", "json_report", "report_document", "report_schema", "score_record"]
 
 REPORT_FORMAT = "helmbench-report/1"
 
@@ -43,18 +43,23 @@ _FAILURE = (
 
 
 def report_schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema of `report_document`."""
+    """Return the JSON Schema of `json_report`."""
     return own_schema("report")
 
 
-def report_document(reports: Iterable[RunReport], *, with_text: bool = False) -> dict[str, object]:
-    """Return some runs with their numbers as one JSON object.
+def json_report(found: ReportedRuns, *, with_text: bool = False) -> str:
+    """Return some runs with their numbers as one JSON object; ASCII, so that no terminal or parser minds replies.
 
     Args:
-        reports: In order.
+        found: The runs.
         with_text: Also prompts, replies and the judge's words of failures.
     """
-    return {"format": REPORT_FORMAT, "runs": [_run(report, with_text=with_text) for report in reports]}
+    document = {
+        "format": REPORT_FORMAT,
+        "runs": [_run(report, with_text=with_text) for report in found.runs],
+        "standings": [standings_record(board) for board in found.boards],
+    }
+    return quoted_json(json.dumps(document, indent=1)) + "\n"
 
 
 def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, object]:
@@ -250,8 +255,3 @@ def _cost(row: CostRow) -> dict[str, object]:
 
 def _number(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
-
-
-def json_report(reports: Sequence[RunReport], *, with_text: bool) -> str:
-    """Return the report as text; ASCII, so that no terminal or parser minds what replies hold."""
-    return quoted_json(json.dumps(report_document(reports, with_text=with_text), indent=1)) + "\n"

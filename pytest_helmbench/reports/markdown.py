@@ -14,14 +14,14 @@ from pytest_helmbench.reports.cost_rows import COST_HEAD, cost_cells
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
 from pytest_helmbench.reports.panel_tables import panel_table
 from pytest_helmbench.reports.run_facts import made_with
-from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
-from pytest_helmbench.reports.session_texts import cost_text
+from pytest_helmbench.reports.score_lines import SCORE_HEAD, repetitions_sentence, score_cells
+from pytest_helmbench.reports.standings_tables import standings_markdown
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.breakdown import Detection, Matrix, Rate
-from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.reruns import RepetitionRates
-from pytest_helmbench.scoring.run_score import RunScore, Score
+from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
 
@@ -37,7 +37,6 @@ _FEWER_ROWS = (_EVERYTHING, 200, 60, 20, 5, 0)
 _VALUE_LIMIT = 80
 _TEXT_LIMIT = 2_000
 _MOST_FLAKY = 20
-_SCORE_HEAD = ("score", INTERVAL, "pass rate", "coverage", "judged rows")
 _RATES_HEAD = ("", "right", "recall", "weighted", "false escalation", "weighted")
 
 
@@ -49,13 +48,13 @@ class _Extent:
     texts: int
 
 
-def markdown_report(reports: Sequence[RunReport], *, with_text: bool = False, longest: int = LONGEST) -> str:
+def markdown_report(found: ReportedRuns, *, with_text: bool = False, longest: int = LONGEST) -> str:
     """Return the report of some runs.
 
     Texts, then tables, are shortened until the whole fits.
 
     Args:
-        reports: In the order they are shown.
+        found: In the order they are shown.
         with_text: Also prompts, replies and the judge's words of failures, cut.
         longest: Bytes that it may have; a comment's unless given.
     """
@@ -63,19 +62,19 @@ def markdown_report(reports: Sequence[RunReport], *, with_text: bool = False, lo
     extents += [_Extent(rows, 0) for rows in _FEWER_ROWS]
     text = ""
     for extent in extents:
-        text = "\n".join(_lines(reports, extent)) + "\n"
+        text = "\n".join(_lines(found, extent)) + "\n"
         if len(text.encode()) <= longest:
             break
     return text
 
 
-def _lines(reports: Sequence[RunReport], extent: _Extent) -> Iterator[str]:
+def _lines(found: ReportedRuns, extent: _Extent) -> Iterator[str]:
     yield "## helmbench"
     yield ""
-    yield from _overview(reports)
-    for report in reports:
+    for board in found.boards:
+        yield from standings_markdown(board)
+    for report in found.runs:
         run = report.detail.summary
-        yield ""
         yield f"### {code_span(run.model)} on {plain(run.benchmark)} (run {run.id})"
         yield ""
         yield from _cautions(report)
@@ -95,25 +94,6 @@ def _lines(reports: Sequence[RunReport], extent: _Extent) -> Iterator[str]:
         yield from _settings(report)
 
 
-def _overview(reports: Sequence[RunReport]) -> list[str]:
-    head = ("run", "model", "benchmark", "status", *_SCORE_HEAD, "cost USD")
-    rows = []
-    for report in reports:
-        run = report.detail.summary
-        counts = report.counts
-        score = _score_cells(report.score.total) if report.score is not None else ("-",) * len(_SCORE_HEAD)
-        cost = cost_text(counts.known_cost_usd, counts.unknown_costs)
-        benchmark = plain(f"{run.benchmark} {run.version}")
-        status = plain(f"{run.status}, {run.scope}")
-        rows.append((str(run.id), code_span(run.model), benchmark, status, *score, cost))
-    return pipe_table(head, rows, left=("model", "benchmark", "status"), most=len(rows))
-
-
-def _score_cells(score: Score) -> tuple[str, ...]:
-    judged = f"{score.judged_rows}/{score.planned_rows}"
-    return share(score.score), interval_text(score), share(score.pass_rate), share(score.coverage), judged
-
-
 def _cautions(report: RunReport) -> Iterator[str]:
     found = cautions(report)
     if found:
@@ -125,13 +105,13 @@ def _cautions(report: RunReport) -> Iterator[str]:
 def _scores(report: RunReport, score: RunScore, extent: _Extent) -> Iterator[str]:
     rows: list[tuple[str, ...]] = []
     for pillar in score.pillars:
-        rows.append((f"**{_titled(report, pillar.code)}**", *_score_cells(pillar)))
+        rows.append((f"**{_titled(report, pillar.code)}**", *score_cells(pillar)))
         inside = [part for part in score.behaviours if part.code.startswith(f"{pillar.code}-")]
-        rows += [(_titled(report, part.code), *_score_cells(part)) for part in inside]
-    rows += [(plain(group.code), *_score_cells(group)) for group in score.groups]
+        rows += [(_titled(report, part.code), *score_cells(part)) for part in inside]
+    rows += [(plain(group.code), *score_cells(group)) for group in score.groups]
     if rows:
         first = "group" if report.is_flat else "pillar, behaviour"
-        yield from pipe_table((first, *_SCORE_HEAD), rows, left=(first,), most=extent.rows)
+        yield from pipe_table((first, *SCORE_HEAD), rows, left=(first,), most=extent.rows)
         yield ""
 
 

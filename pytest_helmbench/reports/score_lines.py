@@ -20,19 +20,7 @@ from pytest_helmbench.scoring.thresholds import GateVerdict, gate_figures
 if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import RunComparison
 
-__all__ = [
-    "comparison_notes",
-    "corrected_text",
-    "gate_lines",
-    "interval_text",
-    "repetitions_sentence",
-    "rerun_text",
-    "score_lines",
-    "score_notes",
-    "score_text",
-    "verdict_lines",
-]
-
+SCORE_HEAD = ("score", INTERVAL, "pass rate", "coverage", "rows judged")
 _FEW_RUNS = 4
 
 
@@ -57,19 +45,19 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, warnings: b
     rows: list[tuple[str, ...]] = []
     notes: list[str] = []
     for name, run in scores.items():
-        rows.append(_row(name, run.total))
+        rows.append((name, *score_cells(run.total)))
         for pillar in run.pillars:
-            rows.append(_row(f"  {pillar.code}", pillar))
+            rows.append((f"  {pillar.code}", *score_cells(pillar)))
             if behaviours:
                 inside = [part for part in run.behaviours if part.code.startswith(f"{pillar.code}-")]
-                rows += [_row(f"    {part.code}", part) for part in inside]
+                rows += [(f"    {part.code}", *score_cells(part)) for part in inside]
         groups = [group for group in run.groups if behaviours or "=" not in group.code]
-        rows += [_row(f"  {group.code}", group) for group in groups]
+        rows += [(f"  {group.code}", *score_cells(group)) for group in groups]
         notes += [f"{name}: {note}" for note in score_notes(run) if note not in run.warnings]
     if warnings:
         notes += dict.fromkeys(warning for run in scores.values() for warning in run.warnings)
     return [
-        *table(("", "score", INTERVAL, "pass rate", "coverage", "rows judged"), rows, left=("",)),
+        *table(("", *SCORE_HEAD), rows, left=("",)),
         *notes,
         *_asked_once(scores),
     ]
@@ -212,16 +200,10 @@ def _gate_line(name: str, verdict: GateVerdict) -> str:
     return f"gate {subject}: score {score}{between}, threshold {least}: {state}{doubt}"
 
 
-def _row(name: str, score: Score) -> tuple[str, ...]:
+def score_cells(score: Score) -> tuple[str, ...]:
+    """Return the cells below `SCORE_HEAD`."""
     judged = f"{score.judged_rows}/{score.planned_rows}"
-    return (
-        name,
-        share(score.score),
-        interval_text(score),
-        share(score.pass_rate),
-        share(score.coverage),
-        judged,
-    )
+    return share(score.score), interval_text(score), share(score.pass_rate), share(score.coverage), judged
 
 
 def score_notes(run: RunScore) -> Sequence[str]:

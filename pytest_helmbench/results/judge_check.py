@@ -107,7 +107,7 @@ def refuse_judges(held_to: HeldTo, found: Sequence[JudgeHeld]) -> None:
     if failed:
         raise JudgeNotHeldError(
             f"{held_to.path}: {'; '.join(failed)}\n"
-            "  hint: `helmbench judge-check` shows each verdict; take another marking model, mend the rubric or the"
+            "  hint: `helmbench judge check` shows each verdict; take another marking model, mend the rubric or the"
             " anchors, or allow more ('allowed: N')"
         )
 

@@ -193,7 +193,7 @@ def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, Label]:
         problems.append(Problem(path, None, "some rows have draws and others none", _RUN))
     if not found and not problems:
         problems.append(
-            Problem(path, None, "there is no row in it", "`helmbench judge-sample RUN` writes one")
+            Problem(path, None, "there is no row in it", "`helmbench judge sample RUN` writes one")
         )
     if problems:
         more = len(problems) - _SHOWN
@@ -202,7 +202,7 @@ def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, Label]:
     return found
 
 
-_RUN = "take the file that `helmbench judge-sample` wrote for this run"
+_RUN = "take the file that `helmbench judge sample` wrote for this run"
 
 
 def _key(cells: Mapping[str, object]) -> RowKey:

@@ -75,7 +75,7 @@ class RunReport:
         groups: Groups of the score that a case counts for, likewise, by code; empty where there are behaviours.
         steps: Of the cases that were worked on in steps (agents, Bench Packs), likewise, by code and repetition.
         speed: How fast the replies came.
-        path: Results file; None for a run that stands in none.
+        path: Results file.
     """
 
     detail: RunDetail
@@ -100,7 +100,7 @@ class RunReport:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     steps: Mapping[tuple[str, int], tuple[Event, ...]] = field(default_factory=dict)
     speed: Speed = Speed()
-    path: Path | None = None
+    path: Path = Path()
 
     @property
     def judge(self) -> str:

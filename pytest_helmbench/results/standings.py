@@ -9,9 +9,7 @@ from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.core.kind_words import RunWords
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.results.comparing import LEAST_COMMON
@@ -23,10 +21,7 @@ from pytest_helmbench.results.pairing import (
     planned_cases,
     unit_of,
 )
-from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.results.stored_scores import scored_run
-from pytest_helmbench.scoring.breakdown import Speed, speed_of
 from pytest_helmbench.scoring.changes import holm_adjusted
 from pytest_helmbench.scoring.comparison import (
     PairDifference,
@@ -36,12 +31,8 @@ from pytest_helmbench.scoring.comparison import (
     unit_changes,
 )
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.store.cost_queries import answering_models, costs
 from pytest_helmbench.store.plans import RunFacts, load_facts
-from pytest_helmbench.store.run_queries import DECIDING, RunDetail, judges_of, run_detail
-from pytest_helmbench.store.speed_rows import timed_cases
-
-__all__ = ["MOST_COMPARED", "Board", "Pair", "Standing", "boards", "differing_settings", "standing"]
+from pytest_helmbench.store.run_queries import DECIDING, RunDetail
 
 MOST_COMPARED = 24
 """With more runs of one benchmark none are compared two by two: 276 pairs are all that a reader takes in."""
@@ -52,24 +43,24 @@ class Standing:
     """A run as it stands beside others.
 
     Args:
+        report: Of the run.
         ref: Where it is.
-        detail: The run.
-        score: None where it has none.
-        counts: Of its calls and costs.
-        speed: Of its replies.
-        words: What its kind says of it; None for nothing.
-        passed_over: Numbers of other runs of this model and benchmark, which it was taken before.
         ranks: Best and worst place that it may have; None without a score, or where no run was compared.
     """
 
+    report: RunReport
     ref: RunRef
-    detail: RunDetail
-    score: RunScore | None
-    counts: RunCounts
-    speed: Speed
-    words: RunWords | None = None
-    passed_over: tuple[int, ...] = ()
     ranks: tuple[int, int] | None = None
+
+    @property
+    def detail(self) -> RunDetail:
+        """The run."""
+        return self.report.detail
+
+    @property
+    def score(self) -> RunScore | None:
+        """None where it has none."""
+        return self.report.score
 
     @property
     def imported_from(self) -> str:
@@ -80,18 +71,7 @@ class Standing:
     @property
     def judges(self) -> tuple[str, ...]:
         """The marking models that have judged some of it."""
-        return judges_of(self.detail.settings) if "judge" in self.counts.calls else ()
-
-    @classmethod
-    def of(cls, report: RunReport, path: Path) -> Standing:
-        """Return where a reported run stands.
-
-        Args:
-            report: Of the run.
-            path: Its results file.
-        """
-        ref = RunRef.of(path, report.detail.summary, path)
-        return cls(ref, report.detail, report.score, report.counts, report.speed, report.words)
+        return self.report.judges if "judge" in self.report.counts.calls else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,40 +123,44 @@ class Board:
         return None if alone or first[0].score is None or first[0].score.capped else first[0]
 
 
-def standing(path: Path, run_id: int, own: Path) -> Standing | None:
-    """Return a run as it stands beside others; None where the file has no such run.
+@dataclass(frozen=True, slots=True)
+class ReportedRuns:
+    """What every form of a report is written from.
 
     Args:
-        path: Results file.
-        run_id: `evaluation_runs.id`.
-        own: The file whose runs are called by number alone.
-
-    Raises:
-        StoreError: The file is missing or no results file.
+        runs: In the order they are shown.
+        boards: The same runs by benchmark, side by side.
     """
-    detail, scored = run_detail(path, run_id), scored_run(path, run_id)
-    if detail is None or scored is None:
-        return None
-    counts = recorded_counts(None, costs(path, run_id), answering_models(path, run_id))
-    return Standing(
-        ref=RunRef.of(path, detail.summary, own),
-        detail=detail,
-        score=scored.score,
-        counts=counts,
-        speed=speed_of(timed_cases(path, run_id)),
-        words=record_of(detail.kind).run(path, run_id),
-    )
+
+    runs: tuple[RunReport, ...]
+    boards: tuple[Board, ...]
+
+    @classmethod
+    def of(cls, reports: Iterable[RunReport], own: Path | None = None) -> ReportedRuns:
+        """Return some runs with all pairs compared; see `boards`."""
+        runs = tuple(reports)
+        return cls(runs, boards(runs, own))
 
 
-def boards(standings: Iterable[Standing]) -> tuple[Board, ...]:
+def boards(
+    reports: Iterable[RunReport], own: Path | None = None, *, paired: bool = True
+) -> tuple[Board, ...]:
     """Return some runs by benchmark, in natural order of its name, with all pairs compared.
 
     Runs of several files are of one benchmark by its name, unless one of the files has several of that name.
 
+    Args:
+        reports: Of the runs.
+        own: The file whose runs are called by number alone; that of each run itself unless given.
+        paired: Compare them two by two; no file is read otherwise.
+
     Raises:
         StoreError: A results file cannot be read.
     """
-    given = tuple(standings)
+    given = [
+        Standing(report, RunRef.of(report.path, report.detail.summary, own or report.path))
+        for report in reports
+    ]
     by_name: defaultdict[str, list[Standing]] = defaultdict(list)
     several = {
         first.name
@@ -189,12 +173,12 @@ def boards(standings: Iterable[Standing]) -> tuple[Board, ...]:
     for one in given:
         key = one.ref.benchmark
         by_name[key.text if key.name in several else key.name].append(one)
-    return tuple(_board(name, by_name[name]) for name in sorted(by_name, key=natural_key))
+    return tuple(_board(name, by_name[name], paired=paired) for name in sorted(by_name, key=natural_key))
 
 
-def _board(name: str, members: Sequence[Standing]) -> Board:
+def _board(name: str, members: Sequence[Standing], *, paired: bool) -> Board:
     ordered = sorted(members, key=_place)
-    pairs = _pairs(ordered) if len(ordered) <= MOST_COMPARED else ()
+    pairs = _pairs(ordered) if paired and len(ordered) <= MOST_COMPARED else ()
     ranked = [one.ref for one in ordered if one.score is not None and one.score.score is not None]
     won = [
         (pair.better, pair.first if pair.better == pair.second else pair.second)

@@ -76,14 +76,14 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
             raise MergeError(
                 f"--gate: {session.text} was given {option} {now[other]!r},"
                 f" {merged.winners[0].text} {asked[other]!r}\n"
-                "  hint: merge without --gate, and hold the run to what you want: `helmbench gate`"
+                "  hint: merge without --gate, and hold the run to what you want: `helmbench report --gate`"
             )
         asked = now
     addresses = asked["baselines"] if isinstance(asked["baselines"], list) else []
     if asked["min_score"] is None and asked["min_coverage"] is None and not addresses:
         raise MergeError(
             "--gate: the shards were given no threshold and no baseline\n"
-            "  hint: give them --helmbench-min-score or --helmbench-baseline, or hold the run to one: `helmbench gate`"
+            "  hint: give them --helmbench-min-score or --helmbench-baseline, or `helmbench report --gate`"
         )
     texts = [
         None if asked[name] is None else str(asked[name])

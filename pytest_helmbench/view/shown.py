@@ -11,13 +11,13 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.uncollected import uncollected
-from pytest_helmbench.reports.formats import side_by_side
 from pytest_helmbench.reports.page.columns import Cells, case_cells, packed_cells
 from pytest_helmbench.reports.page.document import LiveMark, page_of, sections_of
 from pytest_helmbench.reports.page.parts import Flip, PagePart, flips
 from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.results.comparing import RunComparison, compare_runs
 from pytest_helmbench.results.run_report import RunReport, run_report
+from pytest_helmbench.results.standings import boards
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_pulse import Pulse, pulses
 from pytest_helmbench.view.history import History
@@ -107,7 +107,7 @@ class Shown:
         parts = [self._compared(found)] if self._address.compared else list(self._single(found))
         known = _known(found)
         reports = [part.report for part in parts if part.report is not None]
-        beside = () if self._address.compared else side_by_side(reports)
+        beside = boards(reports, paired=not self._address.compared)
         segments = dict(_segments(parts))
         cells = {name: segment.cells for name, segment in segments.items()}
         page = page_of(parts, self._texts, beside, LiveMark(version, known, cells))

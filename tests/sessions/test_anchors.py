@@ -172,7 +172,7 @@ def test_judge_check_asks_the_judge_alone(
 ) -> None:
     _bench(pytester)
     _judges(provider, "Go away")
-    asked = ("judge-check", pytester.path / "benchmark", "--marking-model", "test/judge")
+    asked = ("judge", "check", pytester.path / "benchmark", "--marking-model", "test/judge")
     url = ("--base-url", provider.url)
 
     code, text, _ = captured(capsys, *asked, *url)

@@ -301,7 +301,7 @@ _FLIPPED = """
 
 def _page_holds(capsys: pytest.CaptureFixture[str], record: dict[str, Any], database: Path) -> None:
     """The page of a comparison says what its JSON says, which cases flipped, and holds the cases of both runs."""
-    code, page, _ = captured(capsys, "compare", "1", "2", "--format", "html", "--text=all")
+    code, page, _ = captured(capsys, "compare", "1", "2", "--format", "html", "--with-text=all")
     assert code == _FAILED
     seen = shown_text(page)
     assert f"regressed {points(record['change'])} points" in seen

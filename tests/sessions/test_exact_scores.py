@@ -225,8 +225,8 @@ def test_the_numbers_of_714_rows_are_exact(
     assert [part.code for part in found.behaviours if part.unweighted] == ["P3-B1"]
 
     capsys.readouterr()
-    assert main(["score", "--db", str(database), "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
+    assert main(["report", "--db", str(database), "--format=json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["runs"][0]["score"]
     assert {part["code"]: part["score"] for part in shown["behaviours"]} == {
         code: float(1 - part.cost / part.maximum) for code, part in sums.items()
     }

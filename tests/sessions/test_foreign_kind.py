@@ -117,7 +117,7 @@ def test_the_commands_know_it(project: Path, provider: Provider) -> None:
     ]
     assert "What gets wet" in _helmbench(project, "prompt", "r2", "--benchmark", "riddles").stdout
     assert "on riddles (complete, whole)" in _helmbench(project, "show").stdout
-    assert "66.7 %" in _helmbench(project, "score").stdout
+    assert "66.7 %" in _helmbench(project, "show").stdout
     assert "66.7 %" in _helmbench(project, "report").stdout
     assert len(_helmbench(project, "export", "--format", "csv").stdout.splitlines()) == 4
     text = _RIDDLES.replace("bottle", "towel")

@@ -83,7 +83,7 @@ def test_hostile_replies_break_and_deceive_nobody(pytester: pytest.Pytester, pro
         "-rA",
         "-v",
         "--color=no",
-        "--helmbench-with-text",
+        "--helmbench-with-text=all",
         "--helmbench-max-retries=0",
         "--junitxml=report.xml",
         "--helmbench-json=report.json",
@@ -191,7 +191,7 @@ def test_the_key_is_nowhere_but_in_the_request(
         "--tb=long",
         "--helmbench-api-key-env=SOME_KEY",
         "--helmbench-marking-model=test/judge",
-        "--helmbench-with-text",
+        "--helmbench-with-text=all",
         "--helmbench-max-retries=0",
         "--junitxml=report.xml",
         "--helmbench-json=report.json",
@@ -254,7 +254,7 @@ def test_no_line_of_a_session_or_command_is_a_command_of_a_ci(
         return Answer(body={"model": words, "provider": words, "choices": [choice]})
 
     provider.reply = answered
-    options = ("-rA", "-vv", "--helmbench-with-text", "--helmbench-max-retries=0")
+    options = ("-rA", "-vv", "--helmbench-with-text=all", "--helmbench-max-retries=0")
     results = [run_tree(pytester, *options, url=provider.url)]
     commands = (("show", "1"), ("show", "1", "P1-B1-S1-C1-PT1"), ("runs",), ("report", "1"), ("costs", "1"))
     results += [run_command(pytester, *command) for command in commands]
@@ -276,13 +276,11 @@ def test_no_form_on_stdout_holds_a_command_of_a_ci(pytester: pytest.Pytester, pr
     run_tree(pytester, *models, url=provider.url)
     texts = ("--with-text",)
     forms: list[tuple[str, ...]] = [("export", "1", *texts, f"--format={form}") for form in ("csv", "json")]
-    forms += [("report", "1", *texts, f"--format={form}") for form in ("markdown", "json")]
-    forms += [("leaderboard", f"--format={form}") for form in ("text", "markdown", "csv", "json")]
+    forms += [("report", "1", "--with-text=all", f"--format={form}") for form in ("markdown", "json")]
     forms += [
         ("export", "1", "--format=baseline"),
-        ("judge-sample", "1"),
+        ("judge", "sample", "1"),
         ("show", "1", "--json"),
-        ("score", "1", "--json"),
     ]
     for form in forms:
         said = run_command(pytester, *form)

@@ -115,8 +115,8 @@ def test_promptfoo_gives_a_run_per_provider_with_repetitions_errors_and_costs(
         ("failed", None, 3, 2, 30, 0.003),
         ("passed", None, 12, 2, 120, 0.012),
     ]
-    assert main(["score", "1", "--json"]) == 0
-    score = json.loads(capsys.readouterr().out)
+    assert main(["report", "1", "--format=json"]) == 0
+    score = json.loads(capsys.readouterr().out)["runs"][0]["score"]
     assert score["judged_rows"] == 15
     assert main(["compare", "1", "2"]) in (0, 1)
     compared = capsys.readouterr().out

@@ -6,6 +6,7 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import captured
@@ -50,13 +51,18 @@ def _labelled(path: Path, target: Path, wrong: int) -> None:
         writer.writerows(found)
 
 
+def _score(capsys: pytest.CaptureFixture[str], database: Path) -> Any:
+    report = captured(capsys, "report", "1", "--format=json", "--db", database)[1]
+    return json.loads(report)["runs"][0]["score"]
+
+
 def test_labels_correct_the_pass_rate_and_stand_with_the_score(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database = _judged_run(pytester, provider, judged(*["fine"] * _NUMBER))
     sample = pytester.path / "sample.csv"
 
-    code, _, said = captured(capsys, "judge-sample", "1", "--labels", 8, "-o", sample, "--db", database)
+    code, _, said = captured(capsys, "judge", "sample", "1", "--labels", 8, "-o", sample, "--db", database)
     assert (code, said.splitlines()[0]) == (
         0,
         f"8 of 12 verdicts of run 1 in {sample}, drawn from 8 passes and 4 fails; write pass or fail into the column"
@@ -71,7 +77,7 @@ def test_labels_correct_the_pass_rate_and_stand_with_the_score(
     assert "BAD" not in sample.read_text() + ""  # nothing of the verdicts
 
     _labelled(sample, sample, wrong=1)
-    code, text, _ = captured(capsys, "judge-labels", "1", sample, "--db", database)
+    code, text, _ = captured(capsys, "judge", "labels", "1", sample, "--db", database)
     assert code == 0
     assert text.splitlines()[0] == "8 labels of run 1 stored"
     assert text.splitlines()[1].startswith("pass rate of the judge's rows 66.7 % as judged; 50.0 % (")
@@ -79,8 +85,8 @@ def test_labels_correct_the_pass_rate_and_stand_with_the_score(
         "corrected by 8 labels; the judge was right on 75 % of its passes and 100 % of its fails"
     )
     assert rows(database, "SELECT count(*), sum(passed) FROM judge_labels WHERE run_id = 1") == [(8, 3)]
-    assert "corrected by 8 labels" in captured(capsys, "score", "1", "--db", database)[1]
-    shown = json.loads(captured(capsys, "score", "1", "--json", "--db", database)[1])["corrected"]
+    assert "corrected by 8 labels" in captured(capsys, "show", "1", "--db", database)[1]
+    shown = _score(capsys, database)["corrected"]
     assert (shown["corrected"], shown["labels"], shown["right_fails"]) == (0.5, 8, 1.0)
 
 
@@ -92,7 +98,7 @@ def test_a_sample_by_points_corrects_the_share_of_points_and_stands_beside_that_
     parts = {name: replace(part, weight=weights[name]) for name, part in tree.perturbations.items()}
     database = _judged_run(pytester, provider, replace(tree, perturbations=parts))
     sample = pytester.path / "points.csv"
-    words = ("judge-sample", "1", "--labels", 40, "--by", "points", "-o", sample, "--db", database)
+    words = ("judge", "sample", "1", "--labels", 40, "--by", "points", "-o", sample, "--db", database)
     assert captured(capsys, *words)[0] == 0
     with sample.open(encoding="utf-8", newline="") as stream:
         found = list(csv.DictReader(stream))
@@ -102,26 +108,26 @@ def test_a_sample_by_points_corrects_the_share_of_points_and_stands_beside_that_
     assert numbers[5] + numbers[6] > 10  # 20 of the 26 points that passed
 
     _labelled(sample, sample, wrong=0)
-    code, text, _ = captured(capsys, "judge-labels", "1", sample, "--db", database)
+    code, text, _ = captured(capsys, "judge", "labels", "1", sample, "--db", database)
     assert code == 0
     assert text.splitlines()[1].startswith("share of points of the judge's rows 86.7 % as judged; 86.7 % (")
     assert text.splitlines()[1].endswith(
         "corrected by 40 labels; the judge was right on 100 % of its passes and 100 % of its fails"
     )
-    score = json.loads(captured(capsys, "score", "1", "--json", "--db", database)[1])
+    score = _score(capsys, database)
     assert (score["corrected"], score["corrected_points"]["labels"]) == (None, 40)
     rows_sample = pytester.path / "rows.csv"
-    captured(capsys, "judge-sample", "1", "--labels", 8, "-o", rows_sample, "--db", database)
+    captured(capsys, "judge", "sample", "1", "--labels", 8, "-o", rows_sample, "--db", database)
     _labelled(rows_sample, rows_sample, wrong=0)
     assert (
         "pass rate of the judge's rows 66.7 % as judged"
-        in captured(capsys, "judge-labels", "1", rows_sample, "--db", database)[1]
+        in captured(capsys, "judge", "labels", "1", rows_sample, "--db", database)[1]
     )
-    shown = captured(capsys, "score", "1", "--db", database)[1]
+    shown = captured(capsys, "show", "1", "--db", database)[1]
     assert "pass rate of the judge's rows 66.7 % as judged; 66.7 %" in shown
     assert "share of points of the judge's rows 86.7 % as judged; 86.7 %" in shown
     sample.write_text(sample.read_text().replace(f",{found[0]['draws']}\n", ",x\n", 1))
-    assert "are 'x'" in captured(capsys, "judge-labels", "1", sample, "--db", database)[2]
+    assert "are 'x'" in captured(capsys, "judge", "labels", "1", sample, "--db", database)[2]
 
 
 def test_labels_that_miss_or_belong_nowhere_are_named_by_line_and_nothing_is_stored(
@@ -129,7 +135,7 @@ def test_labels_that_miss_or_belong_nowhere_are_named_by_line_and_nothing_is_sto
 ) -> None:
     database = _judged_run(pytester, provider, judged(*["fine"] * _NUMBER))
     sample = pytester.path / "sample.jsonl"
-    assert captured(capsys, "judge-sample", "1", "--labels", 4, "-o", sample, "--db", database)[0] == 0
+    assert captured(capsys, "judge", "sample", "1", "--labels", 4, "-o", sample, "--db", database)[0] == 0
     first, second, third, fourth = (json.loads(line) for line in sample.read_text().splitlines())
     first["label"], second["label"], third["label"] = "maybe", "", "pass"
     third["code"] = "P1-B1-S1-PT99"
@@ -137,7 +143,7 @@ def test_labels_that_miss_or_belong_nowhere_are_named_by_line_and_nothing_is_sto
     lines = [json.dumps(one) for one in (first, second, third, fourth, fourth)]
     sample.write_text("\n".join(lines) + "\n")
 
-    code, _, said = captured(capsys, "judge-labels", "1", sample, "--db", database)
+    code, _, said = captured(capsys, "judge", "labels", "1", sample, "--db", database)
 
     assert code == 1
     for line in (
@@ -149,9 +155,9 @@ def test_labels_that_miss_or_belong_nowhere_are_named_by_line_and_nothing_is_sto
         assert line in said
     assert rows(database, "SELECT count(*) FROM judge_labels") == [(0,)]
     sample.write_text(lines[3] + "\n")
-    stored = captured(capsys, "judge-labels", "1", sample, "--db", database)
+    stored = captured(capsys, "judge", "labels", "1", sample, "--db", database)
     assert "label some of both verdicts" in stored[1]
-    missing = captured(capsys, "judge-labels", "1", pytester.path / "none.csv", "--db", database)
+    missing = captured(capsys, "judge", "labels", "1", pytester.path / "none.csv", "--db", database)
     assert (missing[0], "the labels cannot be read" in missing[2]) == (1, True)
 
 
@@ -159,5 +165,5 @@ def test_a_run_without_a_judge_has_nothing_to_label(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database = _judged_run(pytester, provider, category("RISK"))
-    code, _, said = captured(capsys, "judge-sample", "1", "--db", database)
+    code, _, said = captured(capsys, "judge", "sample", "1", "--db", database)
     assert (code, "run 1 has no verdict of a judge" in said) == (2, True)

@@ -138,7 +138,7 @@ def test_the_text_of_replies_is_shown_in_ci_only_when_asked_for(
     assert "SECRET" not in quiet.stdout.str() + (pytester.path / "report.xml").read_text()
     quiet.stdout.fnmatch_lines(["expected RISK, observed CALM"])
 
-    open_ = run_tree(pytester, "--junitxml=report.xml", "--helmbench-with-text", url=provider.url)
+    open_ = run_tree(pytester, "--junitxml=report.xml", "--helmbench-with-text=all", url=provider.url)
     open_.stdout.fnmatch_lines(['  reply: {"response": "SECRET", "category": "CALM"}'])
     assert "SECRET" in (pytester.path / "report.xml").read_text()
 
@@ -297,7 +297,7 @@ def test_hostile_replies_are_judged_shown_harmless_and_kept_as_received(
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
     provider.answers(text=_HOSTILE, when=_says(1))
 
-    result = run_tree(pytester, mode, "--junitxml=report.xml", "--helmbench-with-text", url=provider.url)
+    result = run_tree(pytester, mode, "--junitxml=report.xml", "--helmbench-with-text=all", url=provider.url)
 
     result.assert_outcomes(passed=1, failed=1)
     shown = result.stdout.str()

@@ -159,10 +159,11 @@ def _facts_hold(run: Any, database: Path) -> None:
 
 
 def _markdown_holds(text: str) -> None:
-    overview = [line for line in text.split("\n") if line.startswith(("| 1 |", "| 2 |"))]
+    overview = [
+        line for line in text.split("\n") if line.startswith(("| 1 | `test/good` |", "| 2 | `test/other` |"))
+    ]
     assert len(overview) == 2
-    assert overview[0].startswith("| 1 | `test/good` | benchmark ")
-    assert overview[0].endswith(" + 1 unknown |")
+    assert all(" + 1 unknown |" in line for line in overview)
     assert "> - not every planned case was judged" in text
     assert re.search(r"> - partial: between [\d.]+ % and [\d.]+ %, were the unjudged rows", text)
     assert "> - the interval rests on 10 perturbations" not in text
@@ -232,7 +233,7 @@ def test_texts_come_only_when_asked_for_and_cannot_break_out(
     database = pytester.path / "helmbench.db"
 
     plain = captured(capsys, "report", "--format", "markdown", "--db", database)
-    full = captured(capsys, "report", "last", "--format", "markdown", "--with-text", "--db", database)
+    full = captured(capsys, "report", "last", "--format", "markdown", "--with-text=all", "--db", database)
     assert (plain[0], full[0]) == (0, 0)
     assert "SECRET" not in plain[1]
     lines = full[1].split("\n")
@@ -242,7 +243,7 @@ def test_texts_come_only_when_asked_for_and_cannot_break_out(
     assert "SECRET-JUDGE" in lines
     out = pytester.path / "out.json"
     code, shown, said = captured(
-        capsys, "report", "1", "--format", "json", "--with-text", "-o", out, "--db", database
+        capsys, "report", "1", "--format", "json", "--with-text=all", "-o", out, "--db", database
     )
     assert (code, shown, said) == (0, "", f"report of run 1 in {out}\n")
     (run,) = _valid(out.read_text(), capsys)["runs"]
@@ -262,7 +263,7 @@ def _page_texts_hold(capsys: pytest.CaptureFixture[str], database: Path) -> None
     page = ("report", "--format", "html", "--db", database)
     bare, failures, again, full = (
         captured(capsys, *page, *words)[1]
-        for words in ((), ("--text=failures",), ("--text", "failures"), ("--with-text",))
+        for words in ((), ("--with-text=failures",), ("--with-text", "failures"), ("--with-text=all",))
     )
     assert failures == again
     assert "SECRET" not in bare + json.dumps(blocks_of(bare))
@@ -274,8 +275,6 @@ def _page_texts_hold(capsys: pytest.CaptureFixture[str], database: Path) -> None
     assert "Message 1." in texts[str(failed)]["m"][0][1]
     assert ["judge CR1", "SECRET-JUDGE"] in texts[max(texts, key=int)]["w"]
     assert len(blocks_of(full)["t0-0"]) == len(cells_of(full, "outcome"))
-    code, _, said = captured(capsys, *page, "--with-text", "--text=none")
-    assert (code, said.splitlines()[0]) == (2, "helmbench: --with-text and --text=none are not the same")
     assert captured(capsys, "report", "--open", "--db", database)[2].startswith(
         "helmbench: --open shows no markdown\n"
     )
@@ -293,7 +292,7 @@ def test_a_report_has_all_runs_of_the_last_session_unless_some_are_named(
         return [run["run"]["model"] for run in _valid(text, capsys)["runs"]]
 
     assert reported() == ["test/one", "test/two"]
-    assert reported("last") == ["test/two"]
+    assert reported("last") == ["test/one", "test/two"]
     assert reported("1", "3") == ["test/old", "test/two"]
 
 
@@ -393,47 +392,34 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
     ]
     assert (first["score"]["score"], first["score"]["raw"], first["score"]["capped"]) == (0.25, 2 / 3, True)
     assert [floor["state"] for floor in first["score"]["floors"]] == ["breached", "not evaluated"]
-    board = captured(capsys, "leaderboard", "--db", database)[1]
-    assert "baseline/first    1  25.0 % (capped from 66.7 %)" in board
-    assert ": judged its own replies" in board
+    assert "| 25.0 % (capped from 66.7 %) |" in captured(capsys, "report", "1", "--db", database)[1]
     second = _valid(captured(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"][0]
     assert second["score"] is None
     assert second["warnings"][0].startswith("the cases were selected by earlier outcomes (--lf, --sw)")
-    refused = captured(capsys, "score", "--db", database)
-    assert (refused[0], refused[2].split(":")[1]) == (2, " run 2 has no score")
-    assert captured(capsys, "gate", "--min-score", "0", "--db", database)[0] == 2
+    held = captured(capsys, "report", "2", "--gate", "0", "--db", database)
+    assert held[:2] == (1, "gate baseline/first: does not hold: the run has no score\n")
 
 
-def test_score_and_gate_read_a_stored_run(
+def test_a_stored_run_is_held_to_thresholds(
     pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P2-B1-S1": category("CALM")})
     run_tree(pytester, "--helmbench-model=baseline/first", "-q")
     database = pytester.path / "helmbench.db"
 
-    table = captured(capsys, "score", "--db", database)[1].splitlines()
-    assert [line.split()[0] for line in table[1:6]] == ["baseline/first", "P1", "P1-B1", "P2", "P2-B1"]
-    assert "100.0 %" in table[1]
-    shown = json.loads(captured(capsys, "score", "1", "--json", "--db", database)[1])
-    assert (shown["run"], shown["model"], shown["score"], shown["pillars"][1]["code"]) == (
-        *(1, "baseline/first", 1.0),
-        "P2",
-    )
-    held = captured(capsys, "gate", "--min-score", "P1=1,0.5", "--db", database)
-    assert held[0] == 0
-    assert (
-        held[1]
-        .splitlines()[-1]
-        .startswith("gate baseline/first: score 1.0000 [0.3424 to 1.0000], threshold 0.5")
-    )
-    missed = captured(capsys, "gate", "1", "--min-score", "P5=0.1", "--min-coverage", "0.5", "--db", database)
+    table = captured(capsys, "show", "--db", database)[1].splitlines()[-6:-1]
+    assert [line.split()[0] for line in table] == ["baseline/first", "P1", "P1-B1", "P2", "P2-B1"]
+    assert "100.0 %" in table[0]
+    report = ("report", "--db", database, "--gate")
+    code, said, _ = captured(capsys, *report, "P1=1,0.5", "-o", pytester.path / "report.md")
+    assert code == 0
+    assert "gate baseline/first: score 1.0000 [0.3424 to 1.0000], threshold 0.5" in said.splitlines()[-1]
+    assert (pytester.path / "report.md").read_text().startswith("## helmbench")
+    missed = captured(capsys, *report, "P5=0.1", "--min-coverage", "0.5")
     assert missed[0] == 1
     assert missed[1].endswith("does not hold: P5 is not part of the run\n")
-    wrong = captured(capsys, "gate", "--min-score", "80", "--db", database)
-    assert (wrong[0], wrong[2].splitlines()[0]) == (
-        2,
-        "helmbench: --min-score: '80' is no number from 0 to 1",
-    )
+    wrong = captured(capsys, *report, "80")
+    assert (wrong[0], wrong[2].splitlines()[0]) == (2, "helmbench: --gate: '80' is no number from 0 to 1")
 
 
 def test_a_long_report_still_fits_into_a_comment(
@@ -443,7 +429,7 @@ def test_a_long_report_still_fits_into_a_comment(
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(("category: CALM",), CATEGORY_SCHEMA, parts)})
     run_tree(pytester, "--helmbench-model=baseline/first", "--tb=no", "-q", "--no-summary")
     database = pytester.path / "helmbench.db"
-    for texts in ((), ("--with-text",)):
+    for texts in ((), ("--with-text=all",)):
         code, text, _ = captured(capsys, "report", "--format", "markdown", *texts, "--db", database)
         assert code == 0
         assert len(text) <= LONGEST

@@ -298,10 +298,7 @@ def test_a_file_that_a_kill_has_left_empty_holds_nothing_to_resume(
     database.touch()
 
     nothing = run_tree(pytester, _RESUME, url=provider.url)
-    told = [
-        run_command(pytester, *command, f"--db={database}")
-        for command in (["runs"], ["show", "1"], ["score"])
-    ]
+    told = [run_command(pytester, *command, f"--db={database}") for command in (["runs"], ["show", "1"])]
 
     assert nothing.ret == pytest.ExitCode.USAGE_ERROR
     nothing.stderr.fnmatch_lines(

@@ -155,7 +155,7 @@ def test_an_unfinished_session_goes_on_with_each_of_its_benchmarks(
     assert rows(database, "SELECT id, status FROM evaluation_runs") == [(1, "complete")]
 
 
-def test_leaderboards_runs_and_price_estimates_tell_them_apart(
+def test_standings_runs_and_price_estimates_tell_them_apart(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database = _two(pytester.path)
@@ -163,9 +163,9 @@ def test_leaderboards_runs_and_price_estimates_tell_them_apart(
         run_tree(pytester, name, url=provider.url)
     capsys.readouterr()
 
-    assert main(["leaderboard", "--json", f"--db={database}"]) == 0
+    assert main(["report", "1", "2", "--format=json", f"--db={database}"]) == 0
     found = json.loads(capsys.readouterr().out)
-    boards = [(board["benchmark"], [run["run"] for run in board["runs"]]) for board in found["benchmarks"]]
+    boards = [(board["benchmark"], [run["run"] for run in board["runs"]]) for board in found["standings"]]
     assert boards == [("benchmark (a/benchmark)", [1]), ("benchmark (b/benchmark)", [2])]
     assert main(["runs", f"--db={database}"]) == 0
     shown = capsys.readouterr().out

@@ -82,7 +82,7 @@ def test_a_sample_is_asked_scored_stored_and_compared_as_one(
     assert rows(database, "SELECT rule, seed, cases, of_cases FROM samples WHERE run_id = 4") == [
         ("0.4", 1, 24, 60)
     ]
-    assert main(["score", "4", "--json", f"--db={database}"]) == 0
+    assert main(["report", "4", "--format=json", f"--db={database}"]) == 0
     assert '"of": 60' in capsys.readouterr().out
     assert main(["export", "1", "--format=baseline", f"--db={database}"]) == 0
     assert '"sample": "--helmbench-sample=0.4"' in capsys.readouterr().out

@@ -11,6 +11,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.scrub import ShownTexts
+from pytest_helmbench.reports.page.document import page_of
+from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import breakdown, constant_scores, speed_of
@@ -19,11 +22,14 @@ from pytest_helmbench.scoring.run_score import run_score
 from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
 from pytest_helmbench.store.run_queries import RunDetail, RunSummary
 
-__all__ = ["simulated_report"]
-
 _CATEGORIES = ("ANSWERED", "HAND_OVER", "REFUSED", "ASKED_BACK")
 _PILLARS, _BEHAVIOURS, _CONDITIONS, _CONTEXTS = 6, 4, 5, 5
 _WORDS = ("water", "energy", "plant", "light", "school", "teacher", "answer", "question", "science", "model")
+
+
+def run_page(reports: Iterable[RunReport], texts: ShownTexts) -> str:
+    """Return the page of some runs."""
+    return page_of([PagePart.of(report, texts) for report in reports], texts)
 
 
 def simulated_report(cases: int, *, run: int = 1, skill: float = 0.8, texts: bool = False) -> RunReport:

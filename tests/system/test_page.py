@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from attack_strings import ATTACKS
 from browsers import Opened, serious_faults
-from page_runs import simulated_report
+from page_runs import run_page, simulated_report
 from pages import cells_of
 from sessions import until
 
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.page.document import page_of, run_page
+from pytest_helmbench.reports.page.document import page_of
 from pytest_helmbench.reports.page.parts import PagePart, flips
 from pytest_helmbench.results.comparing import WHOLE_RUN, RunComparison
 from pytest_helmbench.results.run_report import RunReport
@@ -92,7 +92,7 @@ def test_a_page_is_small_asks_nobody_and_has_every_case(
 
 
 def test_the_script_keeps_to_its_size() -> None:
-    script = Path(run_page.__code__.co_filename).parent / "assets" / "page.js"
+    script = Path(page_of.__code__.co_filename).parent / "assets" / "page.js"
     assert script.stat().st_size <= _MOST_SCRIPT_BYTES
 
 

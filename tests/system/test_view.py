@@ -113,7 +113,7 @@ def test_browsers_list_open_and_compare_while_runs_are_written(
     first, second = open_run(store, "test/a"), open_run(store, "test/b")
     record(store, first, *range(1, 41))
     record(store, second, *range(1, 21), verdict=Verdict.FAILED)
-    with Viewer(tmp_path, "--refresh=0.2", "--text=all") as viewer:
+    with Viewer(tmp_path, "--refresh=0.2", "--with-text=all") as viewer:
         one, other = opened(bypass_csp=True), opened()
         page = one.go(viewer.url)
         _has(page, f"#run-{first}", "40 of 100")
@@ -164,7 +164,7 @@ def test_nothing_in_a_database_can_act(tmp_path: Path, opened: Callable[..., Ope
     runs = [open_run(store, text, benchmark=ATTACKS[-index]) for index, text in enumerate(ATTACKS[:5], 1)]
     for number, text in enumerate(ATTACKS[:50]):
         record(store, runs[0], number, text=text, code=f"{text}-{number}", verdict=Verdict.FAILED)
-    with Viewer(tmp_path, "--refresh=0.2", "--text=all") as viewer:
+    with Viewer(tmp_path, "--refresh=0.2", "--with-text=all") as viewer:
         one = opened()
         page = one.go(viewer.url)
         assert page.locator("#runs tr").count() == len(runs)

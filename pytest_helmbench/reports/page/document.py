@@ -13,21 +13,17 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.reports.comparison_lines import comparison_lines, points, scope_line
-from pytest_helmbench.reports.leaderboard.board_cells import board_table
-from pytest_helmbench.reports.leaderboard.board_notes import PAIRS_NOTE, pair_sentence
-from pytest_helmbench.reports.leaderboard.board_texts import surest_first
 from pytest_helmbench.reports.page import plots, sections
 from pytest_helmbench.reports.page.columns import Block, Cells, columns_block, run_blocks
 from pytest_helmbench.reports.page.parts import Flip, PagePart
 from pytest_helmbench.reports.page.templates import code_hash, code_of, plain_environment
 from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
 from pytest_helmbench.reports.session_texts import cost_text
+from pytest_helmbench.reports.standings_tables import PAIR_HEAD, PAIRS_NOTE, StandingsTable, standings_table
 from pytest_helmbench.reports.tables import seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.results.standings import Board
-
-__all__ = ["LARGEST_BYTES", "LiveMark", "PageTooLargeError", "page_of", "run_page", "sections_of"]
+from pytest_helmbench.results.standings import Board, boards
 
 LARGEST_BYTES = 200_000_000
 """No page is larger."""
@@ -85,6 +81,14 @@ class _View:
 
 
 @dataclass(frozen=True, slots=True)
+class _Overview:
+    """The runs of one benchmark as a table, and the names of their parts."""
+
+    table: StandingsTable
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Group:
     """The runs of one benchmark, drawn together."""
 
@@ -92,33 +96,22 @@ class _Group:
     runs: tuple[RunReport, ...]
 
 
-def run_page(reports: Sequence[RunReport], texts: ShownTexts, found: Sequence[Board] = ()) -> str:
-    """Return the page of some runs.
-
-    Args:
-        reports: With every case, in the order they are shown.
-        texts: Whose texts are shown.
-        found: The same runs side by side, by benchmark; empty to leave that out.
-
-    Raises:
-        PageTooLargeError: It would be larger than `LARGEST_BYTES`.
-    """
-    return page_of([PagePart.of(report, texts) for report in reports], texts, found)
-
-
 def page_of(
     parts: Sequence[PagePart],
     texts: ShownTexts,
-    found: Sequence[Board] = (),
+    found: Sequence[Board] | None = None,
     live: LiveMark | None = None,
 ) -> str:
-    """Return the page of some parts; see `run_page`.
+    """Return the page of some parts.
 
     Args:
         parts: In the order they are shown.
         texts: Whose texts are shown.
-        found: Boards of these runs; none for a page without.
+        found: The same runs side by side, by benchmark; None to compare no pairs.
         live: Of a page that a server keeps up to date: it asks that server for news, and for cases that are opened.
+
+    Raises:
+        PageTooLargeError: It would be larger than `LARGEST_BYTES`.
     """
     views = [_View(str(index), part) for index, part in enumerate(parts)]
     blocks = list(_blocks(views, texts, live))
@@ -138,7 +131,7 @@ def page_of(
         .render(
             views=views,
             groups=_groups(views),
-            boards=found,
+            overview=_overview(views, found),
             blocks=blocks,
             css=css,
             script=script,
@@ -201,6 +194,21 @@ def _meta(name: str, report: RunReport) -> dict[str, object]:
     }
 
 
+def _overview(views: Sequence[_View], found: Sequence[Board] | None) -> list[_Overview]:
+    names = {
+        (view.report.path, view.report.detail.summary.id): view.name
+        for view in views
+        if view.report is not None
+    }
+    shown = boards((view.report for view in views if view.report), paired=False) if found is None else found
+    return [
+        _Overview(
+            standings_table(board), tuple(names[one.ref.path, one.ref.run_id] for one in board.standings)
+        )
+        for board in shown
+    ]
+
+
 def _groups(views: Sequence[_View]) -> list[_Group]:
     """Return the runs that have scores by their benchmarks, where a page holds several runs."""
     found: dict[str, list[RunReport]] = {}
@@ -237,7 +245,6 @@ def _environment() -> Environment:
         "percent": _percent,
     }
     environment.globals |= {
-        "board_table": board_table,
         "cards": sections.cards,
         "case_lines": sections.case_lines,
         "comparison_lines": comparison_lines,
@@ -249,15 +256,14 @@ def _environment() -> Environment:
         "heat_map": plots.heat_map,
         "histogram": plots.histogram,
         "interval_text": interval_text,
+        "pair_head": PAIR_HEAD,
         "pairs_note": PAIRS_NOTE,
-        "pair_sentence": pair_sentence,
         "part_cautions": sections.part_cautions,
         "part_differences": sections.part_differences,
         "repetitions_sentence": repetitions_sentence,
         "scope_line": scope_line,
         "seconds_text": seconds,
         "setting_rows": sections.setting_rows,
-        "surest_first": surest_first,
         "usd_text": sections.usd,
     }
     return environment

@@ -6,18 +6,16 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from math import isclose
-from pathlib import Path
 
 import pytest
-from page_runs import simulated_report
+from page_runs import run_page, simulated_report
 from pages import blocks_of, cells_of, shown_text
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.options.settings import SettingsError, resolve_settings
 from pytest_helmbench.reports.page import document
-from pytest_helmbench.reports.page.document import PageTooLargeError, run_page
+from pytest_helmbench.reports.page.document import PageTooLargeError
 from pytest_helmbench.reports.page.plots import heat_map, histogram
 from pytest_helmbench.reports.page.steps import MOST_STEPS
 from pytest_helmbench.results.run_report import RunReport
@@ -176,22 +174,3 @@ def test_a_page_that_no_browser_opens_is_not_written(
     monkeypatch.setattr(document, "LARGEST_BYTES", 2_000)
     with pytest.raises(PageTooLargeError, match="hint: --text=failures or fewer runs make it smaller"):
         run_page([report], ShownTexts.ALL)
-
-
-@pytest.mark.parametrize(
-    ("given", "texts", "with_text"),
-    [({}, "none", False), ({"with-text": True}, "all", True), ({"text": "failures"}, "failures", True)],
-)
-def test_the_switch_for_texts_is_one_word_of_the_option(
-    given: dict[str, object], texts: str, with_text: bool, tmp_path: Path
-) -> None:
-    found = resolve_settings(lambda option: given.get(option.name), tmp_path, tmp_path)
-    assert (found.shown_texts, found.with_text) == (ShownTexts(texts), with_text)
-
-
-def test_both_words_on_texts_have_to_be_the_same(tmp_path: Path) -> None:
-    given: dict[str, object] = {"with-text": True, "text": "failures"}
-    with pytest.raises(
-        SettingsError, match="--helmbench-with-text and --helmbench-text=failures are not the same"
-    ):
-        resolve_settings(lambda option: given.get(option.name), tmp_path, tmp_path)

@@ -9,8 +9,9 @@ import pytest
 from stored_runs import stored_run
 
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.formats import PAGES, REPORTS
+from pytest_helmbench.reports.formats import PAGE, REPORTS
 from pytest_helmbench.results.run_report import run_report
+from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.store.writer import Store
 
 _MOST = {"html": 170, "markdown": 110}
@@ -27,9 +28,9 @@ def _calls(path: Path, run: int, form: str) -> int:
 
     sys.setprofile(counted)
     try:
-        report = run_report(path, run, all_cases=form in PAGES)
+        report = run_report(path, run, all_cases=form == PAGE)
         assert report is not None
-        REPORTS[form]([report], texts=ShownTexts.NONE)
+        REPORTS[form](ReportedRuns.of([report]), texts=ShownTexts.NONE)
     finally:
         sys.setprofile(None)
     return count

@@ -202,7 +202,7 @@ def test_the_commands_know_bench_packs(
     assert main(["show", "last", "A-2"]) == 0
     detail = capsys.readouterr().out
     assert "pack: pass, score 100 (its own scale)" in detail
-    assert main(["score", "last"]) == 0
+    assert main(["show", "last"]) == 0
     assert "the pack's own total: 100 (not over all scenarios); All 100" in capsys.readouterr().out
 
     entry.write_text("throw new Error('no such dataset');")

@@ -149,7 +149,7 @@ def test_the_key_and_the_provider_stay_with_the_gateway(
     monkeypatch.setenv("SOME_KEY", _KEY)
     monkeypatch.setenv("HELMBENCH_API_KEY", _KEY)
 
-    options = ("--helmbench-api-key-env=SOME_KEY", "--helmbench-with-text", "--junitxml=report.xml")
+    options = ("--helmbench-api-key-env=SOME_KEY", "--helmbench-with-text=all", "--junitxml=report.xml")
     run_packs(pytester, *options, url=provider.url).assert_outcomes(passed=1)
 
     [request] = provider.requests

@@ -29,7 +29,7 @@ def test_what_a_pack_says_beyond_the_protocol_is_shown_words_only_with_texts(
     reports = [f"--helmbench-{form}={path}" for form, path in formats.items()]
     values = {"ok": True, "tokens": 1234567890123, "ttft": {"value": 502, "unit": "ms"}, "spread": [1, 2.5]}
 
-    result = run_packs(pytester, *reports, "--helmbench-with-text", url=provider.url)
+    result = run_packs(pytester, *reports, "--helmbench-with-text=all", url=provider.url)
     result.stdout.fnmatch_lines(
         [
             "*total: 9.9; C 5 s; ok true, tokens 1234567890123, ttft 502 ms, spread *1, 2.5*",

@@ -115,7 +115,7 @@ def test_code_rows_are_judged_and_nothing_hidden_leaves_the_evaluator(
     reports = ("--junitxml=junit.xml", "--helmbench-markdown=report.md", "--helmbench-json=report.json")
 
     result = run_tree(
-        pytester, "-n2", _BWRAP, "-vv", "-rA", "--helmbench-with-text", *reports, url=provider.url
+        pytester, "-n2", _BWRAP, "-vv", "-rA", "--helmbench-with-text=all", *reports, url=provider.url
     )
 
     shown = result.stdout.str()

@@ -125,7 +125,7 @@ def test_no_hidden_value_leaves_the_evaluator(
         "-vv",
         "-rA",
         "--showlocals",
-        "--helmbench-with-text",
+        "--helmbench-with-text=all",
         _JUDGE,
         *logs,
         *reports,
@@ -157,11 +157,11 @@ def _check_commands(capsys: pytest.CaptureFixture[str]) -> None:
     prompts = [["prompt", name] for name in _HIDDEN if name != "un"]
     shows = [["show", "last", name, *more] for name in ("mc", "jr") for more in ([], ["--json"])]
     exports = [["export", "--format", form, "--with-text"] for form in ("csv", "json")]
-    reports = [["report", "--format", form, "--with-text"] for form in ("markdown", "json")]
+    reports = [["report", "--format", form, "--with-text=all"] for form in ("markdown", "json")]
     tables = [[name, *more] for name in ("list", "show", "runs", "costs") for more in ([], ["--json"])]
     checks = [["check", *more] for more in ([], ["--json"])]
     capsys.readouterr()
-    for command in (*prompts, *shows, *exports, *reports, *tables, *checks, ["score", "--json"]):
+    for command in (*prompts, *shows, *exports, *reports, *tables, *checks):
         assert main(command) == int(command[0] == "check"), command
         said = capsys.readouterr()
         assert said.out

@@ -97,7 +97,7 @@ def test_the_words_of_a_judge_are_as_hidden_as_its_rubric(
     answer_rows(provider, answers)
     options = (
         "--helmbench-marking-model=test/judge",
-        "--helmbench-with-text",
+        "--helmbench-with-text=all",
         "--helmbench-json=report.json",
     )
 

@@ -272,7 +272,7 @@ def test_scores_are_shares_by_family_and_metadata_in_every_report(
     for text in ("\x1b", "\u202e"):
         assert text not in markdown + result.stdout.str()
     assert "| self=a\\|b &lt;img src=x&gt; @\u200ball |" in markdown
-    assert main(["score"]) == 0
+    assert main(["show"]) == 0
     assert "  subject=algebra" in capsys.readouterr().out
     kept = "SELECT name, version, kind FROM benchmarks", "SELECT score, coverage FROM evaluation_runs"
     assert [rows(pytester.path / "helmbench.db", query) for query in kept] == [
@@ -331,8 +331,10 @@ def test_rows_of_a_passage_are_one_unit_of_the_interval(
 
     def units(run_id: int) -> tuple[int, str]:
         capsys.readouterr()
-        assert main(["score", str(run_id), "--json", "--db", str(pytester.path / "helmbench.db")]) == 0
-        found = json.loads(capsys.readouterr().out)["interval"]
+        assert (
+            main(["report", str(run_id), "--format=json", "--db", str(pytester.path / "helmbench.db")]) == 0
+        )
+        found = json.loads(capsys.readouterr().out)["runs"][0]["score"]["interval"]
         return found["units"], found["target"]
 
     said = run_tree(pytester, *run)

@@ -70,7 +70,7 @@ def _check(pytester: pytest.Pytester, provider: Provider, status: int, answer: b
     provider.answers(status=status, body=answer)
     files = ("--junitxml=junit.xml", "--helmbench-markdown=report.md", "--helmbench-json=report.json")
 
-    result = run_tree(pytester, *files, "--helmbench-with-text", "-rA", url=provider.url)
+    result = run_tree(pytester, *files, "--helmbench-with-text=all", "-rA", url=provider.url)
 
     assert provider.count == 1
     seen = result.stdout.str().encode() + result.stderr.str().encode()

@@ -26,7 +26,7 @@ def test_a_secret_that_was_typed_is_not_stored(
     files = ("--junitxml=junit.xml", "--helmbench-markdown=report.md", "--helmbench-json=report.json")
     options = (f"--helmbench-extra-body={json.dumps(extra)}", f"--helmbench-agent=run --token '{_SECRET}'")
 
-    result = run_tree(pytester, *options, *files, "--helmbench-with-text", *workers, url=provider.url)
+    result = run_tree(pytester, *options, *files, "--helmbench-with-text=all", *workers, url=provider.url)
 
     result.assert_outcomes(passed=1)
     assert provider.requests[0].body["route"] == extra["route"]

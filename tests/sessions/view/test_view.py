@@ -193,7 +193,7 @@ def test_texts_are_shown_only_when_asked_and_only_where(tmp_path: Path, store: S
     record(store, run, 2, verdict=Verdict.FAILED, text="OTHER-REPLY")
     shown = {}
     for texts in ("none", "failures", "all"):
-        with Viewer(tmp_path, run, f"--text={texts}") as viewer:
+        with Viewer(tmp_path, run, f"--with-text={texts}") as viewer:
             page = viewer.ask(f"/r/{run}").text
             cases = [viewer.ask(f"/case?run={run}&code={code_of(number)}&rep=1").text for number in (1, 2)]
             hits = viewer.ask(f"/search?run={run}&text=secret-prompt").json["hits"]

@@ -120,7 +120,7 @@ def test_reports_have_numbers_always_and_words_when_asked_for(
     db: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = ("report", "--db", db, "--format")
-    plain, full = (_command(capsys, *report, "markdown", *texts) for texts in ((), ("--with-text",)))
+    plain, full = (_command(capsys, *report, "markdown", *texts) for texts in ((), ("--with-text=all",)))
     assert "QUOTE" not in plain
     assert (
         "Total: **83.3333 points (not over all scenarios)**. The score above is ours: the share passed.\n\n"
@@ -134,7 +134,7 @@ def test_reports_have_numbers_always_and_words_when_asked_for(
     assert "| group | score |" in plain
     for text in ("QUOTE of a score", "pack: partial, score 40.5", "QUOTE\\x1b[2J note", "QUOTE log"):
         assert text in full
-    words = _valid("report", _command(capsys, *report, "json", "--with-text"), capsys)["runs"][0]
+    words = _valid("report", _command(capsys, *report, "json", "--with-text=all"), capsys)["runs"][0]
     text = _command(capsys, *report, "json")
     numbers = _valid("report", text, capsys)["runs"][0]
     assert "QUOTE" not in text

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sqlite3
 from contextlib import closing
 from fractions import Fraction
-from io import StringIO
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from board_runs import add_run
 from commands import captured
 from pages import shown_text
 
+from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.standings import MOST_COMPARED
 from pytest_helmbench.scoring.breakdown import speed_of
 from pytest_helmbench.scoring.changes import holm_adjusted
@@ -39,13 +38,19 @@ def database(tmp_path: Path) -> Path:
     return tmp_path / "helmbench.db"
 
 
-def _document(capsys: pytest.CaptureFixture[str], *runs: object) -> list[dict[str, Any]]:
-    """Return the boards of a JSON leaderboard that fits the published schema."""
-    code, out, _ = captured(capsys, "leaderboard", *runs, "--json")
+def _document(capsys: pytest.CaptureFixture[str], *runs: object) -> dict[str, Any]:
+    """Return a JSON report that fits the published schema."""
+    code, out, _ = captured(capsys, "report", *runs, "--format=json")
     assert code == 0
-    document, schema = json.loads(out), json.loads(captured(capsys, "schema", "leaderboard")[1])
+    document, schema = json.loads(out), json.loads(captured(capsys, "schema", "report")[1])
     jsonschema.Draft202012Validator(schema).validate(document)
-    found: list[dict[str, Any]] = document["benchmarks"]
+    found: dict[str, Any] = document
+    return found
+
+
+def _board(capsys: pytest.CaptureFixture[str], *runs: object) -> dict[str, Any]:
+    (board,) = _document(capsys, *runs)["standings"]
+    found: dict[str, Any] = board
     return found
 
 
@@ -55,7 +60,7 @@ def test_only_pairs_beyond_the_noise_are_told_apart(
     for model, said in (("test/bad", _BAD), ("test/good", _GOOD), ("test/fair", _FAIR)):
         add_run(database, model, said)
 
-    (board,) = _document(capsys)
+    board = _board(capsys, 1, 2, 3)
 
     assert [(run["model"], run["best_place"], run["worst_place"]) for run in board["runs"]] == [
         ("test/good", 1, 2),
@@ -67,51 +72,29 @@ def test_only_pairs_beyond_the_noise_are_told_apart(
     assert raw == [0.5, 2 / 2**21, 2 / 2**19]
     assert [pair["p_adjusted"] for pair in board["pairs"]] == holm_adjusted(raw)
     assert [pair["better"] for pair in board["pairs"]] == [None, 2, 3]
-    text = captured(capsys, "leaderboard")[1]
-    assert "2 of 3 compared pairs are told apart." in text
-    assert "not told apart: only 2 rows differ" in text
-    markdown = captured(capsys, "leaderboard", "--markdown")[1]
-    assert "**" not in markdown
-    assert "| **`test/good`** |" in captured(capsys, "leaderboard", "2", "1", "--markdown")[1]
+    markdown = captured(capsys, "report", 1, 2, 3)[1]
+    assert "2 of 3 compared pairs are told apart." in markdown
+    assert "not told apart: only 2 rows differ" in markdown
+    assert "**`test/" not in markdown
+    assert "| **`test/good`** |" in captured(capsys, "report", 2, 1)[1]
     add_run(database, "test/same", _GOOD)
-    assert "not told apart: no row differs" in captured(capsys, "leaderboard", "2", "4")[1]
+    assert "not told apart: no row differs" in captured(capsys, "report", 2, 4)[1]
 
 
-def test_the_numbers_are_those_of_the_json_report(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_form_shows_the_same_numbers(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     add_run(database, "test/good", [*_GOOD, None, None])
     add_run(database, "test/bad", _BAD, cost=None)
-    reports = json.loads(captured(capsys, "report", "1", "2", "--format", "json")[1])["runs"]
-    lines = list(csv.DictReader(StringIO(captured(capsys, "leaderboard", "--csv")[1])))
+    runs = _document(capsys, 1, 2)["runs"]
+    markdown = captured(capsys, "report", 1, 2)[1]
+    page = shown_text(captured(capsys, "report", 1, 2, "--format", "html")[1])
 
-    (board,) = _document(capsys)
-
-    for found, report, line in zip(board["runs"], reports, lines, strict=True):
-        score, run = report["score"], report["run"]
-        names = (
-            "score",
-            "low",
-            "high",
-            "raw",
-            "capped",
-            "coverage",
-            "pass_rate",
-            "judged_rows",
-            "planned_rows",
-        )
-        assert [found[name] for name in names] == [score[name] for name in names]
-        assert [found[name] for name in ("cost_usd", "known_cost_usd")] == [
-            run[name] for name in ("cost_usd", "known_cost_usd")
-        ]
-        speed = report["speed"]
-        assert {name: found[name] for name in speed} == speed
-        assert float(line["score"]) == score["score"]
-        assert line["cost_usd"] == ("" if run["cost_usd"] is None else str(run["cost_usd"]))
-    assert [line["run"] for line in lines] == ["1", "2"]
-    text = captured(capsys, "leaderboard")[1]
-    assert "unknown" in text
-    assert "coverage 93.8 %" in text
-    page = shown_text(captured(capsys, "leaderboard", "--html")[1])
-    assert "quiz 1: leaderboard" in page
+    for run in runs:
+        score = run["score"]
+        for text in (share(score["score"]), f"{100 * score['low']:.1f} to {100 * score['high']:.1f} %"):
+            assert text in markdown
+            assert text in page
+    assert "unknown" in markdown
+    assert "| 93.8 % |" in markdown
     assert "1 of 1 compared pairs are told apart." in page
 
 
@@ -123,7 +106,6 @@ def test_a_run_whose_process_is_gone_is_interrupted_in_every_report(
         conn.execute("UPDATE evaluation_runs SET status = 'running'")
         conn.execute("DELETE FROM leases")
 
-    assert _document(capsys)[0]["runs"][0]["notes"][0] == "interrupted"
     assert "interrupted" in captured(capsys, "runs")[1]
     assert "the run was interrupted" in captured(capsys, "report")[1]
 
@@ -131,42 +113,17 @@ def test_a_run_whose_process_is_gone_is_interrupted_in_every_report(
 def test_speed_is_of_what_was_answered_in_the_run(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     add_run(database, "test/m", [True] * 5, recorded=2)
 
-    ((run,),) = [board["runs"] for board in _document(capsys)]
+    document = _document(capsys, 1)
 
     times = [102.0, 103.0, 104.0]  # of those that came from the record nobody knows any
-    assert (run["cases"], run["median_ms"], run["p95_ms"]) == (3, 103.0, 104.0)
-    assert run["tokens_per_second"] == pytest.approx(60 / (sum(times) / 1000))
-    assert run["notes"] == [
+    speed = document["runs"][0]["speed"]
+    assert (speed["cases"], speed["median_ms"], speed["p95_ms"]) == (3, 103.0, 104.0)
+    assert speed["tokens_per_second"] == pytest.approx(60 / (sum(times) / 1000))
+    assert document["standings"][0]["runs"][0]["notes"] == [
         "2 of 5 calls were answered from the record: they have no cost and no time of their own"
     ]
     assert speed_of([]).tokens_per_second is None
     assert speed_of([(10.0, None)]).tokens_per_second is None
-
-
-def test_of_several_runs_of_a_model_the_newest_complete_one_is_taken(
-    database: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    add_run(database, "test/a", _BAD)
-    add_run(database, "test/a", _GOOD)
-    add_run(database, "test/a", _BAD, scope="selected")
-    add_run(database, "test/a", _BAD, status="interrupted")
-    add_run(database, "test/a", _BAD, scope="by_outcome")
-    add_run(database, "test/b", _FAIR, status="interrupted")
-    add_run(database, "test/c", [None] * 30)
-
-    (board,) = _document(capsys)
-
-    assert [(run["run"], run["passed_over"]) for run in board["runs"]] == [(2, [1, 3, 4]), (6, [])]
-    assert board["runs"][0]["notes"] == ["the newest complete run of this model; not shown: runs 1, 3, 4"]
-    assert board["runs"][1]["notes"] == ["interrupted"]
-    (asked,) = _document(capsys, "1", "2", "5")
-    assert [(run["run"], run["score"] is None) for run in asked["runs"]] == [
-        (2, False),
-        (1, False),
-        (5, True),
-    ]
-    assert asked["pairs"][1]["reason"] == "run 5 has no score"
-    assert "(--lf, --sw): no score" in asked["runs"][2]["notes"][0]
 
 
 @pytest.mark.parametrize(
@@ -178,8 +135,8 @@ def test_of_several_runs_of_a_model_the_newest_complete_one_is_taken(
             "other content of the benchmark (cdcdcdcdcdcd; abababababab in run 2)",
         ),
         ({"judged_by": "test/j"}, "other judges", "judged by test/j (no model in run 2)"),
-        ({"said": [*_GOOD[:15], *[None] * 15]}, "only 50 % of the points are in both", "coverage 50.0 %"),
-        ({"said": _GOOD[:10]}, "only 33 % of the points are in both", ""),
+        ({"said": [*_GOOD[:15], *[None] * 15]}, "only 50 % of the points are in both", ""),
+        ({"scope": "by_outcome"}, "run 3 has no score", ""),
         ({"settings": {"sampling": {"temperature": 1}}}, "", "other sampling options than run 2"),
         (
             {"settings": {"repeat": 1, "system_prompt": "Hi."}},
@@ -187,7 +144,7 @@ def test_of_several_runs_of_a_model_the_newest_complete_one_is_taken(
             "the setting system_prompt differs from run 2",
         ),
     ],
-    ids=["content", "judge", "coverage", "fewer cases", "sampling", "system prompt"],
+    ids=["content", "judge", "coverage", "no score", "sampling", "system prompt"],
 )
 def test_what_cannot_be_compared_is_said(
     database: Path, capsys: pytest.CaptureFixture[str], other: dict[str, Any], reason: str, note: str
@@ -196,7 +153,7 @@ def test_what_cannot_be_compared_is_said(
     add_run(database, "test/b", _FAIR)
     add_run(database, "test/odd", **{"said": _BAD, **other})
 
-    (board,) = _document(capsys)
+    board = _board(capsys, 1, 2, 3)
 
     (odd,) = [run for run in board["runs"] if run["model"] == "test/odd"]
     reasons = {
@@ -206,61 +163,50 @@ def test_what_cannot_be_compared_is_said(
     }
     assert reasons == {reason}
     assert not note or note in odd["notes"]
-    if reason:
-        assert (odd["best_place"], odd["worst_place"]) == (1, 3)
 
 
-def test_models_by_benchmarks_stand_in_one_table_without_a_mean(
-    database: Path, capsys: pytest.CaptureFixture[str]
+def test_runs_of_several_files_stand_by_benchmark(
+    tmp_path: Path, database: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for benchmark in ("quiz 10", "quiz 9"):
         add_run(database, "test/a", _GOOD, benchmark=benchmark)
-    add_run(database, "test/b", _BAD, benchmark="quiz 9")
+    add_run(tmp_path / "old.db", "test/b", _BAD, benchmark="quiz 9")
 
-    lines = captured(capsys, "leaderboard")[1].splitlines()
+    boards = _document(capsys, 1, 2, "old.db#1")["standings"]
 
-    assert lines[0].split() == ["model", "quiz", "9", "quiz", "10"]
-    assert lines[1].startswith("test/a  90.0 % (74.4 to 96.5 %)  90.0 % (74.4 to 96.5 %)")
-    assert lines[2].split()[-1] == "-"
+    assert [board["benchmark"] for board in boards] == ["quiz 9", "quiz 10"]
+    assert [(run["run"], run["database"]) for run in boards[0]["runs"]] == [
+        (2, "helmbench.db"),
+        (1, "old.db"),
+    ]
+    assert "| 1 of old.db | `test/b` |" in captured(capsys, "report", 1, 2, "old.db#1")[1]
 
 
 def test_too_many_runs_are_not_compared(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(MOST_COMPARED + 1):
         add_run(database, f"test/{number}", [True])
 
-    out = captured(capsys, "leaderboard")[1]
+    out = captured(capsys, "report", *range(1, MOST_COMPARED + 2))[1]
 
     assert "Not compared two by two: more than 24 runs. Name fewer." in out
 
 
 def test_hostile_names_act_in_no_form(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = [
-        "=1+1|a`b",
-        "@x **b** [l](u)",
-        "\\input{/etc/passwd}%$&#_^~\"'",
-        "-2 \x1b[31m\u202e",
-        ATTACKS[0],
-        ATTACKS[20],
-    ]
+    names = ["=1+1|a`b", "@x **b** [l](u)", "-2 \x1b[31m\u202e", ATTACKS[0], ATTACKS[20]]
     for name in names:
         add_run(database, name, [True, False], benchmark="b | $x$ <i>")
+    runs = range(1, len(names) + 1)
 
-    markdown = captured(capsys, "leaderboard", "--markdown")[1]
-    table = [line for line in markdown.splitlines() if line.startswith("| ") and "60" not in line]
-    widths = {len(line.replace("\\|", "").split("|")) for line in table[2 : 2 + len(names)]}
-    assert widths == {12}
+    markdown = captured(capsys, "report", *runs)[1]
+    table = [line for line in markdown.splitlines() if re.match(r"\| \d \| ", line)]
+    assert len({len(line.replace("\\|", "").split("|")) for line in table}) == 1
     outside = re.sub(r"(`+).*?\1", "", markdown)
-    assert "<" not in outside
-    assert "**" not in outside.replace("\\*\\*", "")
-    cells = list(csv.reader(StringIO(captured(capsys, "leaderboard", "--csv")[1])))
-    column = cells[0].index("model")
-    assert {row[column][:1] for row in cells[1:]}.isdisjoint({"=", "+", "-", "@", "\t", "\r"})
-    assert all("\x1b" not in "".join(row) for row in cells)
-    page = captured(capsys, "leaderboard", "--html")[1]
+    assert not re.search(r"<(?!/?(details|summary)>)", outside)
+    page = captured(capsys, "report", *runs, "--format", "html")[1]
     assert page.count("<script>") == 1
     assert "&lt;script&gt;window.PWN=1&lt;/script&gt;" in page
-    for form in ("--text=none", "--markdown", "--csv"):
-        again = [captured(capsys, "leaderboard", form)[1] for _ in range(2)]
+    for form in ("html", "markdown", "json"):
+        again = [captured(capsys, "report", *runs, "--format", form)[1] for _ in range(2)]
         assert again[0] == again[1]
 
 
@@ -304,7 +250,7 @@ def test_places_hold_every_order_that_the_pairs_allow() -> None:
     }
 
 
-def test_a_baseline_file_and_two_forms_are_refused(
+def test_a_baseline_file_and_a_form_without_a_page_are_refused(
     database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     add_run(database, "test/a", _GOOD)
@@ -312,9 +258,9 @@ def test_a_baseline_file_and_two_forms_are_refused(
 
     for words, said in (
         (("b.json",), "is a baseline file, which holds verdicts alone"),
-        (("--csv", "--json"), "csv and json: one form at a time"),
-        (("--csv", "--open"), "--open shows no csv"),
+        (("--open",), "--open shows no markdown"),
+        (("--min-coverage", "1"), "--min-coverage belongs to a gate"),
     ):
-        code, _, err = captured(capsys, "leaderboard", *words)
+        code, _, err = captured(capsys, "report", *words)
         assert code == 2
         assert said in err

@@ -1,4 +1,4 @@
-"""Running pytest for a command: its arguments, and its exit code."""
+"""`helmbench run-single`, `run-batch` and `run-all`: pytest, called for a command."""
 
 from __future__ import annotations
 
@@ -15,20 +15,14 @@ from typing import Any
 import click
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Reading
-from pytest_helmbench.cli.at_hand import benchmark_option
-from pytest_helmbench.cli.output import (
-    complain,
-    db_option,
-)
+from pytest_helmbench.cli.at_hand import benchmark_option, listing_lines, nearest, readings
+from pytest_helmbench.cli.output import CommandError, complain, db_option, say
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.job import escaped_id
 
-__all__ = ["PYTEST_FAILED", "RunWish", "node_id", "paths_of", "run_first_cases", "run_options", "run_pytest"]
-
-
-PYTEST_FAILED = 2
+_PYTEST_FAILED = 2
 """pytest's exit codes from here on say that the session itself failed."""
 
 _SHOWN = 300
@@ -36,7 +30,7 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 @dataclass(frozen=True, slots=True)
-class RunWish:
+class _Wish:
     """What all run commands are told.
 
     Args:
@@ -54,7 +48,7 @@ class RunWish:
     pytest_args: tuple[str, ...]
 
 
-def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what all run commands take."""
     text = "Models under test, comma-separated (default: models.yml)."
     for decorator in (
@@ -68,11 +62,78 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def run_first_cases(project: Project, wish: RunWish, loaded: Sequence[Reading]) -> int:
+@click.command("run-single")
+@_run_options
+def run_single_command(**options: Any) -> int:
+    """Run the first case of each scenario; of packs the first row of each family, of Bench Packs of each category."""
+    wish = _Wish(**options)
+    project = Project.at(Path.cwd())
+    return _run_first_cases(project, wish, readings(project, project.settings(), wish.path))
+
+
+@click.command("run-batch")
+@click.option("--scenario", "scenarios", metavar="CODE", multiple=True, help="Scenario to run; repeatable.")
+@click.option("--all-scenarios", is_flag=True, help="Run everything.")
+@_run_options
+def run_batch_command(scenarios: tuple[str, ...], *, all_scenarios: bool, **options: Any) -> int:
+    """Run all cases of one scenario, or of all."""
+    if bool(scenarios) is all_scenarios:
+        raise CommandError(
+            "run-batch needs --scenario CODE or --all-scenarios, and not both\n"
+            "  hint: `helmbench list` shows the codes"
+        )
+    wish = _Wish(**options)
+    project = Project.at(Path.cwd())
+    loaded = readings(project, project.settings(), wish.path)
+    if not scenarios:
+        return _run_pytest(wish, _paths_of(project, loaded))
+    named = [_node_id(project, ref) for code in scenarios if (ref := _named(loaded, code)) is not None]
+    if len(named) == len(scenarios):
+        return _run_pytest(wish, named)
+    by_code = [reading for reading in loaded if reading.is_selected_by_code]
+    _refuse_unknown(scenarios, by_code)
+    return _run_pytest(wish, _paths_of(project, by_code), scenarios)
+
+
+def _named(loaded: Iterable[Reading], code: str) -> CaseRef | None:
+    """Return what is named by its id; None for any other code."""
+    found = (reading.find(code) for reading in loaded if not reading.is_selected_by_code)
+    return next((ref for ref in found if ref is not None), None)
+
+
+def _refuse_unknown(scenarios: Iterable[str], loaded: Sequence[Reading]) -> None:
+    """Let no misspelled code pass for one that selects nothing.
+
+    Raises:
+        CommandError: A scenario that is in no benchmark at hand.
+    """
+    for scenario in scenarios:
+        if all(reading.find(scenario) is None for reading in loaded):
+            known = sorted(code for reading in loaded for code in reading.scenario_codes())
+            raise CommandError(f"there is no scenario {scenario}\n  hint: {nearest(scenario, known)}")
+
+
+@click.command("run-all")
+@_run_options
+def run_all_command(**options: Any) -> int:
+    """List the scenarios, run the first case of each, then run everything.
+
+    The exit code is that of the last run; a session that itself fails ends the command.
+    """
+    wish = _Wish(**options)
+    project = Project.at(Path.cwd())
+    loaded = readings(project, project.settings(), wish.path)
+    for reading in loaded:
+        say(*listing_lines(reading.listing()))
+    code = _run_first_cases(project, wish, loaded)
+    return code if code >= _PYTEST_FAILED else _run_pytest(wish, _paths_of(project, loaded))
+
+
+def _run_first_cases(project: Project, wish: _Wish, loaded: Sequence[Reading]) -> int:
     """Run little of everything; what no selection by code knows is named by its id."""
     by_code = [reading for reading in loaded if reading.is_selected_by_code]
     named = [
-        node_id(project, ref)
+        _node_id(project, ref)
         for reading in loaded
         if not reading.is_selected_by_code
         for ref in reading.first_cases()
@@ -80,23 +141,23 @@ def run_first_cases(project: Project, wish: RunWish, loaded: Sequence[Reading]) 
     code = 0
     if by_code:
         codes = dict.fromkeys(ref.code for reading in by_code for ref in reading.first_cases())
-        code = run_pytest(wish, paths_of(project, by_code), list(codes))
-    if named and code < PYTEST_FAILED:
-        code = max(code, run_pytest(wish, named))
+        code = _run_pytest(wish, _paths_of(project, by_code), list(codes))
+    if named and code < _PYTEST_FAILED:
+        code = max(code, _run_pytest(wish, named))
     return code
 
 
-def node_id(project: Project, ref: CaseRef) -> str:
+def _node_id(project: Project, ref: CaseRef) -> str:
     """Return pytest's id of all items of a case."""
     return f"{_relative(ref.path, project.start)}::{escaped_id(ref.code)}"
 
 
-def paths_of(project: Project, loaded: Iterable[Reading]) -> list[str]:
+def _paths_of(project: Project, loaded: Iterable[Reading]) -> list[str]:
     """Return the folders of benchmarks as pytest is told of them."""
     return [str(_relative(reading.root, project.start)) for reading in loaded]
 
 
-def run_pytest(wish: RunWish, places: Sequence[str], selection: Sequence[str] = ()) -> int:
+def _run_pytest(wish: _Wish, places: Sequence[str], selection: Sequence[str] = ()) -> int:
     """Run pytest on paths and node ids, and return its exit code."""
     arguments = [*places]
     arguments += [

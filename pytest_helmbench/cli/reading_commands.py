@@ -1,4 +1,4 @@
-"""`helmbench show`: a run, or a case of it with verdict, prompt and reply."""
+"""`helmbench runs`, `show` and `costs`: what the record holds, to be read."""
 
 from __future__ import annotations
 
@@ -10,33 +10,72 @@ import click
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.cli.at_hand import nearest
-from pytest_helmbench.cli.output import (
-    CommandError,
-    as_json_option,
-    db_option,
-    say,
-    say_json,
-)
-from pytest_helmbench.cli.recorded import database_of, run_of
+from pytest_helmbench.cli.output import CommandError, as_json_option, db_option, say, say_json
+from pytest_helmbench.cli.recorded import database_of, recorded_unstated_lines, run_of
 from pytest_helmbench.core.case import at_risk
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import full_observed
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
+from pytest_helmbench.reports.cost_rows import COST_HEAD, cost_cells
 from pytest_helmbench.reports.panel_tables import disputed_cells, panel_record, panel_sentence
-from pytest_helmbench.reports.score_lines import repetitions_sentence
-from pytest_helmbench.reports.tables import table
+from pytest_helmbench.reports.score_lines import repetitions_sentence, score_lines
+from pytest_helmbench.reports.session_texts import cost_text
+from pytest_helmbench.reports.tables import share, table
 from pytest_helmbench.results.panels import panel_report
 from pytest_helmbench.results.recorded_results import recorded_results
-from pytest_helmbench.results.stored_scores import coded_rows
+from pytest_helmbench.results.stored_scores import coded_rows, stored_score
 from pytest_helmbench.scoring.reruns import repetition_rates
+from pytest_helmbench.store.benchmark_places import names_of
 from pytest_helmbench.store.benchmark_sizes import shrunk_since
+from pytest_helmbench.store.cost_queries import CostRow, costs
 from pytest_helmbench.store.judgement_rows import judged_criteria
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.result_queries import ResultRow, calls_of_case, result_codes, results
-from pytest_helmbench.store.run_queries import RunDetail
+from pytest_helmbench.store.run_queries import RunDetail, RunSummary, runs
 
-__all__ = ["command"]
+_COUNTS = ("cases", "passed", "failed", "errors", "skipped")
+
+
+@click.command("runs")
+@db_option
+@as_json_option
+def runs_command(db: Path | None, *, as_json: bool) -> None:
+    """List the recorded runs, oldest first."""
+    path = database_of(db)
+    found = runs(path)
+    if as_json:
+        say_json([asdict(run) for run in found])
+    elif not found:
+        say(f"{path} holds no run yet")
+    else:
+        head = ("run", "started", "benchmark", "model", "status", "scope", *_COUNTS, "score", "cost USD")
+        left = ("started", "benchmark", "model", "status", "scope")
+        names = names_of(run.key for run in found)
+        say(*table(head, [_run_cells(run, names[run.key]) for run in found], left=left))
+
+
+def _run_cells(run: RunSummary, benchmark: str) -> tuple[str, ...]:
+    counts = (run.passed_tests, run.failed_tests, run.error_tests, run.skipped_tests)
+    return (
+        str(run.id),
+        run.started_at[:19].replace("T", " "),
+        f"{benchmark} {run.version}",
+        run.model,
+        run.status,
+        run.scope,
+        str(run.total_tests),
+        *("-" if count is None else str(count) for count in counts),
+        share(run.score),
+        "-" if run.completed_at is None else _cost(run.cost_usd, run.known_cost_usd),
+    )
+
+
+def _cost(cost_usd: float | None, known_usd: float | None) -> str:
+    if cost_usd is not None:
+        return cost_text(cost_usd, 0)
+    return f"unknown, over {cost_text(known_usd, 0)}" if known_usd else "unknown"
+
 
 _LISTED: dict[str, Callable[[ResultRow], bool]] = {
     "failed": lambda row: row.outcome == Verdict.FAILED,
@@ -70,7 +109,7 @@ _LISTED: dict[str, Callable[[ResultRow], bool]] = {
 )
 @db_option
 @as_json_option
-def command(run: str, code: str | None, db: Path | None, *, as_json: bool, **lists: bool) -> None:
+def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, **lists: bool) -> None:
     """Show a run (its number, or `last`), or one case of it with its verdict, prompt and reply.
 
     A case of a Bench Pack also with all that its pack says: summary, log, detail cards, events.
@@ -114,26 +153,26 @@ def command(run: str, code: str | None, db: Path | None, *, as_json: bool, **lis
 
 
 def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
-    record = record_of(detail.kind)
-    words = record.run(path, detail.summary.id)
+    record, run_id = record_of(detail.kind), detail.summary.id
+    words = record.run(path, run_id)
+    panel = panel_report(path, run_id)
     if as_json:
         outcomes = [
             {"outcome": outcome, "reason": reason, "results": count}
             for (outcome, reason), count in detail.outcomes.items()
         ]
         own = {} if words is None or words.score is None else {"pack_score": words.score_with_text}
-        say_json(
-            {
-                **run_record(detail),
-                **own,
-                "outcomes": outcomes,
-                "judges": panel_record(panel_report(path, detail.summary.id)),
-            }
-        )
-    else:
-        panel = panel_report(path, detail.summary.id)
-        said = [] if panel is None else ["", panel_sentence(panel)]
-        say(*run_card(detail, words, record.failures), *said)
+        say_json({**run_record(detail), **own, "outcomes": outcomes, "judges": panel_record(panel)})
+        return
+    say(*run_card(detail, words, record.failures))
+    score, model = stored_score(path, run_id), detail.summary.model
+    if score is not None:
+        say("", *score_lines({model: score}, behaviours=True))
+    say(*recorded_unstated_lines(path, run_id, model))
+    if words is not None and words.line:
+        say(f"{model}: {words.line}")
+    if panel is not None:
+        say(panel_sentence(panel))
 
 
 def _show_disputed(path: Path, detail: RunDetail, *, as_json: bool) -> None:
@@ -275,4 +314,44 @@ def _verdict_cells(row: ResultRow) -> tuple[str, ...]:
         str(row.severity),
         first.expected if first is not None else "",
         full_observed(first) if first is not None else "",
+    )
+
+
+@click.command("costs")
+@click.option("--run-id", type=int, metavar="ID", help="Only this run.")
+@click.option("--model", metavar="MODEL", help="Only runs of this model under test.")
+@db_option
+@as_json_option
+def costs_command(run_id: int | None, model: str | None, db: Path | None, *, as_json: bool) -> None:
+    """Show what runs have cost, by run, behaviour and purpose; judges apart."""
+    path = database_of(db)
+    if run_id is not None:
+        run_of(path, str(run_id))
+    found = costs(path, run_id, model)
+    if not found and model is not None:
+        models = sorted({run.model for run in runs(path)})
+        if model not in models:
+            raise CommandError(f"{path} has no run of {model}\n  hint: {nearest(model, models)}")
+    if as_json:
+        say_json([{**asdict(row), "cost_usd": row.cost_usd} for row in found])
+    elif not found:
+        say("no call was recorded")
+    else:
+        head = ("run", "model", *COST_HEAD)
+        cells = [(str(row.run_id), row.model, *cost_cells(row)) for row in found]
+        cells.append(_total_cells(found))
+        say(*table(head, cells, left=("model", "behaviour", "purpose")))
+
+
+def _total_cells(rows: Sequence[CostRow]) -> tuple[str, ...]:
+    return (
+        "",
+        "total",
+        "",
+        "",
+        str(sum(row.calls for row in rows)),
+        str(sum(row.cached_answers for row in rows)),
+        str(sum(row.prompt_tokens or 0 for row in rows)),
+        str(sum(row.completion_tokens or 0 for row in rows)),
+        cost_text(sum(row.known_cost_usd for row in rows), sum(row.unknown_costs for row in rows)),
     )

@@ -1,0 +1,236 @@
+"""`helmbench init`, `list`, `prompt` and `schema`: a benchmark to begin with, what stands in it, what would be sent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import click
+
+from pytest_helmbench.benchmarks.authoring import BrokenCaseError, Prompt, Reading
+from pytest_helmbench.benchmarks.kind import SchemaOwner
+from pytest_helmbench.benchmarks.registry import all_places, authoring_of
+from pytest_helmbench.cli.at_hand import benchmark_option, listing_lines, nearest, readings
+from pytest_helmbench.cli.output import (
+    CommandError,
+    as_json_option,
+    no_db_option,
+    say,
+    say_json,
+    unprotected_option,
+)
+from pytest_helmbench.cli.project import Project
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.whole_file import put_in_place
+from pytest_helmbench.files.anchors_file import ANCHORS_SCHEMA
+from pytest_helmbench.files.models_file import MODELS_SCHEMA
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, resolve_endpoint
+from pytest_helmbench.gateway.requests import request_body
+from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.reports.formats import SCHEMAS
+from pytest_helmbench.run.targets import resolve_targets
+
+_IGNORED = "helmbench.db*"
+_OF_FILES = {schema.name: schema for schema in (ANCHORS_SCHEMA, MODELS_SCHEMA)}
+_OF_KINDS = {name: places for places in all_places() for name in places.schemas}
+
+
+@click.command("init")
+@click.argument("path", type=click.Path(path_type=Path))
+@no_db_option
+def init_command(path: Path) -> None:
+    """Make a small working benchmark at PATH, and let git ignore results. Nothing is overwritten."""
+    kind = next(places for places in all_places() if places.starter)
+    package = kind.module.rpartition(".")[0]
+    found = _starter(files(package).joinpath(kind.starter), Path())
+    contents = {name: _at(path, content) for name, content in found}
+    taken = next((path / name for name in contents if (path / name).exists()), None)
+    if taken is None and path.exists() and not path.is_dir():
+        taken = path
+    if taken is not None:
+        raise CommandError(f"{taken} exists already; nothing was written\n  hint: name another folder")
+    try:
+        for name, content in contents.items():
+            target = path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("x", encoding="utf-8", newline="\n") as stream:
+                stream.write(content)
+        ignore = _ignore_results(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: cannot be written: {error}\n  hint: name another folder") from error
+    say(
+        f"{len(contents)} files in {path}; {_IGNORED} in {ignore}",
+        "next:",
+        f"  helmbench check {shlex.quote(str(path))}",
+        f"  pytest {shlex.quote(str(path))} --helmbench-model=baseline/lexical",
+        "  helmbench runs",
+    )
+
+
+def _at(path: Path, content: str) -> str:
+    """Return a file of the starter with the commands in it for the folder that it is written to."""
+    place = shlex.quote(str(path))
+    for command in ("pytest", "helmbench check"):
+        content = content.replace(f"{command} benchmark", f"{command} {place}")
+    return content
+
+
+def _starter(folder: Traversable, place: Path) -> Iterator[tuple[Path, str]]:
+    for item in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if item.name == "__pycache__":
+            continue
+        if item.is_dir():
+            yield from _starter(item, place / item.name)
+        else:
+            yield place / item.name, item.read_text(encoding="utf-8")
+
+
+def _ignore_results(path: Path) -> Path:
+    """Add the line to the repository's `.gitignore`, else to the project's; return that file."""
+    place = path.absolute()
+    repository = next((folder for folder in (place, *place.parents) if (folder / ".git").exists()), None)
+    ignore = (repository or Project.at(Path.cwd()).root) / ".gitignore"
+    text = ignore.read_text(encoding="utf-8") if ignore.is_file() else ""
+    if _IGNORED not in text.split():
+        text += "" if not text or text.endswith("\n") else "\n"
+        put_in_place(ignore, f"{text}{_IGNORED}\n")
+    return ignore
+
+
+@click.command("list")
+@click.argument("place", type=click.Path(path_type=Path), metavar="[PATH]", required=False)
+@benchmark_option
+@as_json_option
+@no_db_option
+@unprotected_option
+def list_command(place: Path | None, path: Path | None, *, as_json: bool, unprotected: bool) -> None:
+    """List what stands in the benchmark at PATH: scenarios with their behaviour, evaluation family and number of cases;
+    of packs, the rows; of Bench Packs, their scenarios."""
+    project = Project.at(Path.cwd())
+    settings = project.settings(unprotected=unprotected or None)
+    listings = [reading.listing() for reading in readings(project, settings, place or path)]
+    if as_json:
+        say_json([record for listing in listings for record in listing.records])
+        return
+    for listing in listings:
+        say(*listing_lines(listing))
+
+
+@click.command("schema")
+@click.argument("name", type=click.Choice(sorted({*_OF_KINDS, *_OF_FILES, *SCHEMAS})), metavar="NAME")
+@no_db_option
+def schema_command(name: str) -> None:
+    """Print the JSON Schema of a kind of file, for editors and scripts."""
+    say_json(_schema(name))
+
+
+def _schema(name: str) -> JsonObject:
+    if name in _OF_FILES:
+        return _OF_FILES[name].document()
+    if name in SCHEMAS:
+        return SCHEMAS[name]()
+    owner = authoring_of(_OF_KINDS[name])
+    if not isinstance(owner, SchemaOwner):
+        raise TypeError(f"{_OF_KINDS[name].name}: it names a schema and has none")
+    return owner.schema(name)
+
+
+@click.command("prompt")
+@click.argument("code")
+@click.argument("place", type=click.Path(path_type=Path), metavar="[PATH]", required=False)
+@benchmark_option
+@click.option("--model", metavar="ID", help="The body for this model, with its sampling options.")
+@click.option("--system-prompt", metavar="FILE", help="A system message before the case.")
+@click.option("--json", "as_json", is_flag=True, help="The JSON body as it would be sent.")
+@no_db_option
+def prompt_command(
+    code: str,
+    place: Path | None,
+    path: Path | None,
+    model: str | None,
+    system_prompt: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print exactly what would be sent for the case CODE of the benchmark at PATH; nothing is sent.
+
+    As text: the messages and the response format. As JSON, and whenever a model is named: the request body.
+    A Bench Pack writes its requests itself: of its scenarios, what it shows of them.
+    """
+    project = Project.at(Path.cwd())
+    settings = project.settings(model=None if model is None else [model], system_prompt=system_prompt)
+    root, found = _find(readings(project, settings, place or path), code, settings.system_prompt)
+    case = found.case
+    if case is None:
+        if model is not None or as_json:
+            raise CommandError(found.refusal)
+        say(*found.lines)
+    elif model is not None:
+        say_json(_body(root, settings, case))
+    elif as_json:
+        body: dict[str, object] = {
+            "messages": [{"role": message.role, "content": message.content} for message in case.messages]
+        }
+        say_json(body if case.response_format is None else {**body, "response_format": case.response_format})
+    else:
+        say(*_case_text(case))
+
+
+def _find(loaded: Sequence[Reading], code: str, system_prompt: str | None) -> tuple[Path, Prompt]:
+    """Return what would be sent for a case, and the folder of its benchmark.
+
+    Raises:
+        CommandError: There is no such case, or its scenario is broken.
+    """
+    for reading in loaded:
+        try:
+            found = reading.prompt(code, system_prompt)
+        except BrokenCaseError as error:
+            raise CommandError(str(error), code=1) from error
+        if found is not None:
+            return reading.root, found
+    known = [name for reading in loaded for name in reading.near(code)]
+    raise CommandError(f"there is no case {code}\n  hint: {nearest(code, known)}")
+
+
+def _case_text(case: Case) -> Iterator[str]:
+    for message in case.messages:
+        yield f"[{message.role}]"
+        yield message.content
+        yield ""
+    if case.response_format is None:
+        yield "[no response format: plain text]"
+    else:
+        yield "[response_format]"
+        yield json.dumps(case.response_format, ensure_ascii=False, indent=2)
+
+
+def _body(root: Path, settings: Settings, case: Case) -> JsonObject:
+    """Return the body that the model would get; a missing key does not change it."""
+    (target,) = resolve_targets(root, settings, os.environ)
+    endpoint = target.model.endpoint
+    if isinstance(endpoint, Unusable):
+        endpoint = _as_if_usable(target.model.entry, settings, endpoint)
+    return request_body(
+        endpoint, target.model.entry.sampling, case.messages, case.response_format, repetition=1
+    )
+
+
+def _as_if_usable(entry: ModelEntry, settings: Settings, unusable: Unusable) -> Endpoint:
+    found = resolve_endpoint(
+        entry,
+        default_base_url=settings.base_url,
+        default_key_env=settings.api_key_env,
+        environ={unusable.variable: "none"},
+    )
+    if isinstance(found, Unusable):
+        raise CommandError(f"{entry.id} cannot be resolved: {found.reason}\n  hint: give it a key")
+    return replace(found, key=None)

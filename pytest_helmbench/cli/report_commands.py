@@ -1,0 +1,263 @@
+"""`helmbench report` and `compare`: runs with their numbers, side by side and against each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+
+import click
+
+from pytest_helmbench.cli.output import (
+    CommandError,
+    ReportOutput,
+    as_json_option,
+    db_option,
+    report_options,
+    say,
+)
+from pytest_helmbench.cli.recorded import database_of, run_of
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.uncollected import uncollected
+from pytest_helmbench.reports.comparison_lines import comparison_lines
+from pytest_helmbench.reports.comparison_markdown import comparison_markdown
+from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
+from pytest_helmbench.reports.readable_json import readable_json
+from pytest_helmbench.reports.score_lines import gate_lines
+from pytest_helmbench.results.baselines import PairError, parse_limits, partner
+from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.results.comparing import RunComparison, compare_runs, not_comparable
+from pytest_helmbench.results.comparison_records import comparison_records
+from pytest_helmbench.results.gates import Gates
+from pytest_helmbench.results.run_addresses import Addressed, resolve, shown_session
+from pytest_helmbench.results.run_report import RunReport, run_report
+from pytest_helmbench.results.standings import ReportedRuns
+from pytest_helmbench.results.stored_comparisons import comparison_of_session, comparison_with
+from pytest_helmbench.scoring.changes import Conclusion
+from pytest_helmbench.scoring.comparison import Limit
+from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds
+from pytest_helmbench.store.plans import load_facts
+from pytest_helmbench.store.run_queries import runs as recorded_runs
+
+_MAX_DROP = "Drop that is allowed: 0.02 or P1-B4=0.05,0.02 (default: 0)."
+
+
+@click.command("report")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option("--format", "form", type=click.Choice(list(REPORTS)), default="markdown", show_default=True)
+@click.option(
+    "--gate", metavar="X", help="Least score: 0.7 or P1=0.7,P1-B2=0.9; ends 1 where it is not reached."
+)
+@click.option(
+    "--min-coverage", metavar="X", help="Of --gate: least share of the planned severity judged (default: 1)."
+)
+@click.option(
+    "--baseline", metavar="RUN", help="Hold the runs against this one (default: as their session did)."
+)
+@click.option("--max-drop", metavar="X", help=_MAX_DROP)
+@report_options
+@db_option
+def report_command(
+    runs: tuple[str, ...],
+    form: str,
+    gate: str | None,
+    to: ReportOutput,
+    db: Path | None,
+    **limits: str | None,
+) -> int:
+    """Report runs: Markdown that pastes into a pull request, JSON (`helmbench schema report`), or one HTML page.
+
+    A RUN is a number, `last`, FILE.db or FILE.db#3; `last` (the default) and a file stand for their session. Several
+    runs of a benchmark stand side by side: score with interval, place, cost, speed, and which pairs are told apart.
+
+    With --gate the lines of the gate are printed, and the report is written where -o names a file.
+    """
+    if form != PAGE:
+        to.only_for_pages(form)
+    path = database_of(db)
+    gates = _gates(gate, limits["min_coverage"])
+    refs = _named(runs, path)
+    with uncollected():
+        found = [
+            run_report(ref.path, ref.run_id, with_text=to.texts.any, all_cases=form == PAGE) for ref in refs
+        ]
+        reports = [report for report in found if report is not None]
+        if gates is None or to.file is not None:
+            compared = _comparisons(path, reports, limits["baseline"], limits["max_drop"])
+            shown = ReportedRuns.of(
+                (replace(report, comparison=one) for report, one in zip(reports, compared, strict=True)), path
+            )
+            numbers = f"run{'s' if len(refs) > 1 else ''} {', '.join(ref.name.removeprefix('run ') for ref in refs)}"
+            to.write(REPORTS[form](shown, texts=to.texts), f"report of {numbers}", is_page=form == PAGE)
+    if gates is None:
+        return 0
+    names = [report.detail.summary.model for report in reports]
+    verdict = gates.judge(
+        {
+            name if names.count(name) == 1 else f"{name} ({ref.name})": report.score
+            for name, ref, report in zip(names, refs, reports, strict=True)
+        }
+    )
+    say(*gate_lines(verdict))
+    return 0 if verdict.holds else 1
+
+
+def _gates(min_score: str | None, min_coverage: str | None) -> Gates | None:
+    if min_score is None:
+        if min_coverage is not None:
+            raise CommandError("--min-coverage belongs to a gate\n  hint: add --gate X")
+        return None
+    least = None if min_coverage is None else parse_share(min_coverage, "--min-coverage")
+    return Gates(parse_thresholds(min_score, "--gate"), least)
+
+
+def _named(addresses: Sequence[str], own: Path) -> list[RunRef]:
+    """Return the runs that some addresses name, each once: a number one run, `last` and a file their session."""
+    found: dict[tuple[Path, int], RunRef] = {}
+    for address in addresses or ("last",):
+        if address == "last":  # also one that was interrupted
+            session = run_of(own, address).summary.session_id
+            refs = [RunRef.of(own, run, own) for run in recorded_runs(own) if run.session_id == session]
+        else:
+            addressed = resolve(address, own, Path.cwd())
+            if addressed.held:
+                raise HelmbenchError(
+                    f"{address!r} is a baseline file, which holds verdicts alone\n"
+                    "  hint: name the results file (FILE.db#3)"
+                )
+            refs = [addressed.named] if addressed.named is not None else list(addressed.session)
+        found |= {(ref.path.resolve(), ref.run_id): ref for ref in refs}
+    return list(found.values())
+
+
+def _comparisons(
+    path: Path, reports: Sequence[RunReport], baseline: str | None, max_drop: str | None
+) -> Sequence[RunComparison | None]:
+    """Return the comparison of each run: with the baseline that is named, or that of its session."""
+    if baseline is None:
+        if max_drop is not None:
+            raise CommandError(
+                "--max-drop says how far a score may drop, but not below which run\n  hint: add --baseline RUN"
+            )
+        return [comparison_of_session(report.path, report.detail) for report in reports]
+    before = resolve(baseline, path, Path.cwd())
+    limits = parse_limits(max_drop, "--max-drop")
+    beside = [report.detail.summary.key for report in reports]
+    return [comparison_with(report.path, report.detail, before, limits, beside) for report in reports]
+
+
+def _json_as_format(command: Callable[..., int]) -> Callable[..., int]:
+    """Add `--json`, which is `--format json`."""
+
+    @wraps(command)
+    def told(*, as_json: bool, form: str, **options: object) -> int:
+        return command(form="json" if as_json else form, **options)
+
+    wrapped: Callable[..., int] = as_json_option(told)
+    return wrapped
+
+
+@click.command("compare")
+@click.argument("baseline")
+@click.argument("candidate", default="last")
+@click.option("--max-drop", metavar="X", help=_MAX_DROP)
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]), default="text")
+@report_options
+@db_option
+@_json_as_format
+def compare_command(
+    baseline: str,
+    candidate: str,
+    max_drop: str | None,
+    form: str,
+    to: ReportOutput,
+    db: Path | None,
+) -> int:
+    """Say whether CANDIDATE is worse than BASELINE: by how much, how sure that is, and where.
+
+    A run is a number, `last`, `last~1`, FILE.db (its last), FILE.db#3, or a baseline FILE.json (see `helmbench
+    export --format baseline`), and stands for its session: its runs are paired by benchmark and model. Two runs of
+    different models, or of one session, are compared with each other.
+
+    Ends 1 when a run is worse, 2 when there is nothing to compare.
+    """
+    if form != "html":
+        to.only_for_pages(form)
+    path = database_of(db)
+    limits = parse_limits(max_drop, "--max-drop")
+    start = Path.cwd()
+    before, after = (resolve(address, path, start) for address in (baseline, candidate))
+    found = [_compared(before, after, pair, limits) for pair in _pairs(before, after)]
+    sides = f"{shown_session(after)} (candidate) with {shown_session(before)} (baseline)"
+    text = _text(found, form, sides, to)
+    to.write(text, f"comparison of {sides}", is_page=form == "html")
+    return _code([comparison.verdict for comparison in found])
+
+
+def _text(found: Sequence[RunComparison], form: str, sides: str, to: ReportOutput) -> str:
+    if form == "json":
+        records = [record for comparison in found for record in comparison_records(comparison)]
+        return readable_json(records, indent=2)
+    if form == "markdown":
+        return scrub(comparison_markdown(found))
+    if form == "html":
+        return comparison_page(found, to.texts)
+    lines = [f"{sides}: changes are candidate − baseline"]
+    for comparison in found:
+        lines += comparison_lines(comparison, comparison.model)
+    return "\n".join(lines)
+
+
+def _code(verdicts: Sequence[Conclusion]) -> int:
+    if Conclusion.NOT_COMPARABLE in verdicts:
+        return 2
+    return int(any(verdict in (Conclusion.REGRESSED, Conclusion.COLLAPSED) for verdict in verdicts))
+
+
+def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairError, RunRef]]:
+    """Yield baseline and candidate, run by run."""
+    if after.held:
+        raise CommandError(
+            f"{after.address!r} is a baseline file\n  hint: it holds no plan, so it can only be the baseline"
+        )
+    first, second = before.named, after.named
+    if first is not None and second is not None:
+        if (first.path, first.run_id) == (second.path, second.run_id):
+            raise CommandError(f"{first.name} would be compared with itself\n  hint: name two runs")
+        same_session = (first.path, first.session_id) == (second.path, second.session_id)
+        if first.model != second.model or same_session:
+            if first.benchmark.name != second.benchmark.name:
+                raise CommandError(
+                    f"{second.name} is of {second.benchmark.name}, {first.name} of {first.benchmark.name}\n"
+                    "  hint: compare runs of the same benchmark"
+                )
+            yield first, second
+            return
+    if [ref.path for ref in before.session] == [ref.path for ref in after.session] and {
+        ref.run_id for ref in before.session
+    } == {ref.run_id for ref in after.session}:
+        raise CommandError(f"{shown_session(after)} would be compared with itself\n  hint: name two runs")
+    beside = Counter(ref.benchmark for ref in after.session)
+    for ref in after.session:
+        alone = beside[ref.benchmark] == 1
+        try:
+            yield partner(before, ref.benchmark, ref.model, beside, alone=alone), ref
+        except PairError as error:
+            yield error, ref
+
+
+def _compared(
+    before: Addressed, after: Addressed, pair: tuple[RunRef | PairError, RunRef], limits: Sequence[Limit]
+) -> RunComparison:
+    first, second = pair
+    if isinstance(first, PairError):
+        return not_comparable(second, None, limits, str(first))
+    baseline: ComparedRun | None = before.run(first)
+    candidate = after.run(second)
+    facts = load_facts(second.path, second.run_id)
+    if baseline is None or candidate is None or facts is None:
+        return not_comparable(second, first, limits, "the run is gone")
+    return compare_runs(facts, candidate, baseline, limits)

@@ -1,0 +1,246 @@
+"""Runs side by side: one table per benchmark, what their numbers rest on, and which pairs are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.reports.comparison_lines import p_text, points
+from pytest_helmbench.reports.markup import code_span, folded, pipe_table, plain
+from pytest_helmbench.reports.score_lines import SCORE_HEAD, score_cells
+from pytest_helmbench.reports.session_texts import cost_text
+from pytest_helmbench.reports.tables import seconds, share
+from pytest_helmbench.results.compared_runs import RunRef
+from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.results.standings import MOST_COMPARED, Board, Pair, Standing, differing_settings
+from pytest_helmbench.scoring.intervals import INTERVAL
+
+MOST_PAIRS = 30
+"""So many pairs are shown in Markdown; the JSON form has all."""
+
+PAIRS_NOTE = (
+    "Pairwise: raw scores on the cases that both runs have judged, two-sided exact sign-flip test, Holm over the"
+    " compared pairs of the benchmark. Place: where a run may stand by these tests, all together at 95 %."
+)
+PAIR_HEAD = ("run", "other run", "difference (points)", "p (Holm)", "changed", "which is better")
+_SCOPES = {"selected": "of selected cases only", "shard": "of one shard only"}
+_TEXTS = frozenset(("model", "status", INTERVAL, "verdict", "own total", "notes"))
+
+
+@dataclass(frozen=True, slots=True)
+class StandingsTable:
+    """The runs of one benchmark as a table.
+
+    Args:
+        title: Name of the benchmark, with its version where there is one only.
+        head: Titles of the columns; the first two are `run` and `model`.
+        left: Those that hold text.
+        rows: As many cells each, plain text.
+        winner: Row of the run that is shown to be better than all others; -1 for none.
+        notes: What the numbers in the last column mean, in order from 1.
+        said: How the runs were compared, or why they were not; empty for one run.
+        pairs: Cells below `PAIR_HEAD`, those that are told apart first.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    left: frozenset[str]
+    rows: tuple[tuple[str, ...], ...]
+    winner: int
+    notes: tuple[str, ...]
+    said: str
+    pairs: tuple[tuple[str, ...], ...]
+
+
+def standings_table(board: Board) -> StandingsTable:
+    """Return the table of a benchmark; columns that only say something of several runs are left out of one run's."""
+    standings = board.standings
+    versions = {one.detail.summary.version for one in standings}
+    numbers: dict[str, int] = {}
+    marks = [
+        ", ".join(str(numbers.setdefault(note, len(numbers) + 1)) for note in _notes(one, board))
+        for one in standings
+    ]
+    columns = [
+        ("run", [one.ref.name.removeprefix("run ") for one in standings]),
+        ("model", [one.detail.summary.model for one in standings]),
+        ("status", [f"{one.detail.summary.status}, {one.detail.summary.scope}" for one in standings]),
+        *zip(SCORE_HEAD, map(list, zip(*map(_score_cells, standings), strict=True)), strict=True),
+        ("verdict", [_verdict(one.report) for one in standings]),
+        ("own total", [_own_total(one) for one in standings]),
+        ("cost USD", [_cost(one.report) for one in standings]),
+    ]
+    if len(standings) > 1:
+        columns += [
+            ("place", [_places(one.ranks) for one in standings]),
+            ("tokens/s", [_rate(one.report.speed.tokens_per_second) for one in standings]),
+            ("median time", [seconds(one.report.speed.median_ms) for one in standings]),
+            ("notes", marks),
+        ]
+    columns = [(name, cells) for name, cells in columns if any(cells)]
+    return StandingsTable(
+        title=f"{board.benchmark} {versions.pop()}".strip() if len(versions) == 1 else board.benchmark,
+        head=tuple(name for name, _ in columns),
+        left=_TEXTS,
+        rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
+        winner=-1 if board.winner is None else standings.index(board.winner),
+        notes=tuple(numbers) if len(standings) > 1 else (),
+        said=_said(board),
+        pairs=tuple(map(_pair_cells, sorted(board.pairs, key=_doubt))),
+    )
+
+
+def _score_cells(one: Standing) -> tuple[str, ...]:
+    if one.score is None:
+        return ("-",) * len(SCORE_HEAD)
+    first, *others = score_cells(one.score.total)
+    return (f"{first} (capped from {share(one.score.raw)})" if one.score.capped else first, *others)
+
+
+def _verdict(report: RunReport) -> str:
+    return "" if report.comparison is None else report.comparison.verdict.value
+
+
+def _own_total(one: Standing) -> str:
+    words = one.report.words
+    return "" if words is None or words.section is None else words.section.value
+
+
+def _cost(report: RunReport) -> str:
+    return cost_text(report.counts.known_cost_usd, report.counts.unknown_costs)
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _places(ranks: tuple[int, int] | None) -> str:
+    if ranks is None:
+        return "-"
+    best, worst = ranks
+    return str(best) if best == worst else f"{best}–{worst}"
+
+
+def _notes(one: Standing, board: Board) -> Iterator[str]:
+    """Yield how a run was made otherwise than most; what its own numbers rest on is said with the run."""
+    run, reference = one.detail.summary, board.reference
+    if one.imported_from:
+        yield f"imported from {one.imported_from}"
+    if run.scope in _SCOPES:
+        yield _SCOPES[run.scope]
+    for name, own, usual in differing_settings(one, reference):
+        if name == "content":
+            yield f"other content of the benchmark ({own}; {usual} in run {reference.ref.run_id})"
+        elif name == "judge":
+            yield f"judged by {own or 'no model'} ({usual or 'no model'} in run {reference.ref.run_id})"
+        elif name == "repeat":
+            yield f"asked {own or 1} times ({usual or 1} in run {reference.ref.run_id})"
+        elif name == "sampling":
+            yield f"other sampling options than run {reference.ref.run_id}"
+        elif name != "tool":
+            yield f"the setting {name} differs from run {reference.ref.run_id}"
+    counts = one.report.counts
+    if counts.replays:
+        replies = f"{counts.replays} of {counts.replays + counts.calls.total()} calls"
+        yield f"{replies} were answered from the record: they have no cost and no time of their own"
+
+
+def _said(board: Board) -> str:
+    if len(board.standings) < 2:
+        return ""
+    if not board.pairs:
+        too_many = len(board.standings) > MOST_COMPARED
+        return f"Not compared two by two: more than {MOST_COMPARED} runs. Name fewer." if too_many else ""
+    if all(pair.found is None for pair in board.pairs):
+        return (
+            f"Not comparable: {board.pairs[0].reason}." if len(board.pairs) == 1 else "No pair is comparable."
+        )
+    told = sum(pair.better is not None for pair in board.pairs)
+    compared = sum(pair.found is not None for pair in board.pairs)
+    return f"{told} of {compared} compared pairs are told apart."
+
+
+def _doubt(pair: Pair) -> float:
+    return 2.0 if pair.p_adjusted is None else pair.p_adjusted
+
+
+def _pair_cells(pair: Pair) -> tuple[str, ...]:
+    names = (f"{pair.first.model} ({pair.first.name})", f"{pair.second.model} ({pair.second.name})")
+    found = pair.found
+    if found is None or pair.p_adjusted is None:
+        return (*names, "-", "-", "-", f"not compared: {pair.reason}")
+    if pair.better is not None:
+        word = pair.better.model if pair.first.model != pair.second.model else pair.better.name
+    elif found.cannot_tell:
+        count = f"only {found.changed}" if found.changed else "no"
+        words = f"{pair.unit} differs" if found.changed in (0, 1) else f"{pair.unit}s differ"
+        word = f"not told apart: {count} {words}"
+    else:
+        word = "not told apart"
+    changed = f"{found.changed} of {found.units} {pair.unit}{'s' * (found.units != 1)}"
+    p_value = p_text(pair.p_adjusted).removeprefix("p ").removeprefix("= ")
+    return (*names, points(found.difference), p_value, changed, word)
+
+
+def standings_markdown(board: Board) -> Iterator[str]:
+    """Yield the runs of a benchmark as Markdown."""
+    shown = standings_table(board)
+    rows = []
+    for number, (run, model, *cells) in enumerate(shown.rows):
+        name = code_span(model)
+        rows.append((plain(run), f"**{name}**" if number == shown.winner else name, *map(plain, cells)))
+    yield from (f"**{plain(shown.title)}**", "")
+    yield from (*pipe_table(shown.head, rows, left=shown.left, most=len(rows)), "")
+    yield from (f"{number}. {plain(note)}" for number, note in enumerate(shown.notes, 1))
+    yield from [""] * bool(shown.notes)
+    yield from [shown.said, ""] * bool(shown.said)
+    if shown.pairs:
+        pairs = [(code_span(one), code_span(other), *map(plain, cells)) for one, other, *cells in shown.pairs]
+        lines = pipe_table(PAIR_HEAD, pairs, left=PAIR_HEAD[:2], most=MOST_PAIRS)
+        yield from folded("Every pair", [*lines, "", PAIRS_NOTE])
+
+
+def standings_record(board: Board) -> dict[str, object]:
+    """Return the runs of a benchmark in JSON types: places, notes and pairs; their numbers stand with the runs."""
+    return {
+        "benchmark": board.benchmark,
+        "runs": [_run_record(one, board) for one in board.standings],
+        "pairs": [_pair_record(pair) for pair in board.pairs],
+    }
+
+
+def _run_record(one: Standing, board: Board) -> dict[str, object]:
+    best, worst = one.ranks or (None, None)
+    beaten = [
+        pair.second if pair.better == pair.first else pair.first
+        for pair in board.pairs
+        if pair.better == one.ref
+    ]
+    return {
+        **_side(one.ref),
+        "best_place": best,
+        "worst_place": worst,
+        "better_than": [other.run_id for other in beaten],
+        "notes": list(_notes(one, board)),
+    }
+
+
+def _pair_record(pair: Pair) -> dict[str, object]:
+    found = pair.found
+    return {
+        "first": _side(pair.first),
+        "second": _side(pair.second),
+        "difference": None if found is None else float(found.difference),
+        "p": None if found is None else found.p,
+        "p_adjusted": pair.p_adjusted,
+        "better": None if pair.better is None else pair.better.run_id,
+        "cases": pair.cases,
+        "unit": pair.unit or None,
+        "units": None if found is None else found.units,
+        "changed": None if found is None else found.changed,
+        "reason": pair.reason,
+    }
+
+
+def _side(ref: RunRef) -> dict[str, object]:
+    return {"run": ref.run_id, "database": ref.path.name, "model": ref.model}
