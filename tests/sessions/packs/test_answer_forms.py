@@ -63,7 +63,7 @@ def test_rows_ask_for_a_line_for_json_or_for_nothing(pytester: pytest.Pytester, 
     assert rows(database, judged_by) == [("multiple_choice (words)",), ("short_answer (words)",)]
     report = json.loads(run_command(pytester, "report", "--format=json").stdout.str())
     assert report["runs"][0]["judging"]["no_answer"] == 1
-    for command in (["score"], ["rescore", "last"]):
+    for command in (["show"], ["rescore", "last"]):
         run_command(pytester, *command).stdout.fnmatch_lines(["test/good: 1 of 4 replies state no answer:*"])
 
     asked_rows(provider)

@@ -140,9 +140,9 @@ def test_what_a_rule_says_of_its_verdict_is_not_told_as_the_words_of_a_judge(
     shown = run_command(pytester, "show", "2", "near").stdout.str()
     assert f"\n  because   {why}" in shown, shown
     assert "\n  judge  " not in shown
-    markdown = run_command(pytester, "report", "2", "--with-text").stdout.str()
+    markdown = run_command(pytester, "report", "2", "--with-text=all").stdout.str()
     assert f"\nbecause\n\n```text\n{why}" in markdown, markdown
-    page = run_command(pytester, "report", "2", "--format=html", "--with-text").stdout.str()
+    page = run_command(pytester, "report", "2", "--format=html", "--with-text=all").stdout.str()
     words = [text for texts in blocks_of(page)["t0-0"].values() for text in texts.get("w", ())]
     assert ("because", why) in [(title, text[: len(why)]) for title, text in words]
     shown = run_command(pytester, "show", "2", "tone").stdout.str()
