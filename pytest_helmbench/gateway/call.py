@@ -59,7 +59,7 @@ class Call:
     accepts: Callable[[Reply], bool] = lambda _reply: True
 
 
-class Watch(Protocol):
+class CallWatch(Protocol):
     """Whoever keeps count of what a call is doing."""
 
     def check(self) -> None:
@@ -73,7 +73,7 @@ class Watch(Protocol):
 
 
 class Unwatched:
-    """Nobody keeps count: of calls that are not made, of questions that are no case's. See `Watch`."""
+    """Nobody keeps count: of calls that are not made, of questions that are no case's. See `CallWatch`."""
 
     def check(self) -> None:
         """Nothing is sent."""
@@ -90,7 +90,7 @@ class Unwatched:
 class Asking(Protocol):
     """Whatever brings replies to calls."""
 
-    async def ask(self, call: Call, clock: CaseClock, watch: Watch) -> Reply:
+    async def ask(self, call: Call, clock: CaseClock, watch: CallWatch) -> Reply:
         """Get a reply.
 
         Args:

@@ -65,7 +65,7 @@ def read_error(document: object) -> ErrorBody:
     parameter = error.get("param")
     return ErrorBody(
         message=message,
-        words=frozenset(_words(error)) | upstream.words,
+        words=frozenset(_said_words(error)) | upstream.words,
         status=_as_status(error.get("code")) or _as_status(error.get("status")),
         parameter=parameter if isinstance(parameter, str) else upstream.parameter,
         moderated="flagged_input" in metadata or upstream.moderated,
@@ -84,7 +84,7 @@ def _read_upstream(raw: object) -> ErrorBody:
     return said if said.message or said.words else ErrorBody(raw)
 
 
-def _words(error: JsonObject) -> Iterator[str]:
+def _said_words(error: JsonObject) -> Iterator[str]:
     details = error.get("details")
     inner = [item for item in details if isinstance(item, dict)] if isinstance(details, list) else []
     for source in (error, _mapping(error.get("innererror")), *inner):
@@ -115,52 +115,24 @@ def _as_status(value: object) -> int | None:
     return None
 
 
-_NO_CREDIT = frozenset(
-    {
-        "insufficient_quota",
-        "insufficient_credits",
-        "insufficient_balance",
-        "billing_not_active",
-        "billing_hard_limit_reached",
-        "billing_error",
-        "payment_required",
-        "exceeded_current_quota_error",
-    }
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NO_CREDIT = _words(
+    "insufficient_quota insufficient_credits insufficient_balance billing_not_active"
+    " billing_hard_limit_reached billing_error payment_required exceeded_current_quota_error"
 )
-_BAD_KEY = frozenset(
-    {
-        "invalid_api_key",
-        "incorrect_api_key",
-        "api_key_invalid",
-        "invalid_authentication_error",
-        "authentication_error",
-        "account_deactivated",
-        "account_disabled",
-        "permission_error",
-        "unauthenticated",
-    }
+_BAD_KEY = _words(
+    "invalid_api_key incorrect_api_key api_key_invalid invalid_authentication_error"
+    " authentication_error account_deactivated account_disabled permission_error unauthenticated"
 )
-_UNKNOWN_MODEL = frozenset(
-    {
-        "model_not_found",
-        "model_not_available",
-        "model_decommissioned",
-        "unknown_model",
-        "invalid_model",
-        "deploymentnotfound",
-    }
+_UNKNOWN_MODEL = _words(
+    "model_not_found model_not_available model_decommissioned unknown_model invalid_model deploymentnotfound"
 )
-_MODERATION = frozenset(
-    {
-        "content_filter",
-        "content_policy_violation",
-        "responsibleaipolicyviolation",
-        "moderation_blocked",
-        "moderation",
-        "data_inspection_failed",
-        "invalid_prompt",
-        "content_filtered",
-    }
+_MODERATION = _words(
+    "content_filter content_policy_violation responsibleaipolicyviolation moderation_blocked"
+    " moderation data_inspection_failed invalid_prompt content_filtered"
 )
 _CODE_OF_WORD: Mapping[str, int] = {
     "rate_limit_exceeded": 429,

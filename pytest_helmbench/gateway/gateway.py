@@ -22,7 +22,7 @@ from pytest_helmbench.gateway.attempt import (
     unbounded,
 )
 from pytest_helmbench.gateway.backend import Backend, Recorded, RecordedUse
-from pytest_helmbench.gateway.call import Call, CaseClock, Watch
+from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock
 from pytest_helmbench.gateway.faults import (
     CallFailedError,
     Fault,
@@ -123,7 +123,7 @@ class Gateway:
         """Give streams on record as slowly as they came."""
         self._at_recorded_times = True
 
-    async def ask(self, call: Call, clock: CaseClock, watch: Watch) -> Reply:
+    async def ask(self, call: Call, clock: CaseClock, watch: CallWatch) -> Reply:
         """Get a reply.
 
         Args:
@@ -142,7 +142,7 @@ class Gateway:
             raise CallFailedError(cut_by_budget(call, reply), 1)
         return reply
 
-    async def _answered(self, request: PreparedCall, clock: CaseClock, watch: Watch) -> Reply:
+    async def _answered(self, request: PreparedCall, clock: CaseClock, watch: CallWatch) -> Reply:
         """Get a reply from the record or by calling."""
         call = request.call
         if self._recorded is RecordedUse.NEVER:
@@ -188,7 +188,7 @@ class Gateway:
             raise CallFailedError(_MISSING, 0)
         return reply
 
-    async def _sent(self, request: PreparedCall, clock: CaseClock, watch: Watch) -> Reply:
+    async def _sent(self, request: PreparedCall, clock: CaseClock, watch: CallWatch) -> Reply:
         """Get a reply by calling, as often as it takes."""
         call = request.call
         ask = PermitRequest(
@@ -301,7 +301,7 @@ class Gateway:
         )
 
     async def _attempt(
-        self, request: PreparedCall, ask: PermitRequest, retries: Retries, clock: CaseClock, watch: Watch
+        self, request: PreparedCall, ask: PermitRequest, retries: Retries, clock: CaseClock, watch: CallWatch
     ) -> Reply | Fault:
         """Wait for leave and send once; the permit comes back whatever happens."""
         permit = await self._backend.acquire(ask)
@@ -315,7 +315,7 @@ class Gateway:
             raise
 
     async def _exchange(
-        self, request: PreparedCall, permit: Permit, retries: Retries, clock: CaseClock, watch: Watch
+        self, request: PreparedCall, permit: Permit, retries: Retries, clock: CaseClock, watch: CallWatch
     ) -> Reply | Fault:
         """Send, settle the permit and put the attempt on record."""
         trace = Attempt.begun(request, retries.attempts + 1)

@@ -170,17 +170,7 @@ class Client(Protocol):
     async def post(
         self, endpoint: Endpoint, body: bytes, timeout_s: float, sending: Sending = PLAIN
     ) -> RawAnswer:
-        """Send a body and return the whole answer, whatever its status.
-
-        Args:
-            endpoint: Where to.
-            body: JSON.
-            timeout_s: Bound of everything: connecting, waiting, reading.
-            sending: Where to, and who takes it as it arrives.
-
-        Raises:
-            TransportError: No whole answer came.
-        """
+        """See `ChatClient.post`."""
 
     async def close(self) -> None:
         """Close every connection."""

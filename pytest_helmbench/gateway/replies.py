@@ -152,11 +152,6 @@ class ParsedReply:
     provider_model: str | None
     message: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
-    @property
-    def provider_cost(self) -> float | None:
-        """USD as the provider says; None when it does not."""
-        return self.usage.cost_usd
-
 
 def encode(body: JsonObject) -> bytes:
     """Return compact JSON in UTF-8; a body with lone surrogates in ASCII with escapes."""

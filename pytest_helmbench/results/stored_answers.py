@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
 from pytest_helmbench.engine.work import UnjudgedError
-from pytest_helmbench.gateway.call import Call, CaseClock, Watch
+from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock
 from pytest_helmbench.gateway.faults import Fault, Patience
 from pytest_helmbench.gateway.replies import encode, parse_reply
 from pytest_helmbench.gateway.requests import request_hash
@@ -107,7 +107,7 @@ class StoredAnswers:
         """There is room for all."""
         return nullcontext()
 
-    async def ask(self, call: Call, _clock: CaseClock, _watch: Watch) -> Reply:
+    async def ask(self, call: Call, _clock: CaseClock, _watch: CallWatch) -> Reply:
         """Return what is on record.
 
         Raises:

@@ -35,16 +35,16 @@ class Onlooker:
     stopped: bool = False
 
     def check(self) -> None:
-        """See `Watch.check`."""
+        """See `CallWatch.check`."""
         if self.stopped:
             raise asyncio.CancelledError
 
     def asleep(self) -> AbstractContextManager[None]:
-        """See `Watch.asleep`."""
+        """See `CallWatch.asleep`."""
         return nullcontext()
 
     def on_the_wire(self) -> AbstractContextManager[None]:
-        """See `Watch.on_the_wire`."""
+        """See `CallWatch.on_the_wire`."""
         return nullcontext()
 
 

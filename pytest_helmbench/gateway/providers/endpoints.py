@@ -115,11 +115,6 @@ class Endpoint:
         return self.server.local
 
     @property
-    def require_parameters(self) -> bool:
-        """Calls with a schema ask the router for a server that knows schemas."""
-        return self.server.require_parameters
-
-    @property
     def elsewhere(self) -> str:
         """The host, and the variable of the key, where prompts do not go to a provider's own server; else empty."""
         if self.base_url == self.server.base_url:

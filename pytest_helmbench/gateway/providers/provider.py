@@ -58,7 +58,6 @@ class Provider:
         embedded: It answers inside this process, for nothing.
         function: `package.module:function` that is called in this process; None for a server.
         max_tokens_key: What it calls the bound of a completion.
-        require_parameters: Calls with a schema ask it for a server that knows schemas.
     """
 
     name: str
@@ -71,7 +70,6 @@ class Provider:
     local: bool = False
     embedded: bool = False
     max_tokens_key: MaxTokensKey = "max_tokens"
-    require_parameters: bool = False
     function: UsersWord[str] | None = None
 
     @property

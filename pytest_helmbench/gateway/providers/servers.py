@@ -121,7 +121,6 @@ OPENROUTER = _OpenRouter(
     base_url=f"https://{_HOST}/api/v1",
     key_variable="OPENROUTER_API_KEY",
     key_shape=r"\bsk-or-[\w*.…-]{8,}",
-    require_parameters=True,
 )
 
 

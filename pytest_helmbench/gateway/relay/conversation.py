@@ -13,7 +13,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import prepared
-from pytest_helmbench.gateway.call import Asking, Call, CaseClock, Origin, Watch
+from pytest_helmbench.gateway.call import Asking, Call, CallWatch, CaseClock, Origin
 from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.http_answers import LiveStream
 from pytest_helmbench.gateway.permits import RefusedError
@@ -86,7 +86,7 @@ class Conversation:
         gateway: Asking,
         line: ItemLine,
         clock: CaseClock,
-        watch: Watch,
+        watch: CallWatch,
         *,
         grace_s: float = _GRACE_S,
         journal: bool = False,
@@ -344,13 +344,13 @@ class NotAdmittedError(BadRequestError):
 class _HeldPlace:
     """A watch for an item whose own code runs on while one of its calls sleeps."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: CallWatch) -> None:
         self._watch = watch
         self.check = watch.check
         self.on_the_wire = watch.on_the_wire
 
     def asleep(self) -> AbstractContextManager[None]:
-        """See `Watch.asleep`."""
+        """See `CallWatch.asleep`."""
         return nullcontext()
 
 

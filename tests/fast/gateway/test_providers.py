@@ -96,7 +96,6 @@ def test_an_id_leads_to_its_server(
         key,
     )
     assert found.local == (provider in ("ollama", "lmstudio", "vllm", "llamacpp"))
-    assert found.require_parameters == (provider == "openrouter")
     assert (found.max_tokens_key == "max_completion_tokens") == (provider == "openai")
 
 

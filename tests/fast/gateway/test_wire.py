@@ -130,7 +130,6 @@ def test_a_reply_is_read_with_its_usage() -> None:
     }
     found = parsed(reply(usage=usage))
     assert found == ParsedReply("hi", None, "stop", Usage(12, 4, 3, 2, 0.001), "vendor/m-1")
-    assert found.provider_cost == 0.001
 
 
 @pytest.mark.parametrize("wrong", ["7", True, -1, 1.5, float("nan"), float("inf"), None])
