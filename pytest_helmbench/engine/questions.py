@@ -13,7 +13,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, usable_endpoint
-from pytest_helmbench.gateway.call import Asking, Call, CaseClock, Watch
+from pytest_helmbench.gateway.call import Asking, Call, CallWatch, CaseClock
 from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.permits import ModelStoppedError
@@ -140,7 +140,7 @@ class Judges:
         self._gateway = gateway
         self._without_temperature: set[str] = set()
 
-    async def ask(self, call: Call, clock: CaseClock, watch: Watch) -> Reply:
+    async def ask(self, call: Call, clock: CaseClock, watch: CallWatch) -> Reply:
         """Ask once more without a temperature when the judge's provider takes none; it is asked so from then on.
 
         Raises:

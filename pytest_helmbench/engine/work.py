@@ -11,7 +11,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.call import Asking, CaseClock, Origin, CallWatch
+from pytest_helmbench.gateway.call import Asking, CallWatch, CaseClock, Origin
 from pytest_helmbench.gateway.faults import CallFailedError, FaultKind, Patience
 from pytest_helmbench.gateway.permits import (
     ModelFoundStoppedError,
