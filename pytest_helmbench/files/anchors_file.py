@@ -8,13 +8,10 @@ from pathlib import Path
 from pytest_helmbench.core.anchor import Anchor, Anchors
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
-from pytest_helmbench.files.format_schema import shipped_schema
-from pytest_helmbench.files.json_fields import a_mapping, a_text, a_whole_number
 from pytest_helmbench.files.source import Fault, Findings, Reader
-from pytest_helmbench.files.validation import validate
+from pytest_helmbench.files.strict_json import a_mapping, a_text, a_whole_number
+from pytest_helmbench.files.validation import shipped_schema, validate
 from pytest_helmbench.files.yaml_text import Document, parse_yaml
-
-__all__ = ["ANCHORS_SCHEMA", "anchors_path", "load_anchors"]
 
 ANCHORS_SCHEMA = shipped_schema("anchors", __name__)
 

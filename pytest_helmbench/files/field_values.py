@@ -9,19 +9,6 @@ from dataclasses import field
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault, listed
 
-__all__ = [
-    "RowFaults",
-    "check_command",
-    "check_number",
-    "check_seconds",
-    "check_text",
-    "check_texts",
-    "check_unknown",
-    "kind_of",
-    "named",
-]
-
-
 _MOST_SECONDS = 10_000_000
 
 

@@ -10,20 +10,11 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import HttpTemplate, ModelEntry, ModelsFile, Price, Sampling, StatedModel
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.core.request_template import places
-from pytest_helmbench.files.format_schema import shipped_schema
-from pytest_helmbench.files.json_fields import (
-    a_mapping,
-    a_number,
-    a_text,
-    a_whole_number,
-    numbers,
-)
 from pytest_helmbench.files.source import Fault, Findings, Reader
 from pytest_helmbench.files.source import listed as listed_names
-from pytest_helmbench.files.validation import validate
+from pytest_helmbench.files.strict_json import a_mapping, a_number, a_text, a_whole_number, numbers
+from pytest_helmbench.files.validation import shipped_schema, validate
 from pytest_helmbench.files.yaml_text import Document, Place, parse_yaml
-
-__all__ = ["MODELS_SCHEMA", "load_models"]
 
 _TEMPLATE_VALUES = (
     *("prompt", "system", "messages", "model", "response_format", "temperature", "top_p", "top_k", "min_p"),

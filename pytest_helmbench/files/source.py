@@ -13,8 +13,6 @@ from pathlib import Path
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 
-__all__ = ["Fault", "Findings", "Reader", "listed", "read_plain", "resolved", "suggestion"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fault:

@@ -1,10 +1,12 @@
-"""Holding a document to its JSON Schema, in our own sentences with lines and nearest words."""
+"""The JSON Schemas of file formats, and documents held to them with messages for people."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from importlib.resources import files
 from typing import cast
 
 from jsonschema import Draft202012Validator
@@ -12,12 +14,66 @@ from jsonschema.exceptions import ValidationError
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.field_values import named
-from pytest_helmbench.files.format_schema import FormatSchema
-from pytest_helmbench.files.json_fields import a_mapping
 from pytest_helmbench.files.source import Fault, listed
+from pytest_helmbench.files.strict_json import a_mapping
 from pytest_helmbench.files.yaml_text import Document, Place, label
 
-__all__ = ["shown", "validate"]
+
+class FormatSchema:
+    """The JSON Schema of one format. Every room that reads a format owns its schema.
+
+    Args:
+        name: What `helmbench schema` calls it.
+        read: Returns the schema, anew each time.
+    """
+
+    def __init__(self, name: str, read: Callable[[], dict[str, JsonValue]]) -> None:
+        self.name = name
+        self._read = read
+
+    def document(self) -> dict[str, JsonValue]:
+        """Return the schema; the caller may change it."""
+        return self._read()
+
+    def part(self, definition: str | None) -> dict[str, JsonValue]:
+        """Return one of its `$defs`; all of it for None.
+
+        Raises:
+            KeyError: There is no such definition.
+        """
+        whole = self.document()
+        if definition is None:
+            return whole
+        definitions = whole["$defs"]
+        part = definitions[definition] if isinstance(definitions, dict) else None
+        if not isinstance(part, dict):
+            raise KeyError(definition)
+        return part
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the top-level keys of the format."""
+        properties = self.document()["properties"]
+        return tuple(properties) if isinstance(properties, dict) else ()
+
+
+def shipped_schema(name: str, module: str) -> FormatSchema:
+    """Return the schema that stands as `schemas/NAME.json` beside the module that reads the format.
+
+    Args:
+        name: What `helmbench schema` calls it.
+        module: `__name__` of that module.
+    """
+
+    def read() -> dict[str, JsonValue]:
+        found: JsonValue = json.loads(
+            files(module.rpartition(".")[0]).joinpath("schemas", f"{name}.json").read_text("utf-8")
+        )
+        if not isinstance(found, dict):
+            raise TypeError(f"{name}.json: the schema is no object")
+        return found
+
+    return FormatSchema(name, read)
+
 
 _TYPE_WORDS = {
     "array": "a list",

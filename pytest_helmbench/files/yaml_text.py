@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Hashable, Iterable, Mapping
@@ -12,10 +13,8 @@ from yaml.constructor import SafeConstructor
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.files.json_fields import a_mapping
 from pytest_helmbench.files.source import Fault
-
-__all__ = ["Document", "Place", "label", "parse_yaml"]
+from pytest_helmbench.files.strict_json import a_mapping
 
 Place = tuple[str | int, ...]
 """Keys and list positions (from 0) that lead to a value."""
@@ -245,3 +244,41 @@ def _key(node: yaml.Node, *, keep_keys: bool) -> str:
         raise yaml.constructor.ConstructorError(None, None, "a key is no text", node.start_mark)
     text = str(node.value)
     return text if keep_keys else text.lower()
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+def json_lines(text: str) -> Mapping[Place, int]:
+    """Return the 1-based line of each value of a valid JSON text; of a key where it has one."""
+    lines: dict[Place, int] = {}
+    place: list[str | int] = []
+    objects: list[bool] = []
+    key_line: int | None = None
+    wants_key = False
+    line, counted = 1, 0
+    for token in _TOKEN.finditer(text):
+        line += text.count("\n", counted, token.start())
+        counted = token.start()
+        mark = token[0]
+        if wants_key and mark.startswith('"'):
+            place[-1] = json.loads(mark)
+            key_line = line
+            wants_key = False
+        elif mark in "}]":
+            place.pop()
+            objects.pop()
+            wants_key = False
+        elif mark == ",":
+            if objects[-1]:
+                wants_key = True
+            else:
+                place[-1] = int(place[-1]) + 1
+        elif mark != ":":
+            lines.setdefault(tuple(place), line if key_line is None else key_line)
+            key_line = None
+            if mark in "{[":
+                objects.append(mark == "{")
+                place.append("" if mark == "{" else 0)
+                wants_key = mark == "{"
+    return lines

@@ -17,7 +17,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.files.json_fields import a_mapping
+from pytest_helmbench.files.strict_json import a_mapping
 
 _LISTED_WHOLE = 8  # of so many options every list is looked at, of more only those that tell
 _LOPSIDED = 0.9

@@ -13,9 +13,9 @@ from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     CRITERIA,
     SCORING,
 )
-from pytest_helmbench.files.format_schema import FormatSchema, shipped_schema
-from pytest_helmbench.files.json_fields import a_mapping
 from pytest_helmbench.files.models_file import MODELS_SCHEMA
+from pytest_helmbench.files.strict_json import a_mapping
+from pytest_helmbench.files.validation import FormatSchema, shipped_schema
 
 SCHEMAS = (BENCH_PACK_SCHEMA, BENCHMARK, COMPONENT, CRITERIA, MODELS_SCHEMA, SCENARIO_SCHEMA, SCORING)
 

@@ -18,11 +18,10 @@ from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_bench_pa
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.files.field_values import kind_of, named
-from pytest_helmbench.files.format_schema import shipped_schema
-from pytest_helmbench.files.json_text import json_lines
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed
 from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON
-from pytest_helmbench.files.yaml_text import Document
+from pytest_helmbench.files.validation import shipped_schema
+from pytest_helmbench.files.yaml_text import Document, json_lines
 
 BENCH_PACK_SCHEMA = shipped_schema("bench_pack", __name__)
 

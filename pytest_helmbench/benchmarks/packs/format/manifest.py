@@ -19,10 +19,9 @@ from pytest_helmbench.files.field_values import (
     kind_of,
     named,
 )
-from pytest_helmbench.files.json_text import json_lines
 from pytest_helmbench.files.source import Fault, Reader, listed
 from pytest_helmbench.files.strict_json import NotJSONError, StrictJSON
-from pytest_helmbench.files.yaml_text import Document, parse_yaml
+from pytest_helmbench.files.yaml_text import Document, json_lines, parse_yaml
 
 __all__ = ["Manifest", "check_environment", "load_manifest"]
 

@@ -10,8 +10,8 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import Rule, Scenario
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.files.json_fields import a_mapping, a_text, texts
 from pytest_helmbench.files.source import Fault, Reader
+from pytest_helmbench.files.strict_json import a_mapping, a_text, texts
 from pytest_helmbench.files.yaml_text import Document, Place
 
 

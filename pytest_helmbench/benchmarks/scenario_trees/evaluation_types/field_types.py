@@ -17,8 +17,8 @@ from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import (
 )
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.files.json_fields import a_number, a_text, a_whole_number, texts
 from pytest_helmbench.files.source import Fault, listed
+from pytest_helmbench.files.strict_json import a_number, a_text, a_whole_number, texts
 
 _VALUE: list[JsonValue] = ["string", "number", "boolean"]
 _VALUES: JsonObject = {"type": [*_VALUE, "array"], "items": {"type": _VALUE}, "minItems": 1}

@@ -25,8 +25,8 @@ from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.files.json_fields import a_mapping, a_text, numbers, texts
 from pytest_helmbench.files.source import Fault, Reader, listed
+from pytest_helmbench.files.strict_json import a_mapping, a_text, numbers, texts
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule

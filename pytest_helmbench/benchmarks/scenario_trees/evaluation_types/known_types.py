@@ -25,8 +25,8 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_types imp
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.side_files import PROMPT_FRONTMATTER
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.files.format_schema import FormatSchema
-from pytest_helmbench.files.json_fields import a_mapping, a_text
+from pytest_helmbench.files.strict_json import a_mapping, a_text
+from pytest_helmbench.files.validation import FormatSchema
 from pytest_helmbench.files.yaml_text import Document
 
 

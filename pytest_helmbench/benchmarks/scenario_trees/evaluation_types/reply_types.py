@@ -23,7 +23,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules imp
 )
 from pytest_helmbench.core.foreign_patterns import PatternError, check_pattern
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.files.json_fields import a_mapping, a_number, a_text, a_whole_number
+from pytest_helmbench.files.strict_json import a_mapping, a_number, a_text, a_whole_number
 
 _UNITS = ("characters", "words", "lines")
 _IGNORE_CASE: JsonObject = {

@@ -29,8 +29,8 @@ from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component
 from pytest_helmbench.core.codes import BARE_CODE, natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.files.json_fields import a_whole_number
 from pytest_helmbench.files.source import Fault, Reader
+from pytest_helmbench.files.strict_json import a_whole_number
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
 

@@ -22,11 +22,10 @@ from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import (
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.files.json_fields import a_mapping
-from pytest_helmbench.files.json_text import json_lines
 from pytest_helmbench.files.source import Fault, Reader
+from pytest_helmbench.files.strict_json import a_mapping
 from pytest_helmbench.files.validation import shown
-from pytest_helmbench.files.yaml_text import Place
+from pytest_helmbench.files.yaml_text import Place, json_lines
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 

@@ -8,8 +8,8 @@ from decimal import Decimal, InvalidOperation
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.files.json_fields import a_mapping, a_whole_number, texts
 from pytest_helmbench.files.source import Fault, listed
+from pytest_helmbench.files.strict_json import a_mapping, a_whole_number, texts
 from pytest_helmbench.files.yaml_text import Place
 
 BRANCHES = ("anyOf", "oneOf", "allOf")

@@ -13,10 +13,9 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Pillar
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import Scoring
-from pytest_helmbench.files.format_schema import shipped_schema
-from pytest_helmbench.files.json_fields import a_number, a_text, numbers
 from pytest_helmbench.files.source import Fault, Reader, read_plain, suggestion
-from pytest_helmbench.files.validation import validate
+from pytest_helmbench.files.strict_json import a_number, a_text, numbers
+from pytest_helmbench.files.validation import shipped_schema, validate
 from pytest_helmbench.files.yaml_text import parse_yaml
 
 BENCHMARK = shipped_schema("benchmark", __name__)

@@ -62,8 +62,8 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.files.field_values import named
-from pytest_helmbench.files.json_fields import a_text
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed
+from pytest_helmbench.files.strict_json import a_text
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
 

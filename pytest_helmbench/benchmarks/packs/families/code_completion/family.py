@@ -33,13 +33,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import UnjudgedError
-from pytest_helmbench.files.field_values import (
-    RowFaults,
-    check_command,
-    check_text,
-    check_unknown,
-    kind_of,
-)
+from pytest_helmbench.files.field_values import RowFaults, check_command, check_text, check_unknown, kind_of
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 if TYPE_CHECKING:
