@@ -18,13 +18,12 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
     bench_pack_rows,
     bench_pack_scenarios,
     pack_score,
-    plain_rows,
     repetitions_of,
     said_of_judged,
+    untimed_results,
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, OwnColumns, OwnSection, ResultWords, RunWords
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.run_queries import run_detail
@@ -44,25 +43,6 @@ _MOST_EVENTS = 100
 _CATEGORY = ("id", "label", "score", "weight", "unit")
 _VALUE_LIMIT = 120
 _LARGEST_WHOLE = 10**21
-
-
-@dataclass(frozen=True, slots=True)
-class BenchPackCase:
-    """What stands beside a result of a Bench Pack.
-
-    Args:
-        scenario: As its pack lists it; None where the record does not have it.
-        events: Of the case, in order; of every repetition.
-    """
-
-    scenario: BenchPackScenario | None
-    events: Sequence[BenchPackEvent]
-
-    def of(self, repetition: int) -> BenchPackCase:
-        """Return what stands beside one repetition."""
-        return BenchPackCase(
-            self.scenario, [event for event in self.events if event.repetition == repetition]
-        )
 
 
 def amount(value: float | None) -> str:
@@ -158,29 +138,31 @@ def bench_pack_texts(row: BenchPackRow) -> list[tuple[str, str]]:
     return [(title, text) for title, text in texts.items() if text]
 
 
-def bench_pack_record(row: BenchPackRow | None, case: BenchPackCase) -> JsonObject:
+def bench_pack_record(
+    row: BenchPackRow | None, scenario: BenchPackScenario | None, events: Sequence[BenchPackEvent]
+) -> JsonObject:
     """Return all that is known of a result of a Bench Pack in JSON types."""
     return {
         "result": None if row is None else asdict(row),
-        "scenario": None if case.scenario is None else asdict(case.scenario),
-        "events": [
-            {"type": event.type, "payload": dict(event.payload), "at": event.at} for event in case.events
-        ],
+        "scenario": None if scenario is None else asdict(scenario),
+        "events": [{"type": event.type, "payload": dict(event.payload), "at": event.at} for event in events],
     }
 
 
-def bench_pack_lines(row: BenchPackRow | None, case: BenchPackCase) -> list[str]:
+def bench_pack_lines(
+    row: BenchPackRow | None, scenario: BenchPackScenario | None, events: Sequence[BenchPackEvent]
+) -> list[str]:
     """Return what a pack says of a result, its detail cards and its events."""
     lines = ["", *_said(row)]
     if row is not None and row.raw_log:
         cut = f" (the start of {len(row.raw_log)} characters)" if len(row.raw_log) > _LOG_LIMIT else ""
         lines += ["", f"raw log{cut}", *_quoted(excerpt(row.raw_log, _LOG_LIMIT))]
-    for title, content in case.scenario.cards if case.scenario is not None else ():
+    for title, content in () if scenario is None else scenario.cards:
         lines += ["", f"card: {_one_line(title)}", *_quoted(content)]
-    if case.events:
-        lines += ["", "events", *(_event_line(event) for event in case.events[:_MOST_EVENTS])]
-    if len(case.events) > _MOST_EVENTS:
-        lines.append(f"  … and {len(case.events) - _MOST_EVENTS} more")
+    if events:
+        lines += ["", "events", *map(_event_line, events[:_MOST_EVENTS])]
+    if len(events) > _MOST_EVENTS:
+        lines.append(f"  … and {len(events) - _MOST_EVENTS} more")
     return lines
 
 
@@ -299,17 +281,17 @@ class BenchPackRecord:
 
     def case(self, path: Path, run_id: int, code: str) -> Mapping[int, CaseWords]:
         """See `KindRecord.case`."""
-        scenarios = (scenario for scenario in bench_pack_scenarios(path, run_id) if scenario.code == code)
-        everything = BenchPackCase(next(scenarios, None), bench_pack_events(path, run_id, code))
+        listed = {scenario.code: scenario for scenario in bench_pack_scenarios(path, run_id)}
+        scenario, events = listed.get(code), bench_pack_events(path, run_id, code)
+        title, facts = _about(scenario)
         with reading(path) as conn:
             rows = bench_pack_rows(conn, run_id, code, with_text=True)
             repetitions = repetitions_of(conn, run_id, code)
         found = {}
         for result_id, repetition in repetitions.items():
-            row, case = rows.get(result_id), everything.of(repetition)
-            lines = bench_pack_lines(row, case)
-            title, facts = _about(case.scenario)
-            found[repetition] = CaseWords(title, facts, lines, {"pack": dict(bench_pack_record(row, case))})
+            own = rows.get(result_id), scenario, [one for one in events if one.repetition == repetition]
+            record = {"pack": dict(bench_pack_record(*own))}
+            found[repetition] = CaseWords(title, facts, bench_pack_lines(*own), record)
         return found
 
     def run(self, path: Path, run_id: int) -> RunWords | None:
@@ -318,7 +300,7 @@ class BenchPackRecord:
         if detail is None:
             return None
         score = pack_score(path, run_id)
-        untimed = sum(not row.timed for row in plain_rows(path, run_id).values())
+        untimed = untimed_results(path, run_id)
         cautions: tuple[str, ...] = ()
         if untimed:
             cases = f"{untimed} case{'' if untimed == 1 else 's'}"

@@ -99,11 +99,8 @@ _JUDGED = """
     WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')
 """
 _RESULTS = """
-    SELECT results.id, results.code, results.repetition, (
-        SELECT payload FROM events WHERE events.result_id = results.id AND events.type = 'scenario_result'
-        ORDER BY events.id DESC LIMIT 1
-    )
-    FROM results JOIN pack_results ON pack_results.result_id = results.id
+    SELECT results.code, results.repetition, json_extract(payload, '$.result')
+    FROM results JOIN events ON events.result_id = results.id AND events.type = 'scenario_result'
     LEFT JOIN scenarios ON scenarios.id = results.scenario_id
     WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')
     ORDER BY results.repetition, scenarios.rowid, results.rowid
@@ -154,14 +151,14 @@ def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[str, Scenar
     }
 
 
-def plain_rows(path: Path, run_id: int) -> Mapping[str, BenchPackRow]:
-    """Return what a pack has said of the results of a run, texts apart, by `results.id`.
+def untimed_results(path: Path, run_id: int) -> int:
+    """Return for how many results of a run the times are not the model's.
 
     Raises:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        return bench_pack_rows(conn, run_id, with_text=False)
+        return sum(not row.timed for row in bench_pack_rows(conn, run_id, with_text=False).values())
 
 
 def repetitions_of(conn: sqlite3.Connection, run_id: int, code: str) -> Mapping[str, int]:
@@ -177,12 +174,9 @@ def bench_pack_results(path: Path, run_id: int) -> tuple[BenchPackResult, ...]:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        rows = bench_pack_rows(conn, run_id, with_text=True)
-        if not rows:
-            return ()
         return tuple(
-            BenchPackResult(code, repetition, _stated(code, rows[result_id], payload))
-            for result_id, code, repetition, payload in conn.execute(_RESULTS, (run_id,))
+            BenchPackResult(code, repetition, json.loads(stated))
+            for code, repetition, stated in conn.execute(_RESULTS, (run_id,))
         )
 
 
@@ -254,24 +248,3 @@ def _row(row: Mapping[str, Cell]) -> BenchPackRow:
 def _json(text: Cell) -> JsonValue:
     value: JsonValue = None if text is None else json.loads(str(text))
     return value
-
-
-def _stated(code: str, row: BenchPackRow, payload: str | None) -> JsonObject:
-    """Return a result as its pack has said it: whole from its event, else what the columns hold of it."""
-    said: JsonValue = None if payload is None else json.loads(payload).get("result")
-    if isinstance(said, dict):
-        return said
-    values: JsonObject = {
-        "scenarioId": code,
-        "status": row.status,
-        "score": row.score,
-        "points": row.points,
-        "summary": row.summary or "",
-        "note": row.note,
-        "rawLog": row.raw_log or "",
-        "output": row.output,
-        "verifier": row.verifier,
-        "artifacts": row.artifacts,
-        "timings": row.timings,
-    }
-    return {name: value for name, value in values.items() if value is not None}

@@ -215,20 +215,11 @@ def _manifest(sheet: Sheet, root: Path, path: Path) -> BenchPackManifest | None:
 
 
 def _measures_speed(sheet: Sheet, data: JsonObject) -> bool:
-    """Return whether a manifest says so, at its top or among its capabilities, as a word or in a list of words."""
-    capabilities = data.get("capabilities")
-    places: dict[tuple[str, ...], JsonValue] = {("measures",): data.get("measures")}
-    if isinstance(capabilities, dict):
-        places["capabilities", "measures"] = capabilities.get("measures")
-    words = [
-        (place, word) for place, one in places.items() for word in (one if isinstance(one, list) else [one])
-    ]
-    for place, word in words:
-        if word not in (None, *_MEASURES):
-            sheet.warn(
-                place, f"{shown(word)} is not known and says nothing", listed(word, _MEASURES, "known")
-            )
-    return any(word == "speed" for _, word in words)
+    stated = data.get("measures")
+    if stated not in (None, *_MEASURES):
+        hint = listed(stated, _MEASURES, "known")
+        sheet.warn(("measures",), f"{shown(stated)} is not known and says nothing", hint)
+    return stated == "speed"
 
 
 def _most_at_once(sheet: Sheet, data: JsonObject) -> int | None:
