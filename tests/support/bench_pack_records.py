@@ -14,12 +14,10 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     ScenarioResult,
 )
 from pytest_helmbench.core.outcome import (
-    AttemptRecord,
     Evaluation,
     Event,
     Outcome,
     ResultRecord,
-    Usage,
     Verdict,
 )
 from pytest_helmbench.store.run_rows import RunRecord, RunTotals
@@ -30,7 +28,6 @@ __all__ = [
     "END",
     "bench_pack_store",
     "error",
-    "failed_call",
     "judged",
     "outline",
     "result",
@@ -126,33 +123,6 @@ def result(run_id: int, code: str, outcome: Outcome, repetition: int = 1) -> Res
     """Return a result of a Bench Pack."""
     node = f"sums/benchlocal.pack.json::{code}"
     return ResultRecord(run_id, code, node, "bench_pack", repetition, 0, 0, False, outcome)
-
-
-def failed_call(run_id: int, code: str, status: int) -> AttemptRecord:
-    """Return a call of a Bench Pack that its provider has answered with an HTTP fault."""
-    return AttemptRecord(
-        run_id=run_id,
-        code=code,
-        repetition=1,
-        criterion="",
-        purpose="pack",
-        sequence=1,
-        attempt=1,
-        status_code=status,
-        finish_reason=None,
-        error=f"server_error: HTTP {status}",
-        latency_ms=1.0,
-        usage=Usage(),
-        provider_model=None,
-        request_hash="h1",
-        request_body=b"{}",
-        response_body=b"",
-        text=None,
-        reply_key=None,
-        from_cache=False,
-        started_at=AT,
-        received_at=AT,
-    )
 
 
 @contextmanager

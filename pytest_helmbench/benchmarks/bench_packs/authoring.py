@@ -92,25 +92,6 @@ class ReadBenchPack:
         }
 
 
-def checked_bench_pack(root: Path, session: SessionValues) -> Checked:
-    """Return what is wrong with a Bench Pack; it is loaded in Node and lists its scenarios.
-
-    Raises:
-        UnreadableBenchmarkError: Its manifest is broken, or it cannot list its scenarios.
-    """
-    loaded = loaded_bench_pack(root, session)
-    refusal = loaded.work.refusal
-    warnings = tuple(loaded.warnings)
-    if refusal is not None:
-        message, _, hint = refusal.message.partition("\n  hint: ")
-        warnings = (
-            *warnings,
-            Problem(loaded.manifest.path, None, f"it would be skipped: {message}", hint),
-        )
-    listed = "not loaded" if loaded.stands_for_all else counted(len(loaded.outline.scenarios), "scenario")
-    return Checked(f"{loaded.outline.name}: {listed}", (), warnings)
-
-
 def loaded_bench_pack(root: Path, session: SessionValues) -> LoadedBenchPack:
     """Return a Bench Pack with the scenarios that it lists; without Node, with one that stands for all.
 
@@ -138,8 +119,15 @@ class BenchPackAuthoring:
     """See `Authoring`."""
 
     def check(self, root: Path, session: SessionValues) -> Checked:
-        """See `Authoring.check`."""
-        return checked_bench_pack(root, session)
+        """See `Authoring.check`: the pack is loaded in Node and lists its scenarios."""
+        loaded = loaded_bench_pack(root, session)
+        refusal, warnings = loaded.work.refusal, tuple(loaded.warnings)
+        if refusal is not None:
+            message, _, hint = refusal.message.partition("\n  hint: ")
+            skipped = Problem(loaded.manifest.path, None, f"it would be skipped: {message}", hint)
+            warnings = (*warnings, skipped)
+        listed = "not loaded" if loaded.stands_for_all else counted(len(loaded.outline.scenarios), "scenario")
+        return Checked(f"{loaded.outline.name}: {listed}", (), warnings)
 
     def read(self, root: Path, session: SessionValues) -> ReadBenchPack:
         """See `Authoring.read`."""

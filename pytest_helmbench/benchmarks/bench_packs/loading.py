@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -48,92 +48,6 @@ from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.writer import Store
-
-Scores = Callable[[BenchPackManifest, Sequence[Sequence[JsonObject]]], Sequence[PackScore]]
-
-
-PackRun = tuple[LoadedBenchPack, str, int]
-"""A pack, the model that it ran on, and `evaluation_runs.id`."""
-
-
-def note_pack_starts(runs: Iterable[PackRun], store: Store) -> None:
-    """Put on record that runs have started."""
-    for loaded, model, run_id in runs:
-        payload: JsonObject = {
-            "runId": str(run_id),
-            "benchPackName": loaded.manifest.name,
-            "models": [{"id": model, "label": model}],
-            "totalScenarios": len(loaded.outline.scenarios),
-        }
-        store.record_event(run_id, _event("run_started", payload))
-
-
-def store_pack_totals(
-    runs: Iterable[PackRun], store: Store, settings: Options, scores: Scores
-) -> tuple[str, ...]:
-    """Ask each pack for its score of each run, put that on record, and return what went wrong.
-
-    Args:
-        runs: Of the session.
-        store: What was recorded is on disk by now.
-        settings: Of the session.
-        scores: Asks a pack for the scores of groups of results, each with one per scenario.
-    """
-    wrong = []
-    for loaded, model, run_id in runs:
-        repetitions: defaultdict[int, list[JsonObject]] = defaultdict(list)
-        for result in bench_pack_results(store.path, run_id):
-            repetitions[result.repetition].append(result.stated)
-        if not repetitions:
-            continue
-        try:
-            found = scores(loaded.manifest, tuple(repetitions.values()))
-        except HelmbenchError as error:
-            wrong.append(f"{loaded.manifest.id} has no total for {model}: {error}")
-            store.record_event(run_id, _event("run_error", {"message": str(error)}))
-            continue
-        everything = len(loaded.outline.scenarios)
-        partial = len(repetitions) < settings.repeat or any(
-            len(results) < everything for results in repetitions.values()
-        )
-        score = replace(mean_score(found), partial=partial)
-        store.record_statement(run_id, score)
-        stated: JsonValue = {
-            "totalScore": score.total,
-            "categories": [dict(category) for category in score.categories],
-            "summary": score.summary,
-            **({"totalUnit": score.unit} if score.unit else {}),
-            **score.extra,
-        }
-        store.record_event(run_id, _event("run_finished", {"scores": {model: stated}}))
-    return tuple(wrong)
-
-
-def mean_score(scores: Sequence[PackScore]) -> PackScore:
-    """Return the mean over repetitions: of the total, and of each category that has a score in all of them.
-
-    Args:
-        scores: At least one; texts, units and weights are those of the first.
-    """
-    first = scores[0]
-    if len(scores) == 1:
-        return first
-    found: defaultdict[str, list[float]] = defaultdict(list)
-    for score in scores:
-        for category in score.categories:
-            if isinstance(part := category.get("score"), int | float):
-                found[str(category["id"])].append(part)
-
-    def mean(name: str) -> float | None:
-        return fmean(found[name]) if len(found[name]) == len(scores) else None
-
-    categories = tuple({**category, "score": mean(str(category["id"]))} for category in first.categories)
-    return replace(first, total=fmean(score.total for score in scores), categories=categories)
-
-
-def _event(kind: str, payload: JsonObject) -> Event:
-    return Event(kind, {"type": kind, **payload}, utc_now())
-
 
 _HOME = ".helmbench"
 _FOLDERS = ("data", "cache", "runs")
@@ -207,7 +121,14 @@ class BenchPackLoader:
 
     def note_starts(self, store: Store, run_ids: RunIds) -> None:
         """Put on record that the runs have started."""
-        note_pack_starts(self._runs(run_ids), store)
+        for loaded, model, run_id in self._runs(run_ids):
+            payload: JsonObject = {
+                "runId": str(run_id),
+                "benchPackName": loaded.manifest.name,
+                "models": [{"id": model, "label": model}],
+                "totalScenarios": len(loaded.outline.scenarios),
+            }
+            store.record_event(run_id, _event("run_started", payload))
         known = {spec.id for loaded in self._loaded for spec in loaded.manifest.verifiers}
         for name in sorted(self._choices.named.keys() - known if known else ()):
             self._note(
@@ -218,23 +139,39 @@ class BenchPackLoader:
     def store_totals(self, store: Store, run_ids: RunIds) -> None:
         """Put on record what the packs make of their runs; what was recorded is on disk by now."""
         try:
-            wrong = store_pack_totals(self._runs(run_ids), store, self._settings, self.scores)
+            for loaded, model, run_id in self._runs(run_ids):
+                self._store_total(store, loaded, model, run_id)
         except StoreError as error:
-            wrong = (f"the totals of Bench Packs were not stored: {error}",)
-        for sentence in wrong:
-            self._note(sentence)
+            self._note(f"the totals of Bench Packs were not stored: {error}")
 
-    def scores(
-        self, manifest: BenchPackManifest, groups: Sequence[Sequence[JsonObject]]
-    ) -> Sequence[PackScore]:
-        """Return what a pack makes of groups of results of a model, each with one per scenario.
-
-        Raises:
-            PackFailedError: It breaks down over them.
-            MalformedAnswerError: What it makes is no score.
-        """
-        bridge, _ = self._bridge(manifest)
-        return [score_of(self._loop.run(bridge.score(results))) for results in groups]
+    def _store_total(self, store: Store, loaded: LoadedBenchPack, model: str, run_id: int) -> None:
+        """Ask a pack for its score of each repetition of a run, and put their mean on record, or what went wrong."""
+        repetitions: defaultdict[int, list[JsonObject]] = defaultdict(list)
+        for result in bench_pack_results(store.path, run_id):
+            repetitions[result.repetition].append(result.stated)
+        if not repetitions:
+            return
+        try:
+            bridge, _ = self._bridge(loaded.manifest)
+            found = [score_of(self._loop.run(bridge.score(results))) for results in repetitions.values()]
+        except HelmbenchError as error:
+            self._note(f"{loaded.manifest.id} has no total for {model}: {error}")
+            store.record_event(run_id, _event("run_error", {"message": str(error)}))
+            return
+        everything = len(loaded.outline.scenarios)
+        partial = len(repetitions) < self._settings.repeat or any(
+            len(results) < everything for results in repetitions.values()
+        )
+        score = replace(mean_score(found), partial=partial)
+        store.record_statement(run_id, score)
+        stated: JsonValue = {
+            "totalScore": score.total,
+            "categories": [dict(category) for category in score.categories],
+            "summary": score.summary,
+            **({"totalUnit": score.unit} if score.unit else {}),
+            **score.extra,
+        }
+        store.record_event(run_id, _event("run_finished", {"scores": {model: stated}}))
 
     async def close(self) -> None:
         """End everything that was started."""
@@ -249,7 +186,8 @@ class BenchPackLoader:
             for loaded in self._loaded:
                 stack.push_async_callback(loaded.work.close)
 
-    def _runs(self, run_ids: RunIds) -> Iterator[PackRun]:
+    def _runs(self, run_ids: RunIds) -> Iterator[tuple[LoadedBenchPack, str, int]]:
+        """Yield each pack with the model that it ran on, and `evaluation_runs.id`."""
         for loaded in self._loaded:
             for target in loaded.targets:
                 run_id = run_ids.get(target.key)
@@ -313,6 +251,32 @@ class BenchPackLoader:
             bridge = Bridge(self._node, place, fence=self._fence)
             self._bridges[manifest.root] = bridge, place
         return self._bridges[manifest.root]
+
+
+def mean_score(scores: Sequence[PackScore]) -> PackScore:
+    """Return the mean over repetitions: of the total, and of each category that has a score in all of them.
+
+    Args:
+        scores: At least one; texts, units and weights are those of the first.
+    """
+    first = scores[0]
+    if len(scores) == 1:
+        return first
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for score in scores:
+        for category in score.categories:
+            if isinstance(part := category.get("score"), int | float):
+                found[str(category["id"])].append(part)
+
+    def mean(name: str) -> float | None:
+        return fmean(found[name]) if len(found[name]) == len(scores) else None
+
+    categories = tuple({**category, "score": mean(str(category["id"]))} for category in first.categories)
+    return replace(first, total=fmean(score.total for score in scores), categories=categories)
+
+
+def _event(kind: str, payload: JsonObject) -> Event:
+    return Event(kind, {"type": kind, **payload}, utc_now())
 
 
 def _hint(message: str) -> str:

@@ -48,7 +48,7 @@ def test_the_packs_own_server_is_started_with_no_key_and_ends_with_the_session(
                 details="a process, unprotected on this machine",
             )
             env = dict(line.split("=", 1) for line in (await asked(opened, "/env"))[1].splitlines())
-            assert (opened.asked, opened.fault, opened.absent) == (1, None, ())
+            assert (opened.fault, opened.absent) == (None, ())
         assert await verifiers.bridge_address() is None
         assert env.pop("PORT") == env.pop("LISTEN_PORT") != str(endpoint.port)
         assert env.pop("HOST") == "127.0.0.1"
@@ -126,7 +126,7 @@ def test_a_server_that_breaks_in_the_middle_of_an_item_is_its_fault_and_started_
             assert json.loads(said) == {"error": fault}
             # How a connection breaks that dies with its process is the kernel's to say.
             assert re.fullmatch(r"verifier 'verifier' was unreachable \([\w ]+\): GET /end", fault)
-            assert (first.asked, beside.asked, beside.fault) == (2, 0, None)
+            assert beside.fault is None
         assert await verifiers.ready() is None
         async with await verifiers.open() as second:
             assert (await asked(second, "/broken"))[0] == 503

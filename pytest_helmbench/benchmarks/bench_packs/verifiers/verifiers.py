@@ -83,11 +83,6 @@ class OpenVerifiers:
         return next((proxy.fault for proxy, _ in self._proxies if proxy.fault), None)
 
     @property
-    def asked(self) -> int:
-        """Requests that the item has sent to verifiers."""
-        return sum(proxy.asked for proxy, _ in self._proxies)
-
-    @property
     def doors(self) -> tuple[Door, ...]:
         """The ports of those that run."""
         return tuple(Door(proxy.port, proxy.serve, proxy) for proxy, _ in self._proxies)
