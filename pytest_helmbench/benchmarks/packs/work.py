@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
 from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentRow, AgentSessions
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
-from pytest_helmbench.benchmarks.packs.families.text.text_evaluator import ReadingEvaluator, TextEvaluator
 from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
 from pytest_helmbench.benchmarks.packs.task import PackRule
@@ -69,10 +69,10 @@ class PackWork:
     ) -> Evaluation:
         shows = self.settings.show_hidden
         if rule.judge:
-            criterion = await held(ReadingEvaluator(rule, shows).evaluate, reply)
+            criterion = await held(partial(family.wants_reading, rule), reply)
             if criterion is not None:
                 return await self._read(family, case, rule, criterion, reply, context)
-        return await held(TextEvaluator(rule, shows).evaluate, reply)
+        return await held(partial(family.evaluation, rule, shows=shows), reply)
 
     def asked_of_judge(self, family: Family, criterion: Criterion) -> JudgeRule:
         """Return what a marking model is asked about a reply whose words alone do not say enough."""

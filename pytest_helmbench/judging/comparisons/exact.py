@@ -7,9 +7,9 @@ from decimal import Decimal
 from unicodedata import normalize
 
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.judging.comparisons.plain import MARK_TABLE
 
 _NUMBER = re.compile(r"\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,4})?\s*\Z", re.ASCII)
-_QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " "})
 
 
 def matches(expected: str, observed: JsonValue) -> bool:
@@ -28,6 +28,6 @@ def matches(expected: str, observed: JsonValue) -> bool:
 
 
 def comparable(text: str, *, ignore_case: bool) -> str:
-    """Return a text in the form that texts are compared in: one kind of quotes and spaces, letters composed (NFC)."""
-    text = normalize("NFC", text.translate(_QUOTES))
+    """Return a text with one kind of dashes, quotes and spaces, lines unwrapped and letters composed (NFC)."""
+    text = normalize("NFC", re.sub(r"\s+", " ", text.translate(MARK_TABLE)))
     return normalize("NFC", text.casefold()) if ignore_case else text

@@ -6,14 +6,23 @@ import re
 import unicodedata
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
-_SIGNS = {
+_MARKS: dict[str, str | None] = {
     **dict.fromkeys("‐‑‒–—−", "-"),
-    **dict.fromkeys("‘’‚`´", "'"),
-    **dict.fromkeys("“”„«»", '"'),
-    **dict.fromkeys("×·⋅", "*"),
-    **{"⁄": "/", "→": ",", "√": "sqrt ", "º": "°", "π": "pi"},
+    **dict.fromkeys("‘’‚ʼ", "'"),
+    **dict.fromkeys("“”„", '"'),
+    **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"),
 }
-_SIGN_TABLE = str.maketrans(_SIGNS)
+"""Dashes, quotes, and characters that are not seen."""
+MARK_TABLE = str.maketrans(_MARKS)
+_SIGN_TABLE = str.maketrans(
+    {
+        **_MARKS,
+        **dict.fromkeys("`´", "'"),
+        **dict.fromkeys("«»", '"'),
+        **dict.fromkeys("×·⋅", "*"),
+        **{"⁄": "/", "→": ",", "√": "sqrt ", "º": "°", "π": "pi"},
+    }
+)
 _LATEX = tuple(
     (re.compile(pattern), by)
     for pattern, by in (

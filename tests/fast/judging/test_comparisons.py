@@ -8,6 +8,7 @@ import pytest
 
 from pytest_helmbench.judging.comparisons.amounts import amount
 from pytest_helmbench.judging.comparisons.dates import moment
+from pytest_helmbench.judging.comparisons.exact import comparable
 from pytest_helmbench.judging.comparisons.plain import folded, sentences
 from pytest_helmbench.judging.comparisons.stated import stated_answer
 from pytest_helmbench.judging.comparisons.units import names_unit, same_unit
@@ -72,6 +73,20 @@ def test_the_last_stated_answer_is_read_and_a_reply_of_one_sentence_states_itsel
 )
 def test_texts_are_compared_without_markup_case_accents_articles_and_marks(one: str, other: str) -> None:
     assert folded(one) == folded(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("self\u2011harm", "self-harm"),
+        ("sm\u200bell  it", "smell it"),
+        ("the\nteacher", "the teacher"),
+        ("“a”", '"a"'),
+    ],
+)
+def test_texts_of_trees_have_one_kind_of_dashes_quotes_and_spaces(one: str, other: str) -> None:
+    assert comparable(one, ignore_case=False) == comparable(other, ignore_case=False)
+    assert comparable("A b", ignore_case=False) != comparable("a b", ignore_case=False)
 
 
 def test_sentences_end_at_marks_and_lines_but_not_behind_letters_and_titles() -> None:

@@ -170,7 +170,7 @@ class TextRule(_OfText):
             "by_severity": self.by_severity,
             "expected": [*self.expected],
             "ignore_case": self.ignore_case,
-            "form": "NFC",
+            "form": "marks",
             **by_value,
         }
 
