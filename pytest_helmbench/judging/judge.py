@@ -19,17 +19,6 @@ from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub, without_
 from pytest_helmbench.judging.json_replies import enclosed_json
 from pytest_helmbench.judging.rubric import Criterion
 
-__all__ = [
-    "JudgeTemplate",
-    "OffMenuError",
-    "is_on_menu",
-    "judge_messages",
-    "judge_response_format",
-    "judgement",
-    "load_template",
-    "unused_mark",
-]
-
 _NEEDED = ("fence", "rubric", "prompt", "reply", "options")
 _KNOWN = (*_NEEDED, "answer_shape")
 _PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from hashlib import sha256
 from typing import ClassVar, Literal
 
 from pytest_helmbench.core.case import JUDGED_RULE, CaseRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.judging.rule_hash import rule_hash
 
 
 def deciding_judge(judges: Sequence[str]) -> str:
@@ -92,3 +93,20 @@ class JudgeRule(CaseRule):
         return tuple(
             self.criterion_hash(criterion, template_hash, judge_model) for criterion in self.criteria
         )
+
+
+_HASH_DIGITS = 16
+
+
+def rule_hash(rule: JsonObject, *parts: str) -> str:
+    """Return 16 hex digits that change whenever the verdict of the same reply could.
+
+    Args:
+        rule: Everything in it that decides.
+        parts: What else decides: for a judge the template's hash and the model's id.
+
+    Source:
+        SHA-256 over the canonical JSON of the rule and the parts.
+    """
+    plain = json.dumps([dict(rule), *parts], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sha256(plain.encode("ascii")).hexdigest()[:_HASH_DIGITS]

@@ -144,7 +144,7 @@ _LATE = {
     ("relay", "pytest_helmbench.gateway.relay.server"),
     ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),
     ("images", "fcntl"),  # not on Windows
-    ("places", "pytest_helmbench.benchmarks.packs.format.manifest_start"),
+    ("places", "pytest_helmbench.benchmarks.packs.places"),
 }
 
 

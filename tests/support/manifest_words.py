@@ -12,8 +12,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import capabilities_of
-from pytest_helmbench.benchmarks.packs.row_tools import PackSettings
-from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
+from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, Sandboxes
 from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.model import HttpTemplate, ModelEntry
 from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord

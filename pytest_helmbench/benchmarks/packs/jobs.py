@@ -23,8 +23,6 @@ from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
 
-__all__ = ["LoadedPack", "PackJob"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackJob(CaseJob):

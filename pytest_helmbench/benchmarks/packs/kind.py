@@ -6,8 +6,6 @@ from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.packs.loading import PackLoader
 from pytest_helmbench.benchmarks.packs.places import PLACES
 
-__all__ = ["KIND", "Packs"]
-
 
 class Packs:
     """See `BenchmarkKind`."""

@@ -14,25 +14,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import REDACTED
 
-__all__ = [
-    "ANSWER_FORMS",
-    "Asset",
-    "BrokenRow",
-    "CommandCheck",
-    "ConfigError",
-    "Environment",
-    "FileCheck",
-    "MaterializationError",
-    "PackRule",
-    "PackTask",
-    "PathPolicyError",
-    "PlannedFile",
-    "Resource",
-    "UnreadablePackError",
-    "Visibility",
-]
-
-
 ANSWER_FORMS = ("line", "json", "text")
 """Forms in which a row may ask for its answer: a last line `Answer: …`, a JSON object, the question alone."""
 

@@ -7,7 +7,7 @@ from pytest_helmbench.benchmarks.kind import KindPlaces
 PLACES = KindPlaces(
     name="python_tests",
     module="pytest_helmbench.benchmarks.python_tests.kind",
-    authoring="pytest_helmbench.benchmarks.python_tests.authoring",
+    authoring="pytest_helmbench.benchmarks.python_tests.kind",
     signs=(),
     detect=lambda _path: False,
     not_rescored="hand-written tests alone can judge their replies\n"

@@ -13,10 +13,9 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
+from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate
 from pytest_helmbench.benchmarks.packs.format.row_fields import Fields, check_fields
-from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass

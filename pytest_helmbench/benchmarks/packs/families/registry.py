@@ -8,8 +8,6 @@ from importlib import import_module
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.task import PackTask
 
-__all__ = ["FAMILY_NAMES", "family_named", "family_of"]
-
 FAMILY_NAMES = (
     "multiple_choice",
     "short_answer",

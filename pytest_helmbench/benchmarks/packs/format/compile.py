@@ -9,10 +9,9 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_environment
-from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
+from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, references, text_in
-from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.task import (
     ANSWER_FORMS,
     Asset,
@@ -26,8 +25,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
 from pytest_helmbench.files.source import suggestion
 from pytest_helmbench.files.strict_json import is_encodable
-
-__all__ = ["RowFacts", "RowReader", "environment_of"]
 
 _KEYS = ("id", "family", "input", "eval", "assets", "environment", "metadata", "answer_form")
 _KEY_SET = frozenset(_KEYS)

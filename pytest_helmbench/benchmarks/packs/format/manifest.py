@@ -23,8 +23,6 @@ from pytest_helmbench.files.source import Fault, Reader, listed
 from pytest_helmbench.files.strict_json import NotJSONError, StrictJSON
 from pytest_helmbench.files.yaml_text import Document, json_lines, parse_yaml
 
-__all__ = ["Manifest", "check_environment", "load_manifest"]
-
 ENVIRONMENT_KEYS = ("image", "workdir", "timeout_seconds", "materialize_workdir_from_image", "repository")
 _PUBLIC_ROOT = "assets"
 _EVAL_ROOT = "hidden"

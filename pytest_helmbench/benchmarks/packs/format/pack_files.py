@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from dataclasses import field
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.packs.format.file_walk import descend, tree
 from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
-from pytest_helmbench.benchmarks.packs.task import MaterializationError
+from pytest_helmbench.benchmarks.packs.task import MaterializationError, PathPolicyError, PlannedFile
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-
-__all__ = ["KEEP_SMALL", "Bounds", "Found", "PackFiles", "hash_files"]
+from pytest_helmbench.files.field_values import RowFaults, named
 
 KEEP_SMALL = "a row lays out its files for every run: keep them few and small"
 _COPY = "a pack holds only plain readable files and folders: copy what a link points at to its place"
@@ -191,3 +190,99 @@ def _hash_one(path: Path, name: str, digest: hashlib._Hash, most: int) -> None:
                     digest.update(chunk)
     except OSError:
         digest.update(b"unreadable")  # a row that needs it says so
+
+
+def descend(root: Path, path: str) -> tuple[Path, str]:
+    """Walk down from a pack's root; return the place and why it cannot be used."""
+    place = root
+    for part in path.split("/"):
+        place /= part
+        try:
+            facts = place.lstat()
+        except FileNotFoundError:
+            return place, "does not exist"
+        except OSError as error:
+            return place, f"cannot be read: {error.strerror or error}"
+        if stat.S_ISLNK(facts.st_mode):
+            return place, "is or passes a symbolic link"
+    if not place.resolve().is_relative_to(root.resolve()):  # junctions of Windows are no links to lstat
+        return place, "leads out of the pack"
+    return place, ""
+
+
+def tree(source: Path, target: str, *, read_only: bool) -> Iterator[PlannedFile]:
+    """Yield a file, or a folder and everything in it, outer before inner.
+
+    Raises:
+        PathPolicyError: A link or a name that leads elsewhere.
+        MaterializationError: Something that is no file and no folder, or cannot be read.
+    """
+    waiting = [(source, target)]
+    while waiting:
+        place, name = waiting.pop()
+        facts = facts_of(place)
+        if stat.S_ISLNK(facts.st_mode):
+            raise PathPolicyError(f"holds {name!r}, a symbolic link")
+        is_folder = stat.S_ISDIR(facts.st_mode)
+        if not is_folder and not stat.S_ISREG(facts.st_mode):
+            raise MaterializationError(f"holds {name!r}, which is no file and no folder")
+        if not os.access(place, os.R_OK | os.X_OK if is_folder else os.R_OK):
+            raise MaterializationError(f"holds {name!r}, which cannot be read")
+        mode = stat.S_IMODE(facts.st_mode) & 0o777  # no setuid
+        yield PlannedFile(place, name, mode, 0 if is_folder else facts.st_size, is_folder, read_only)
+        if is_folder:
+            waiting.extend(_inside(place, name))
+
+
+def _inside(place: Path, name: str) -> Iterator[tuple[Path, str]]:
+    try:
+        with os.scandir(place) as entries:
+            names = sorted((entry.name for entry in entries), reverse=True)
+    except OSError as error:
+        raise MaterializationError(f"cannot be read: {error.strerror or error}") from error
+    for inner in names:
+        if path_fault(inner) is not None:
+            raise PathPolicyError(f"holds {inner!r}, whose name is no plain name")
+        yield place / inner, inner if name == "." else f"{name}/{inner}"
+
+
+def facts_of(place: Path) -> os.stat_result:
+    """Return what the system says of a file, of a link itself.
+
+    Raises:
+        MaterializationError: It says nothing.
+    """
+    try:
+        return place.lstat()
+    except OSError as error:
+        raise MaterializationError(f"cannot be read: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlace:
+    """A row's surroundings in its pack.
+
+    Args:
+        environment: The manifest's with the row's laid over it, as written.
+        files: Of the pack.
+        assets: Paths of the row's public files, below the public root.
+    """
+
+    environment: JsonObject
+    files: PackFiles
+    assets: tuple[str, ...]
+
+    @property
+    def has_image(self) -> bool:
+        """Whether the environment names a container image."""
+        return isinstance(self.environment.get("image"), str)
+
+
+def check_found(
+    faults: RowFaults, where: str, files: PackFiles, found: Found, *, hidden: bool = False
+) -> None:
+    """File why a file that a row names cannot be used; its name too unless that is hidden."""
+    if found.fault:
+        relative = found.path.relative_to(files.root).as_posix()
+        shown = "the file that it names" if hidden else named(relative)
+        faults.error(where, f"{shown} {found.fault}", found.hint)

@@ -6,8 +6,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["RESERVED_ROOTS", "clashes", "folded", "mount_fault", "overlap", "path_fault", "trimmed"]
-
 RESERVED_ROOTS = ("securebench", "eval", "scorer", "ground_truth")
 """First parts of a mount that belong to evaluators.
 

@@ -13,8 +13,6 @@ from pytest_helmbench.benchmarks.packs.task import ConfigError
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["PromptTemplate", "field_text", "inline"]
-
 Writer = Callable[[JsonObject], str]
 
 _HASH_DIGITS = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-from pytest_helmbench.benchmarks.packs.task import Visibility
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, MaterializationError, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import (
@@ -18,27 +18,6 @@ from pytest_helmbench.files.field_values import (
     named,
 )
 from pytest_helmbench.files.source import listed
-
-__all__ = [
-    "REFERENCE_HINT",
-    "Field",
-    "Fields",
-    "Names",
-    "anything",
-    "check_fields",
-    "check_inline",
-    "check_needed_command",
-    "check_needed_text",
-    "check_place_and_time",
-    "check_source",
-    "is_reference",
-    "not_an_object",
-    "object_in",
-    "references",
-    "text_in",
-    "text_or_object",
-    "texts_in",
-]
 
 Check = Callable[[RowFaults, str, JsonValue], None]
 
@@ -203,3 +182,56 @@ def check_place_and_time(faults: RowFaults, where: str, value: JsonObject) -> No
         check_text(faults, f"{where}.workdir", value["workdir"])
     if value.get("timeout_seconds") is not None:
         check_seconds(faults, f"{where}.timeout_seconds", value["timeout_seconds"])
+
+
+def command_check(data: JsonObject) -> CommandCheck:
+    """Return a command; one that is written as a text is run by `sh -lc`.
+
+    Args:
+        data: What holds `command`, without faults.
+    """
+    command = text_in(data, "command")
+    return CommandCheck(
+        texts_in(data, "command") if command is None else ("sh", "-lc", command),
+        text_in(data, "workdir"),
+        timeout_of(data),
+    )
+
+
+def timeout_of(data: JsonObject) -> float | None:
+    """Return `timeout_seconds`; None where there is none."""
+    timeout = data.get("timeout_seconds")
+    return float(timeout) if isinstance(timeout, int | float) else None
+
+
+def eval_text(task: PackTask, name: str) -> str | None:
+    """Return a solution, patch or answer of `eval` as text, whichever of its forms the row has.
+
+    Args:
+        task: Compiled.
+        name: `gold_patch`, `reference_solution`, `canonical_solution` or `reference_answer`.
+
+    Returns:
+        None where the row has none.
+
+    Raises:
+        MaterializationError: It is a file that cannot be read.
+    """
+    value = task.eval_value(name)
+    if isinstance(value, dict) and is_reference(value):
+        return _file_text(task, str(value["path"]))
+    if isinstance(value, dict):
+        return str(value.get("patch", value.get("code", "")))
+    return None if value is None else str(value)
+
+
+def _file_text(task: PackTask, path: str) -> str:
+    for asset in task.eval_files:
+        if asset.path == path.removesuffix("/") and asset.source is not None:
+            try:
+                return asset.source.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise MaterializationError(
+                    f"{task.id}: a file that eval names cannot be read as text"
+                ) from error
+    raise MaterializationError(f"{task.id}: a file that eval names belongs to no pack")

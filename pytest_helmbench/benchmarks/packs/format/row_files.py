@@ -14,8 +14,6 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.field_values import RowFaults, kind_of
 from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON
 
-__all__ = ["MOST_FILE_BYTES", "MOST_ROW_BYTES", "Line", "decode_row", "read_line", "row_lines", "unusable"]
-
 MOST_ROW_BYTES = 64 * 1024 * 1024
 MOST_FILE_BYTES = 2 * 1024**3
 """Of a row file."""

@@ -13,8 +13,6 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
 from pytest_helmbench.files.source import listed
 
-__all__ = ["task_from_spec"]
-
 _KEYS = ("id", "benchmark_id", "task_type", "metadata", "resources", "environment")
 _RESOURCE_KEYS = ("value", "visibility")
 _REMOVED = "expose"

@@ -13,7 +13,7 @@ from pytest_helmbench.core.outcome import Evaluation, Outcome, Parse, Reply, Ver
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.judging.json_replies import read_reply
-from pytest_helmbench.judging.rule_hash import rule_hash
+from pytest_helmbench.judging.rubric import rule_hash
 
 
 class UnmeasuredError(HelmbenchError):

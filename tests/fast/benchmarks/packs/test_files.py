@@ -11,8 +11,7 @@ import pytest
 from packs import row, write_pack
 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_evaluator
-from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
-from pytest_helmbench.benchmarks.packs.format.materialize import materialize
+from pytest_helmbench.benchmarks.packs.format.materialize import materialize, plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import Bounds, PackFiles
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault

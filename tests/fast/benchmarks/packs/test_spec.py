@@ -12,8 +12,8 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.check import Cod
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
-from pytest_helmbench.benchmarks.packs.format.eval_texts import eval_text
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
+from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
 from pytest_helmbench.benchmarks.packs.format.spec import task_from_spec
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,

@@ -22,8 +22,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse, Reply, Usage
 from pytest_helmbench.judging.case_evaluation import case_passed, case_score
 from pytest_helmbench.judging.comparisons.exact import matches
-from pytest_helmbench.judging.rubric import Criterion, JudgeRule
-from pytest_helmbench.judging.rule_hash import rule_hash
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule, rule_hash
 
 
 def reply(text: str, finish_reason: str | None = "stop", refusal: str | None = None) -> Reply:

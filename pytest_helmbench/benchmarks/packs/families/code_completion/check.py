@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import fenced
-from pytest_helmbench.benchmarks.packs.format.command_checks import command_check
-from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
+from pytest_helmbench.benchmarks.packs.format.row_fields import command_check, object_in, text_in
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, MaterializationError, PackTask
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass

@@ -16,7 +16,7 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import code_image, evaluate_code
 from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
-from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
+from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, RowPlace
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import (
     Field,
@@ -27,7 +27,6 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     check_source,
     not_an_object,
 )
-from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict

@@ -6,7 +6,6 @@ import re
 from enum import StrEnum
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy, hard_fault
-from pytest_helmbench.benchmarks.packs.format.command_checks import command_check
 from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import (
     Field,
@@ -16,6 +15,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     check_needed_command,
     check_place_and_time,
     check_source,
+    command_check,
     not_an_object,
     object_in,
     text_in,

@@ -25,11 +25,10 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import (
     candidate_of,
     opened_workplace,
 )
-from pytest_helmbench.benchmarks.packs.format.eval_texts import eval_text
-from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
-from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
+from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
+from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
-from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
+from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFile
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Verdict

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from pytest_helmbench.benchmarks.packs.format.command_checks import command_check, timeout_of
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import (
@@ -14,11 +13,13 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     anything,
     check_place_and_time,
     check_source,
+    command_check,
     not_an_object,
     object_in,
     text_in,
     text_or_object,
     texts_in,
+    timeout_of,
 )
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue

@@ -23,11 +23,10 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
     opened_place,
     plan_evaluator,
 )
-from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
-from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
+from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
+from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
-from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFile
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.users_word import UsersWord

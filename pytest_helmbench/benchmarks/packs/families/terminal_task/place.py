@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
-from pytest_helmbench.benchmarks.packs.format.file_plans import (
+from pytest_helmbench.benchmarks.packs.format.materialize import (
     bounded,
     checked_source,
     contents,
