@@ -149,29 +149,64 @@ def test_hidden_values_are_in_no_repr_and_redacted(tmp_path: Path) -> None:
 _POLICY = {"allow_paths": ["src/"], "allow_sensitive_paths": ["setup.py"]}
 _PATCH = "--- a/x\n+++ b/x\n"
 DIALECTS: list[tuple[str, dict[str, Any], Any]] = [
-    ("repo_patch", {"eval.candidate_policy": _POLICY},
-        PatchTests(CommandCheck(('python', '-m', 'pytest'), '/testbed'), policy=PatchPolicy(('src/',), ('setup.py',))),
+    (
+        "repo_patch",
+        {"eval.candidate_policy": _POLICY},
+        PatchTests(
+            CommandCheck(("python", "-m", "pytest"), "/testbed"),
+            policy=PatchPolicy(("src/",), ("setup.py",)),
+        ),
     ),
-    ("repo_patch", {"eval.candidate_policy": GONE, "eval.tests.candidate_policy": _POLICY},
-        PatchTests(CommandCheck(('python', '-m', 'pytest'), '/testbed'), policy=PatchPolicy(('src/',), ('setup.py',))),
+    (
+        "repo_patch",
+        {"eval.candidate_policy": GONE, "eval.tests.candidate_policy": _POLICY},
+        PatchTests(
+            CommandCheck(("python", "-m", "pytest"), "/testbed"),
+            policy=PatchPolicy(("src/",), ("setup.py",)),
+        ),
     ),
-    ("repo_patch",
-        {"eval.candidate_policy": GONE, "eval.tests.command": "pytest | tee log", "eval.tests.workdir": GONE, "eval.tests.timeout_seconds": 5},
-        PatchTests(CommandCheck(('sh', '-lc', 'pytest | tee log'), None, 5.0))),
-    ("repo_patch",
-        {"eval.candidate_policy": {}, "eval.tests.setup_patch": _PATCH, "eval.tests.test_patch": {"source": "inline", "patch": _PATCH}},
-        PatchTests(CommandCheck(('python', '-m', 'pytest'), '/testbed'), _PATCH, _PATCH)),
-    ("terminal_task", {}, TerminalTests(CommandCheck(('sh', '-lc', 'test $(cat answer.txt) = 42'), None, 10.0))),
-    ("terminal_task",
+    (
+        "repo_patch",
+        {
+            "eval.candidate_policy": GONE,
+            "eval.tests.command": "pytest | tee log",
+            "eval.tests.workdir": GONE,
+            "eval.tests.timeout_seconds": 5,
+        },
+        PatchTests(CommandCheck(("sh", "-lc", "pytest | tee log"), None, 5.0)),
+    ),
+    (
+        "repo_patch",
+        {
+            "eval.candidate_policy": {},
+            "eval.tests.setup_patch": _PATCH,
+            "eval.tests.test_patch": {"source": "inline", "patch": _PATCH},
+        },
+        PatchTests(CommandCheck(("python", "-m", "pytest"), "/testbed"), _PATCH, _PATCH),
+    ),
+    (
+        "terminal_task",
+        {},
+        TerminalTests(CommandCheck(("sh", "-lc", "test $(cat answer.txt) = 42"), None, 10.0)),
+    ),
+    (
+        "terminal_task",
         {"eval.checker": {"command": ["make", ""], "workdir": "sub"}, "eval.needed_commands": ["chroot"]},
-        TerminalTests(CommandCheck(('make', ''), 'sub'), ('chroot',))),
-    ("code_completion", {}, CodeTests('assert add(1, 2) == 3')),
-    ("code_completion", {"input.language": "Python3"}, CodeTests('assert add(1, 2) == 3')),
-    ("code_completion",
-        {"input.language": "Rust", "eval.tests.command": "cargo test", "environment": {"image": "rust:1"}},
-        CodeTests('assert add(1, 2) == 3', 'rust', CommandCheck(('sh', '-lc', 'cargo test')))),
+        TerminalTests(CommandCheck(("make", ""), "sub"), ("chroot",)),
+    ),
+    ("code_completion", {}, CodeTests("assert add(1, 2) == 3")),
+    ("code_completion", {"input.language": "Python3"}, CodeTests("assert add(1, 2) == 3")),
+    (
+        "code_completion",
+        {
+            "input.language": "Rust",
+            "eval.tests.command": "cargo test",
+            "environment": {"image": "rust:1"},
+        },
+        CodeTests("assert add(1, 2) == 3", "rust", CommandCheck(("sh", "-lc", "cargo test"))),
+    ),
     ("multiple_choice", {}, None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("family", "changes", "check"), DIALECTS, ids=range(len(DIALECTS)))
