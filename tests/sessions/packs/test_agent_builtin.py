@@ -19,14 +19,12 @@ from pytest_helmbench.benchmarks.packs.agent.builtin import (
     Transcript,
     run_agent,
     shell_block,
-    tool_calls,
 )
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.permits import ModelLimits
-from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Limits
-from pytest_helmbench.sandbox.workspace import SandboxError
+from pytest_helmbench.sandbox.box import BoxSpec, Limits
 
 _TASK = (Message("user", "Write 42 into answer.txt."),)
 _LIMITS = AgentLimits(command=Limits(wall_s=20.0))
@@ -121,45 +119,12 @@ def test_a_task_is_worked_on_until_a_reply_without_a_call(stage: Stage) -> None:
     assert last[5]["content"] == "42\ncat: gone: No such file or directory\n[exit code 1]"
 
 
-def test_the_transcript_is_plain_data(stage: Stage) -> None:
-    transcript = stage.play(_calls("exit 3"), "Done.")
-    assert json.loads(json.dumps([event.payload for event in transcript.events]))
-    assert [event.type for event in transcript.events] == [
-        *("message", "message", "message", "command", "message", "message", "end")
-    ]
-    command, end = transcript.events[3].payload, transcript.events[-1].payload
-    assert (command["command"], command["exit_code"], command["timed_out"]) == ("exit 3", 3, False)
-    assert end == {"stop": "finished", "turns": 2, "tokens": 110 + stage_tokens(stage), "agent": 1}
-    assert [message["role"] for message in transcript.messages] == [
-        "system",
-        "user",
-        "assistant",
-        "tool",
-        "assistant",
-    ]
-    assert all(event.at.endswith("+00:00") for event in transcript.events)
-
-
-def stage_tokens(stage: Stage) -> int:
-    """Return what the provider's own usage says of its last, plain reply."""
-    request = stage.provider.requests[-1]
-    return max(1, len(request.prompt) // 4) + max(1, len("Done.") // 4)
-
-
 def test_a_system_prompt_of_the_users_follows_ours(stage: Stage) -> None:
     stage.play("Done.", task=(Message("system", "Speak French."), *_TASK))
     system, user = stage.sent()
     assert system["content"].startswith("You are an agent that works in a sandbox")
     assert system["content"].endswith("\n\nSpeak French.")
     assert user == {"role": "user", "content": "Write 42 into answer.txt."}
-
-
-@pytest.mark.parametrize("model", ["baseline/lexical", "baseline/random", "baseline/first"])
-def test_embedded_models_end_at_once(stage: Stage, model: str) -> None:
-    transcript = stage.play(model=model)
-    assert (transcript.stop, transcript.turns) == (Stop.FINISHED, 1)
-    assert transcript.final_text
-    assert stage.provider.count == 0
 
 
 # --- calls of all shapes ----------------------------------------------------------------------------------
@@ -170,11 +135,7 @@ def test_embedded_models_end_at_once(stage: Stage, model: str) -> None:
     [
         ({"name": "python", "arguments": "{}"}, "Not run: there is no tool 'python': call bash."),
         ({"name": "bash", "arguments": "ls -la"}, "Not run: the arguments are no JSON object: send {"),
-        ({"name": "bash", "arguments": "[1]"}, "Not run: the arguments are no JSON object: send {"),
-        ({"name": "bash", "arguments": "[" * 5000}, "Not run: the arguments are no JSON object: send {"),
         ({"name": "bash", "arguments": ""}, 'Not run: there is no command: send {"command": "…"}.'),
-        ({"name": "bash", "arguments": '{"command": 7}'}, 'Not run: there is no command: send {"command": "…"}.'),
-        ({"name": "bash", "arguments": '{"command": "  "}'}, 'Not run: there is no command: send {"command": "…"}.'),
         ({"name": "bash", "arguments": '{"command": "a\\u0000b"}'}, "Not run: the command holds a NUL byte."),
         ({"name": "bash", "arguments": '{"command": "' + "x" * 100_001 + '"}'}, "Not run: the command has more"),
         ({"name": "bash", "arguments": {"command": "echo a b"}}, "a b\n[exit code 0]"),
@@ -192,59 +153,13 @@ def test_what_models_send_as_a_call(stage: Stage, function: Mapping[str, Any], t
     assert isinstance(json.loads(wired_call["function"]["arguments"]), dict)
 
 
-def test_calls_without_an_id_or_a_function() -> None:
-    calls: list[Any] = [
-        {"function": {"name": "bash", "arguments": "{}"}},
-        {"id": 7, "function": {}},
-        {"id": "x"},
-        5,
-    ]
-    found = tool_calls({"tool_calls": calls}, 3)
-    assert [(call.id, call.name) for call in found] == [("call_3_1", "bash"), ("call_3_2", "None")]
-    assert found[1].wire()["function"] == {"name": "None", "arguments": "{}"}
-    assert replace(found[0], name="a b").wire()["function"] == {"name": "bash", "arguments": "{}"}
-    assert tool_calls({"tool_calls": {"a": 1}}, 1) == ()
-
-
 def test_many_calls_of_one_reply_are_bounded(stage: Stage) -> None:
     stage.play(_calls(*["true"] * 18), "Done.")
     told = [message["content"] for message in stage.sent() if message["role"] == "tool"]
     assert told == ["[exit code 0]"] * 16 + ["Not run: at most 16 calls of one reply are."] * 2
 
 
-def test_reasoning_goes_back_to_its_model_and_other_fields_do_not(stage: Stage) -> None:
-    raw = {
-        "reasoning_details": [{"type": "x"}],
-        "reasoning_content": "hm",
-        "refusal": None,
-        "audio": {"id": 1},
-    }
-    stage.play(_calls("true", raw=raw), "Done.")
-    assert stage.sent()[2].keys() == {
-        "role",
-        "content",
-        "tool_calls",
-        "reasoning_details",
-        "reasoning_content",
-    }
-
-
-def test_a_reply_in_parts(stage: Stage) -> None:
-    transcript = stage.play(
-        _message({"content": [{"type": "text", "text": "Do"}, {"type": "text", "text": "ne."}]})
-    )
-    assert transcript.final_text == "Done."
-
-
 # --- output -----------------------------------------------------------------------------------------------
-
-
-def test_long_outputs_lose_their_middle(stage: Stage) -> None:
-    limits = replace(_LIMITS, output_characters=20)
-    stage.play(_calls("printf 'start%0100dthe-end' 0; printf '\\033[31m'"), "Done.", limits=limits)
-    assert (
-        stage.sent()[3]["content"] == "start00000\n[… 100 characters left out …]\nnd\\x1b[31m\n[exit code 0]"
-    )
 
 
 def test_commands_that_leave_their_bounds(stage: Stage) -> None:
@@ -281,13 +196,6 @@ def test_turns_tokens_and_time_are_bounded(stage: Stage) -> None:
     assert transcript.events[-1].payload["stop"] == "time"
 
 
-def test_tokens_are_estimated_where_the_provider_does_not_count(stage: Stage) -> None:
-    silent = Answer(body={**dict(_calls("true").body), "usage": None})
-    transcript = stage.play(silent, limits=replace(_LIMITS, tokens=1500))
-    assert transcript.stop is Stop.TOKENS
-    assert 1 < transcript.turns < 10
-
-
 def test_replies_that_are_cut_off_are_told_so_three_times(stage: Stage) -> None:
     cut = Answer(text="I think that", finish_reason="length")
     transcript = stage.play(cut, "Done.")
@@ -315,23 +223,6 @@ def test_messages_that_no_longer_fit_end_it_without_a_fault(stage: Stage) -> Non
     assert (transcript.stop, transcript.fault) == (Stop.CONTEXT, None)
 
 
-def test_a_sandbox_that_breaks_is_no_matter_of_the_model(stage: Stage) -> None:
-    class Broken(Box):
-        async def run(self, command: Command) -> Ended:
-            raise SandboxError("the sandbox is gone")
-
-    stage.provider.reply = _says(_calls("true"))
-
-    async def played() -> None:
-        engine = stage.room.engine
-        async with wired() as coordinator, converse(coordinator.gateway, stage.provider.url) as conversation:
-            with engine.new_workspace() as workspace:
-                await run_agent(_TASK, conversation, Broken(engine, BoxSpec(), workspace), _LIMITS)
-
-    with pytest.raises(SandboxError, match=r"^the sandbox is gone$"):
-        stage.room.wait(played())
-
-
 # --- models without tools ---------------------------------------------------------------------------------
 
 
@@ -351,8 +242,6 @@ def test_blocks_are_prose_once_a_model_has_called(stage: Stage) -> None:
     ("status", "message"),
     [
         (400, "registry.ollama.ai/library/gemma does not support tools"),
-        (404, "No endpoints found that support tool use"),
-        (422, "tool_choice: extra fields not permitted"),
     ],
 )
 def test_a_provider_that_refuses_tools_is_asked_without(stage: Stage, status: int, message: str) -> None:
@@ -369,17 +258,6 @@ def test_a_provider_that_refuses_tools_is_asked_without(stage: Stage, status: in
     assert ["tools" in request.body for request in stage.provider.requests] == [True, False, False]
     assert "fenced code block labelled bash" in stage.sent()[0]["content"]
     assert "Call the function" not in stage.sent()[0]["content"]
-
-
-def test_tools_are_left_out_where_the_user_says_so(stage: Stage) -> None:
-    transcript = stage.play("```sh\necho 42 > answer.txt\n```", "Done.", offers_tool=False)
-    assert (transcript.stop, stage.answer) == (Stop.FINISHED, b"42\n")
-    assert "tools" not in stage.provider.requests[0].body
-
-
-def test_other_refusals_are_no_reason_to_leave_tools_out(stage: Stage) -> None:
-    transcript = stage.play(Answer(status=400))
-    assert (transcript.stop, stage.provider.count) == (Stop.FAULT, 1)
 
 
 @pytest.mark.parametrize(

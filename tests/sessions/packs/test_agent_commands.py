@@ -14,7 +14,7 @@ from engines import Running
 from packs import write_pack
 from provider import Answer, Provider, Request
 from repositories import write_bundle
-from scripted import answer_turns, item_of, left_alive, patch_row, task_row
+from scripted import item_of, left_alive, patch_row, task_row
 from sessions import Session, until
 from trees import clear_environment, rows, run_tree
 
@@ -174,19 +174,6 @@ def test_ctrl_c_ends_programs_that_hang_with_their_children(
     assert runs == [("interrupted",)]
 
 
-def test_what_a_program_could_not_ask_is_no_failure(
-    pytester: pytest.Pytester, provider: Provider, bwrap: Running
-) -> None:
-    option = _prepare(pytester.path, [_row("json", "x"), _row("gives-up", "x")])
-    provider.answers(status=503)
-
-    result = run_tree(pytester, _BWRAP, option, "--helmbench-max-retries=0", "-rA", url=provider.url)
-
-    result.assert_outcomes(errors=2)
-    found = rows(pytester.path / "helmbench.db", "SELECT code, outcome, reason FROM results ORDER BY code")
-    assert found == [("gives-up", "error", "overloaded"), ("json", "error", "agent_failed")]
-
-
 def test_a_program_that_never_called_its_model_is_an_error(
     pytester: pytest.Pytester, provider: Provider, bwrap: Running
 ) -> None:
@@ -197,40 +184,6 @@ def test_a_program_that_never_called_its_model_is_an_error(
     result.assert_outcomes(errors=1)
     assert rows(pytester.path / "helmbench.db", "SELECT reason FROM results") == [("no_model_call",)]
     assert provider.count == 0
-
-
-@pytest.mark.parametrize(
-    ("command", "sentence"),
-    [
-        ("no-such-agent --fast", "--helmbench-agent: the program 'no-such-agent' is not there"),
-        ("'unclosed", '--helmbench-agent: "\'unclosed" cannot be split: no closing quotation'),
-    ],
-)
-def test_a_command_that_cannot_be_started_is_said_before_anything_is_asked(
-    pytester: pytest.Pytester, provider: Provider, command: str, sentence: str
-) -> None:
-    write_pack(pytester.path / "benchmark", [task_row("t")])
-    result = run_tree(pytester, _BWRAP, f"--helmbench-agent={command}", url=provider.url)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert sentence in result.stderr.str() + result.stdout.str()
-    assert provider.count == 0
-
-
-def test_chroot_works_where_the_user_allows_it(
-    pytester: pytest.Pytester, provider: Provider, podman: Running
-) -> None:
-    needs = {"eval.needed_commands": ["chroot"], "environment": {"image": podman.image}}
-    write_pack(pytester.path / "benchmark", [task_row("t", **needs)])
-    answer_turns(provider, {"t": ["chroot / true && echo 42 > answer.txt"]})
-    options = ("--helmbench-sandbox=podman", "-rs")
-
-    denied = run_tree(pytester, *options, url=provider.url)
-    denied.assert_outcomes(skipped=1)
-    assert provider.count == 0
-    denied.stdout.fnmatch_lines(["*it needs chroot, which --helmbench-allow-command=chroot would allow"])
-
-    allowed = run_tree(pytester, *options, "--helmbench-allow-command=chroot", "-vv", url=provider.url)
-    allowed.assert_outcomes(passed=1)
 
 
 def test_an_agent_that_does_not_end_is_stopped_at_the_time_limit_and_what_it_left_is_judged(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +23,6 @@ _BWRAP = "--helmbench-sandbox=bwrap"
 _OUTCOMES = "SELECT code, outcome, reason FROM results WHERE run_id = {} ORDER BY code"
 _REPAIRS = "sed -i 's/a - b/a + b/' src/calculator.py"
 _WRITES = "echo 42 > answer.txt"
-_workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 
 
 @pytest.fixture(autouse=True)
@@ -120,48 +118,6 @@ def _check_record(database: Path) -> None:
     ]
     total = rows(database, "SELECT round(cost_usd, 6), (SELECT count(*) FROM calls) FROM evaluation_runs")
     assert total[0][0] == round(total[0][1] * COST_USD, 6)
-
-
-@_workers
-def test_ctrl_c_ends_an_agent_and_its_command(
-    pytester: pytest.Pytester, provider: Provider, bwrap: Running, workers: str
-) -> None:
-    mark = f"sleep 4{os.getpid()}.{workers[-1]}"
-    _pack(pytester.path, [task_row("a"), task_row("b"), task_row("c")])
-    answer_turns(provider, {name: [f"{mark}"] for name in "abc"})
-    started = time.monotonic()
-    session = Session(pytester.path, provider.url, workers, "-q", _BWRAP)
-    until(lambda: sum(words.startswith(mark) for words in left_alive(mark)) == 3, "all commands run")
-    interrupted = time.monotonic()
-    session.interrupt(everybody=True)
-    assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
-    # As fast as it started: a machine that has other work takes longer for both.
-    assert time.monotonic() - interrupted < 1 + (interrupted - started)
-    assert left_alive(mark) == []
-    assert session.living_workers() == []
-    assert "INTERNALERROR" not in session.text
-    database = pytester.path / "helmbench.db"
-    assert rows(database, "SELECT status FROM evaluation_runs") == [("interrupted",)]
-    assert rows(database, "SELECT count(*) FROM results") == [(0,)]
-    assert rows(database, "SELECT count(*) FROM calls WHERE response_id IS NOT NULL") == [(3,)]
-
-
-@_workers
-def test_a_session_that_stops_at_a_failure_ends_the_agents_at_work(
-    pytester: pytest.Pytester, provider: Provider, bwrap: Running, workers: str
-) -> None:
-    mark = f"sleep 5{os.getpid()}.{workers[-1]}"
-    _pack(pytester.path, [task_row("wrong"), task_row("a"), task_row("b")])
-    answer_turns(provider, {"wrong": ["true"], "a": [mark], "b": [mark]})
-
-    started = time.monotonic()
-    result = run_tree(pytester, workers, "-x", _BWRAP, url=provider.url)
-
-    assert time.monotonic() - started < 15
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
-    assert left_alive(mark) == []
-    assert rows(pytester.path / "helmbench.db", "SELECT status FROM evaluation_runs") != [("running",)]
 
 
 def test_a_killed_session_leaves_nothing_behind_and_asks_nothing_again(

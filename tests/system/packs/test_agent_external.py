@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,29 +126,6 @@ def test_its_environment_is_made_from_nothing(stage: Stage, monkeypatch: pytest.
     assert not task_file.parent.exists()
 
 
-def test_placeholders_and_what_is_none(stage: Stage) -> None:
-    code = "import json, sys; json.dump(sys.argv[1:], open('argv.json', 'w'))"
-    words = (
-        "--in={workspace}",
-        "'{task_file} {model}'",
-        "{base_url}",
-        "{api_key}",
-        "'{\"a\": 1}'",
-        "'a  b;$HOME'",
-    )
-    stage.run(stage.command(code, *words))
-    place, task, url, *rest = json.loads(stage.read("argv.json"))
-    assert place == f"--in={stage.workspace.path}"
-    assert task.endswith("task.md test/good")
-    assert [url, *rest] == ["http://127.0.0.1:9/x/v1", "{api_key}", '{"a": 1}', "a  b;$HOME"]
-
-
-def test_the_task_message_is_written_whole(stage: Stage) -> None:
-    code = "import os, shutil; shutil.copy(os.environ['HELMBENCH_TASK_FILE'], 'copy')"
-    stage.run(stage.command(code), message="Grüße\n\ud83d\n")
-    assert stage.read("copy") == "Grüße\n\N{REPLACEMENT CHARACTER}\n"
-
-
 def test_an_exit_code_is_an_error_and_what_it_said_is_kept_apart(stage: Stage) -> None:
     code = "import sys; print('out'); sys.stderr.write('x' * 50000 + '\\n\\x1b[31mthe prompt was …'); sys.exit(3)"
     with pytest.raises(AgentFailedError) as caught:
@@ -206,29 +183,6 @@ def _ends(pid: int) -> bool:
     return False
 
 
-def test_a_cancelled_item_kills_its_agent(stage: Stage) -> None:
-    command = stage.command("import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)")
-
-    async def run() -> None:
-        task = asyncio.create_task(run_external(command, ExternalTask("x", stage.workspace, _NOWHERE, "m")))
-        await _soon(lambda: (stage.workspace.get("pid", limit_bytes=99) or b"") != b"")
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(run())
-    assert _ends(int(stage.read("pid")))
-
-
-async def _soon(
-    condition: Callable[[], bool], pause: Callable[[float], Awaitable[None]] = asyncio.sleep
-) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        await pause(0.005)
-
-
 def test_what_it_makes_belongs_to_whoever_runs_in_the_sandbox(bwrap: Running, stage: Stage) -> None:
     code = "import os\nos.umask(0o077)\nos.mkdir('d')\nopen('d/f', 'w').write('x')\nos.symlink('/etc', 'l')"
     with bwrap.engine.new_workspace() as workspace:
@@ -266,30 +220,6 @@ def test_commands_that_cannot_be_started(tmp_path: Path, text: str, what: str, h
     with pytest.raises(AgentCommandError) as caught:
         AgentCommand.parse(UsersWord(text), tmp_path)
     assert str(caught.value) == f"--helmbench-agent: {what}" + (f"\n  hint: {hint}" if hint else "")
-
-
-def test_what_is_quoted_for_a_shell_is_no_word_of_one(tmp_path: Path) -> None:
-    assert AgentCommand.parse(UsersWord("sh -c 'x > y && z | w'"), tmp_path).words[2] == "x > y && z | w"
-    assert AgentCommand.parse(UsersWord("sh '<task>'"), tmp_path).words[1] == "<task>"
-
-
-def test_files_of_the_users_folder_are_found_from_the_workspace(tmp_path: Path) -> None:
-    program = tmp_path / "agent.sh"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    (tmp_path / "folder").mkdir()
-    command = AgentCommand.parse(UsersWord("./agent.sh agent.sh folder --config=agent.sh missing"), tmp_path)
-    assert command.words[0] == str(tmp_path / "agent.sh")
-    assert command.words[1:] == (str(program), "folder", "--config=agent.sh", "missing")
-
-
-def test_a_program_that_is_no_program(stage: Stage) -> None:
-    broken = stage.folder / "broken"
-    broken.write_bytes(b"\x7fELF nothing")
-    broken.chmod(0o755)
-    with pytest.raises(AgentFailedError, match=r"^the agent cannot be started: ") as caught:
-        stage.run(AgentCommand.parse(UsersWord("./broken"), stage.folder))
-    assert caught.value.run is None
 
 
 _KILLED = """

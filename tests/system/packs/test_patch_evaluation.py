@@ -14,7 +14,6 @@ from repositories import CALCULATOR, TEST, bundle_of, git, make_repository, patc
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchFinding, PatchPhase
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
 from pytest_helmbench.core.outcome import Verdict
 
 _WRONG = {"src/calculator.py": CALCULATOR.replace("a - b", "a * b")}
@@ -117,11 +116,6 @@ def test_a_missing_repository_is_the_packs_fault(bench: CaseContext, tmp_path: P
     _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "no_repository", f"{start}the bundle cannot be read: ")
     finding = bench.judge("x", commit="abc123", repository=bench.folder, workdir="/usr")
     _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "no_repository", "the repository cannot be at '/usr'")
-
-
-def test_a_text_that_is_no_patch_fails(bench: CaseContext) -> None:
-    finding = bench.judge("I cannot do that.")
-    _is(finding, _FAILED, PatchPhase.CANDIDATE_PATCH, "no_patch", "there is no patch in it")
 
 
 @pytest.mark.parametrize("name", ["tests/test_add.py", "conftest.py", "Makefile", "src/.gitattributes"])
@@ -308,52 +302,6 @@ def test_a_broken_command_is_told_from_a_broken_candidate(bench: CaseContext) ->
     ):
         start = f"eval.tests.command: {how}, as it does"
         _is(judge(bench.diff(_RIGHT), argument), _ERROR, PatchPhase.COMMAND, "broken_off", start)
-
-
-def test_where_the_command_runs(bench: CaseContext) -> None:
-    patch = bench.diff(_RIGHT)
-    for workdir, folder, expected in (
-        (None, None, "/workspace"),
-        ("src", None, "/workspace/src"),
-        ("/testbed", None, "/testbed"),
-        ("/testbed/src", "/testbed", "/testbed/src"),
-        (None, "/testbed", "/testbed"),
-    ):
-        check = f'test "$PWD" = {expected} && git status --porcelain && test -z "$(env | grep -i secret)"'
-        changes = {} if folder is None else {"environment_workdir": folder}
-        task = patch_task(bench.commit, bench.folder, command=("sh", "-c", check), workdir=workdir, **changes)
-        finding = bench.room.wait(evaluate_patch(task, patch, bench.room.engine))
-        assert finding == _PASSED, (workdir, finding)
-
-
-def test_hidden_values_stay_hidden(bench: CaseContext) -> None:
-    findings = [
-        bench.judge("x"),
-        bench.judge("x", commit="abc123"),
-        bench.judge(bench.diff(_WRONG)),
-        bench.judge(bench.diff(_RIGHT), setup_patch="junk"),
-    ]
-    assert "SECRET-GOLD" not in repr(findings)
-
-
-def test_assets_lie_in_the_working_tree(bench: CaseContext, tmp_path: Path) -> None:
-    source = tmp_path / "numbers.txt"
-    source.write_text("1 2 3\n")
-    assets = (
-        PlannedFile(tmp_path, "data", 0o755, 0, True, True),
-        PlannedFile(source, "data/numbers.txt", 0o644, 6, False, True),
-    )
-    task = patch_task(bench.commit, bench.folder, command=("grep", "1 2 3", "data/numbers.txt"))
-    patch = bench.diff(_RIGHT)
-    room = bench.room
-    assert room.wait(evaluate_patch(task, patch, room.engine, assets=assets)) == _PASSED
-    _is(room.wait(evaluate_patch(task, patch, room.engine)), _FAILED, PatchPhase.COMMAND, "tests_failed")
-
-
-def test_a_task_of_another_family_is_refused(bench: CaseContext) -> None:
-    task = PackTask("r", "p", "terminal_task")
-    with pytest.raises(ConfigError, match=r"^r: eval\.tests: there is no command that judges a patch$"):
-        bench.room.wait(evaluate_patch(task, "x", bench.room.engine))
 
 
 _TRAP = "touch /workspace/TRAPPED; cat"

@@ -118,20 +118,6 @@ def test_nothing_that_is_done_to_gits_folder_bends_the_patch(
     assert "TRAPPED" not in patch
 
 
-def test_files_that_cannot_be_read_at_first_are_read(bwrap: Running, folder: Path) -> None:
-    _, patch = bwrap.wait(_worked(bwrap, _task(folder), "echo new > new; chmod 000 new src"))
-    assert "\n+new\n" in patch
-
-
-def test_names_and_bytes_of_any_kind_survive(bwrap: Running, folder: Path) -> None:
-    script = (
-        "sed -i s/-/+/ src/calculator.py; printf '\\0\\1' > src/b;"
-        "printf 'caf\\351\\r\\n' > \"$(printf 'src/caf\\351.txt')\""
-    )
-    _, patch = bwrap.wait(_worked(bwrap, _task(folder), script))
-    assert bwrap.wait(evaluate_patch(_task(folder), patch, bwrap.engine)) == _PASSED
-
-
 def test_a_patch_that_grows_beyond_all_bounds_is_the_agents_fault(bwrap: Running, folder: Path) -> None:
     with pytest.raises(CandidateFaultError) as caught:
         bwrap.wait(_worked(bwrap, _task(folder), "head -c 50000000 /dev/urandom > big"))
@@ -142,14 +128,6 @@ def test_a_patch_that_grows_beyond_all_bounds_is_the_agents_fault(bwrap: Running
         PatchPhase.CANDIDATE_PATCH,
         "no_diff",
     )
-
-
-def test_assets_are_no_part_of_the_patch(bwrap: Running, folder: Path, tmp_path: Path) -> None:
-    source = tmp_path / "numbers.txt"
-    source.write_text("1 2 3\n")
-    assets = (PlannedFile(source, "data/numbers.txt", 0o644, 6, False, True),)
-    ended, patch = bwrap.wait(_worked(bwrap, _task(folder), "cat data/numbers.txt", assets))
-    assert (ended.stdout, patch) == (b"1 2 3\n", "")
 
 
 def test_a_reply_hands_in_its_patch_where_nothing_was_changed() -> None:
@@ -200,24 +178,6 @@ def test_the_repository_of_an_image(podman: Running, image: str, folder: Path) -
         podman.wait(evaluate_patch(task, patch.replace("a + b", "a * b"), podman.engine)).reason
         == "tests_failed"
     )
-
-
-def test_an_image_that_is_elsewhere_or_nowhere(podman: Running, image: str, folder: Path) -> None:
-    head = git(folder, "rev-parse", "base^{commit}").strip()
-    later = git(folder, "rev-parse", "later^{commit}").strip()
-    for commit, workdir, message in (
-        ("abc123", "/testbed", f"base_commit is 'abc123', but the repository of {image} is at '{head}'"),
-        (later, "/testbed", f"base_commit is '{later}', but the repository of {image} is at '{head}'"),
-        ("abc123", "/opt", f"base_commit 'abc123' cannot be found: /opt of {image} is no git repository"),
-        ("abc123", "/nowhere", f"base_commit 'abc123' cannot be found: {image}: /nowhere cannot be copied"),
-    ):
-        task = patch_task(commit, None, image=image, environment_workdir=workdir)
-        finding = podman.wait(evaluate_patch(task, "x", podman.engine))
-        assert (finding.verdict, finding.phase) == (Verdict.ERROR, PatchPhase.BASE_COMMIT)
-        assert finding.message.startswith(message)
-        with pytest.raises(PackFaultError) as caught:
-            podman.wait(_worked(podman, task, "true"))
-        assert str(caught.value).startswith(message)
 
 
 def test_what_the_pack_sets_up_is_there_before_the_agent_starts_and_has_no_past(
@@ -283,8 +243,3 @@ async def _artifact(room: Running, folder: Path, path: str, script: str) -> tupl
         async with await room.engine.open(place.spec) as box:
             await box.run(Command(("sh", "-c", script)))
         return place.has_artifact, place.artifact()
-
-
-def test_a_patch_file_comes_before_what_was_changed() -> None:
-    assert candidate_of("changed", "said", "written") == "written"
-    assert candidate_of("changed", "said", None) == "changed"

@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import Evaluator, opened_place
 from pytest_helmbench.benchmarks.packs.task import Environment, FileCheck, PackTask, PlannedFile
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.sandbox.box import Command, Limits, Mount
+from pytest_helmbench.sandbox.box import Command, Limits
 
 _PASSED = TerminalFinding(Verdict.PASSED)
 _MIB = 1024 * 1024
@@ -169,16 +169,13 @@ def test_no_file_of_the_workspace_runs_before_the_tests(
     "script",
     [
         "true",
-        "echo 41 > answer.txt",
         "mkdir answer.txt",
         "echo forty-two > answer.txt; chmod 000 answer.txt; chmod 000 .",
         "for path in /evaluator /evaluator-* /securebench /eval; do ln -s $path/expected.txt answer.txt; done",
         "ln -s /proc/self/environ answer.txt",
         "ln -s /proc/self/cwd/../expected.txt answer.txt",
-        "ln -s answer.txt answer.txt",
         "ln -s /dev/zero answer.txt",
         "truncate -s 300G answer.txt",
-        "head -c 1000000 /dev/zero > answer.txt",
         "mkdir evaluator; echo forty-one > evaluator/expected.txt; cp evaluator/* .; cp expected.txt answer.txt",
         "i=0; while [ $i -lt 400 ]; do mkdir d; cd d; i=$((i+1)); done; echo x > answer.txt",
         "(setsid sh -c 'while :; do echo forty-two > answer.txt; done' &) ; sleep 0.1; rm -f answer.txt",
@@ -248,7 +245,6 @@ os._exit(0)
     [
         "import os; os._exit(0)",
         "import sys; sys.exit(0)",
-        "raise KeyboardInterrupt",
         "import atexit, os; atexit.register(os._exit, 0)",
         "import os; os.execv('/bin/true', ['true'])",
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
@@ -266,11 +262,6 @@ def test_code_that_the_tests_import_cannot_end_them_early(
     script = _write({"solution.py": solution})
     finding = _judge(bwrap, tmp_path, script, _USES_SOLUTION)
     assert finding.verdict is Verdict.FAILED, finding
-
-
-def test_code_that_the_tests_import_passes_when_it_is_right(bwrap: Running, tmp_path: Path) -> None:
-    script = _write({"solution.py": "def answer(): return 42"})
-    assert _judge(bwrap, tmp_path, script, _USES_SOLUTION) == _PASSED
 
 
 def test_the_evaluators_files_cannot_be_changed_by_what_the_tests_run(bwrap: Running, tmp_path: Path) -> None:
@@ -311,7 +302,6 @@ def test_the_agent_never_sees_the_evaluator(
             ("grep", "x", "y"),
         ),
         ("HOME", "/workspace", ("sh", "-lc", "exit 1")),
-        ("HOME", "/tmp/../workspace/alias/..", ("sh", "-lc", "exit 1")),
         (
             "LD_LIBRARY_PATH",
             "/workspace:/usr/lib",
@@ -343,27 +333,3 @@ def test_an_environment_that_leads_into_the_workspace(
         ended = bwrap.wait(box.run(launched))
         assert ended.exit_code not in (0, 127), ended
         assert b"secret" not in ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        ("/workspace/bin:/nowhere", "there is no Python"),
-        ("/opt/bin", "the only Python lies in the workspace"),
-    ],
-)
-def test_a_python_of_the_workspace_runs_no_tests(bwrap: Running, tmp_path: Path, path: str, why: str) -> None:
-    launch = (
-        files("pytest_helmbench.benchmarks.packs.families.terminal_task.inside")
-        .joinpath("launch.sh")
-        .read_text()
-    )
-    (tmp_path / "python3").symlink_to("/workspace/bin/python3")
-    mount = Mount(tmp_path, "/opt/bin")
-    box = bwrap.open(mounts=(mount, Mount(Path("/usr/bin/readlink"), "/opt/readlink/readlink")))
-    tmp_path.chmod(0o755)
-    with box.workspace:
-        bwrap.run(box, "sh", "-c", "mkdir bin; cp /bin/true bin/python3")
-        argv = ("/bin/sh", "-c", launch, "sh", "/workspace", "secret", "@python", "-c", "pass")
-        ended = bwrap.wait(box.run(Command(argv, env=(("PATH", f"{path}:/opt/readlink"),))))
-        assert (ended.exit_code, ended.stderr) == (127, f"secret {why}\n".encode())

@@ -19,7 +19,6 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
 )
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
-    ConfigError,
     Environment,
     FileCheck,
     PackTask,
@@ -30,7 +29,7 @@ from pytest_helmbench.benchmarks.packs.task import (
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Command, Limits
-from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
+from pytest_helmbench.sandbox.workspace import SandboxError
 
 _PASSED = TerminalFinding(Verdict.PASSED)
 _ANSWER = (
@@ -121,18 +120,10 @@ _FAILED, _ERROR = Verdict.FAILED, Verdict.ERROR
             "cannot_start",
             "eval.checker.command: cannot be started (exit code 127)",
         ),
-        (("./gone",), _FAILED, "cannot_start", "eval.checker.command: cannot be started (exit code 127)"),
-        (
-            ("/workspace/gone",),
-            _FAILED,
-            "cannot_start",
-            "eval.checker.command: cannot be started (exit code 127)",
-        ),
         (("sh", "-c", "exit 124"), _FAILED, "timeout", "eval.checker.command: stopped"),
         (("sleep", "60"), _FAILED, "timeout", "eval.checker.command: stopped after 0.5 s"),
         (("cat", "pipe"), _FAILED, "check_failed", "eval.checker.command: ended with exit code 1"),
         (("no-such-program",), _ERROR, "cannot_start", "eval.checker.command: no-such-program is not there"),
-        (("/no/program",), _ERROR, "cannot_start", "eval.checker.command: /no/program cannot be started"),
     ],
 )
 def test_how_a_command_ends(
@@ -150,17 +141,6 @@ def test_a_command_passes_in_the_folder_that_it_names(judge: Judge) -> None:
         assert judge.command("sh", "-c", check, folder, script="mkdir sub", workdir=workdir) == _PASSED
 
 
-def test_the_output_of_a_failed_check_is_kept_and_scrubbed(judge: Judge) -> None:
-    finding = judge.command("sh", "-c", "printf 'seen \\033[31m'; echo bad >&2; exit 1")
-    assert finding.output == "seen \\x1b[31m\nbad"
-
-
-def test_there_is_no_network_and_no_secret(judge: Judge) -> None:
-    names = "env | grep -v ^GIT_CONFIG_KEY_ | grep -iE 'key|token'"
-    look = f'test -z "$({names})" && test "$(ls /sys/class/net 2>/dev/null | grep -v lo)" = \'\''
-    assert judge.command("sh", "-c", look) == _PASSED
-
-
 @pytest.mark.parametrize(
     ("name", "script"),
     [
@@ -174,11 +154,6 @@ def test_scripts(judge: Judge, name: str, script: str) -> None:
     assert judge.tests({name: script}, "touch answer.txt", entry=name, source="script") == _PASSED
     finding = judge.tests({name: script}, entry=name, source="script")
     _is(finding, _FAILED, "check_failed", "eval.checker.path: ended with exit code 1")
-
-
-def test_a_folder_is_no_script(judge: Judge) -> None:
-    finding = judge.tests({"x": "y"}, source="script")
-    _is(finding, _ERROR, "cannot_start", "eval.checker.path: a script is a file")
 
 
 def test_pytest_runs_the_tests_where_it_is_importable(judge: Judge) -> None:
@@ -223,10 +198,6 @@ def test_what_pytest_cannot_judge(
     assert finding.message.startswith(f"eval.checker.path: {message}")
 
 
-def test_a_python_without_pytest_is_lent_ours(judge: Judge) -> None:
-    assert judge.command("sh", "-c", "test -f /evaluator-*-packages/pytest/__init__.py") == _PASSED
-
-
 def test_functions_run_without_pytest(bare: Judge) -> None:
     contents = {"test_answer.py": _ANSWER, "deep/more_test.py": "def test_more(x=1):\n    assert x == 1\n"}
     assert bare.tests(contents, "echo 42 > answer.txt") == _PASSED
@@ -246,16 +217,6 @@ _NO_PYTEST = "which is not installed"
             "def test_x(tmp_path): pass\n",
             _ERROR,
             "test_x.py: test_x() takes 'tmp_path': fixtures need pytest, which",
-        ),
-        (
-            "class TestX:\n    def test_x(self): pass\n",
-            _ERROR,
-            f"test_x.py: the class TestX needs pytest, {_NO_PYTEST}",
-        ),
-        (
-            "async def test_x(): pass\n",
-            _ERROR,
-            "test_x.py: test_x() needs pytest and a plugin, which are not",
         ),
         ("", _ERROR, "there are no tests"),
         ("import solution\n", _FAILED, "1 file of tests cannot be collected"),
@@ -336,14 +297,3 @@ def test_a_command_that_is_allowed_works_in_a_container(bare: Judge) -> None:
 
     assert bare.room.wait(judged(("chroot",))) == (0, _PASSED)
     assert bare.room.wait(judged(()))[0] != 0
-
-
-def test_tasks_that_cannot_be_judged(judge: Judge, tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
-    with pytest.raises(ConfigError, match=r"^r: eval\.checker: there is no checker that judges a workspace$"):
-        judge.room.wait(evaluate_terminal(PackTask("r", "p", "repo_patch"), workspace, judge.room.engine))
-    judge.environment = Environment(workdir="/usr/../etc")
-    with pytest.raises(
-        ConfigError, match=r"^demo/answer: environment\.workdir: the workspace cannot be at '/usr/../etc'$"
-    ):
-        judge.command("true")
