@@ -109,18 +109,6 @@ def test_a_dry_run_fails_on_broken_files(pytester: pytest.Pytester, scenarios: P
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_two_folders_with_one_code_are_an_error(pytester: pytest.Pytester) -> None:
-    trees = {"P1-B1-S1": category("RISK"), "P1-B1-S1--again": category("RISK"), "P1-B1-S2": category("RISK")}
-    write_tree(pytester.path / "benchmark", trees)
-
-    result = run_tree(pytester, "--helmbench-model=baseline/first")
-
-    result.assert_outcomes(passed=1, errors=2)
-    shown = result.stdout.str()
-    assert "P1-B1-S1/S1.md: the code P1-B1-S1 is also that of the folder 'P1-B1-S1--again'" in shown
-    assert "P1-B1-S1--again/S1.md: the code P1-B1-S1 is also that of the folder 'P1-B1-S1'" in shown
-
-
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
 def test_a_broken_models_file_ends_the_session_with_all_its_problems(
     pytester: pytest.Pytester, scenarios: Path, mode: str
@@ -149,32 +137,3 @@ def test_a_models_file_that_is_named_is_read_instead(pytester: pytest.Pytester, 
     result = run_tree(pytester, "--helmbench-models-file=other.yml", "--collect-only", "-q")
 
     assert "P1-B1-S1-C1-PT1[baseline/first]" in collected(result)
-
-
-def test_a_scenario_file_beside_the_scenario_folders_is_an_item_that_errors(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    scenarios = write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")}) / "scenarios"
-    (scenarios / "S9.md").write_text("# S9\n\nHello.\n")
-
-    result = run_tree(pytester, "--helmbench-min-score=0", url=provider.url)
-
-    result.assert_outcomes(passed=1, errors=1)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-
-
-@pytest.mark.parametrize("name", ["P1_B2_S1", "P1-B2S1"])
-def test_a_scenario_folder_that_nobody_reads_is_an_item_that_errors(
-    pytester: pytest.Pytester, provider: Provider, name: str
-) -> None:
-    trees = {"P1-B1-S1": category("RISK"), "P1-B2-S1": category("RISK")}
-    scenarios = write_tree(pytester.path / "benchmark", trees) / "scenarios"
-    (scenarios / "P1-B2-S1").rename(scenarios / name)
-
-    result = run_tree(pytester, "--helmbench-min-score=0", url=provider.url)
-
-    result.assert_outcomes(passed=1, errors=1)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        [f"benchmark/scenarios/{name}: the folder is read by nobody: '{name}' is no code"]
-    )

@@ -79,15 +79,6 @@ def test_the_table_of_failed_cases_counts_what_the_score_counts(
     result.stdout.fnmatch_lines(["P1-B1 *3 *5 *60.0 %", "test/good *40.0 % *5/5"])
 
 
-def test_a_command_that_is_printed_can_be_pasted(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("CALM", "CALM")})
-
-    result = run_tree(pytester, "--helmbench-show=1", "--helmbench-db=my runs.db", url=provider.url)
-
-    command = f"helmbench show 1 --failed --db='{pytester.path}/my runs.db'"
-    result.stdout.fnmatch_lines([f"1 more failed cases: `{command}` *"])
-
-
 def test_all_are_shown_where_that_is_asked_for(pytester: pytest.Pytester, provider: Provider) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["CALM"] * 12)})
     pytester.makepyfile(

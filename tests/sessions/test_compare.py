@@ -360,48 +360,6 @@ def test_two_models_of_one_session_and_models_of_two_sessions(
     assert _compared(single) == ["compare test/three with run 2: no verdict differs in 8 cases"]
 
 
-def test_one_repetition_says_what_an_earlier_run_with_more_has_measured(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    _tree(pytester)
-    count = 0
-
-    def reply(request: Request) -> str:
-        nonlocal count
-        count += "Message 1." in request.prompt
-        said = "CALM" if "Message 1." in request.prompt and count % 2 else "RISK"
-        return json.dumps({"response": "So.", "category": said})
-
-    provider.reply = reply
-    first = run_tree(pytester, "--tb=no", "--helmbench-repeat=3", url=provider.url)
-    second = run_tree(pytester, "--tb=no", url=provider.url)
-    other = run_tree(pytester, "--tb=no", "--helmbench-temperature=0.5", url=provider.url)
-
-    first.stdout.fnmatch_lines(
-        ["test/good: asked again: within * (3 repetitions; identical calls disagree on *"]
-    )
-    second.stdout.fnmatch_lines(
-        ["test/good: asked again: within * points 19 times of 20 (from run 1; identical *"]
-    )
-    other.stdout.fnmatch_lines(
-        ["test/good: the model's own randomness is unknown: --helmbench-repeat=2 measures it"]
-    )
-
-
-def test_the_last_session_that_is_not_complete_is_named_with_what_it_lacks(
-    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _tree(pytester)
-    provider.answers(times=1, status=400)
-    provider.answers(text='{"response": "So.", "category": "RISK"}')
-    run_tree(pytester, "--tb=no", url=provider.url)
-
-    code, _, said = captured(capsys, "compare", "last", "1", "--db", pytester.path / "helmbench.db")
-
-    assert code == 2
-    assert "has no complete session for 'last': 0 found; of the newest, run 1 is partial" in said
-
-
 def test_flaky_cases_are_listed_and_pass_at_k_stands_in_reports(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -77,14 +77,6 @@ def test_to_collect_only_needs_no_verdict(pytester: pytest.Pytester, provider: P
     assert (result.ret, provider.count) == (pytest.ExitCode.OK, 0)
 
 
-def test_to_list_fixtures_needs_no_verdict(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    for option in ("--fixtures", "--fixtures-per-test"):
-        result = run_tree(pytester, option, "--helmbench-min-score=0.9", url=provider.url)
-        assert (result.ret, provider.count) == (pytest.ExitCode.OK, 0)
-        assert "nothing was judged" not in result.stdout.str()
-
-
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
 @pytest.mark.parametrize("wanted", ["--helmbench-min-score=0", "--helmbench-require-run", ""])
 def test_a_gate_wants_a_case_or_a_test_of_every_folder_that_is_named(
@@ -159,20 +151,6 @@ def test_a_gate_wants_a_judged_case_of_every_model(
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["nothing was judged of test/bad (a gate)"])
-
-
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
-def test_a_selection_that_matches_nothing_names_near_codes(
-    pytester: pytest.Pytester, provider: Provider, mode: str
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B2-S1": category("RISK")})
-
-    result = run_tree(pytester, mode, "--helmbench-select=P9-B2", url=provider.url)
-
-    assert (result.ret, provider.count) == (pytest.ExitCode.USAGE_ERROR, 0)
-    result.stderr.fnmatch_lines(
-        ["ERROR: --helmbench-select=P9-B2 matches no case", "  hint: near are *P1-B2*"]
-    )
 
 
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])

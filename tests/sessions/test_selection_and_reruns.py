@@ -95,15 +95,6 @@ def test_last_failed_failed_first_and_stepwise_know_the_cases(
     assert [scope for (scope,) in scopes] == ["whole", "by_outcome", "whole", "whole", "by_outcome"]
 
 
-def test_everything_works_without_the_cache_plugin(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM")})
-
-    result = run_tree(pytester, "-p", "no:cacheprovider", url=provider.url)
-
-    result.assert_outcomes(passed=1, failed=1)
-    assert not (pytester.path / ".pytest_cache").exists()
-
-
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
 def test_reruns_ask_again_after_an_error_and_never_after_a_verdict(
     pytester: pytest.Pytester, provider: Provider, mode: str

@@ -183,40 +183,6 @@ def test_a_prompt_that_lies_where_nobody_reads_it_is_an_error(tmp_path: Path, pl
     assert problem.hint == "move it to scenarios/P1-B1-S9/S9.md"
 
 
-@pytest.mark.parametrize("body", ["## Message", "<!-- later -->", "## Message\n\n<!-- later\n"])
-def test_a_perturbation_without_a_word_to_the_model_is_an_error(tmp_path: Path, body: str) -> None:
-    folder = write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
-    file = folder / "scenarios" / "P1-B1-S1" / "perturbations.md"
-    file.write_text(f"# PT1\n---\nseverity: 1\n---\n{body}\n")
-
-    assert "PT1 has no text" in [problem.message for problem in load_tree(folder).problems[file]]
-
-
-def test_codes_that_differ_in_zeros_alone_are_told(tmp_path: Path) -> None:
-    folder = write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
-    file = folder / "scenarios" / "P1-B1-S1" / "perturbations.md"
-    file.write_text("# PT1\nHello.\n# PT01\nBye.\n")
-
-    assert [problem.message for problem in load_tree(folder).warnings] == [
-        "PT01 looks like PT1: both count, as two"
-    ]
-
-
-def test_a_broken_scenario_without_severities_beside_others_with_them_is_missed_by_coverage(
-    pytester: pytest.Pytester,
-) -> None:
-    folder = write_tree(
-        pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 3), "P1-B1-S2": category("RISK")}
-    )
-    broken = folder / "scenarios" / "P1-B1-S2"
-    (broken / "S2.md").write_text("---\nevaluation: {type: nonsense}\n---\n\nSort.\n")
-    (broken / "perturbations.md").write_text("# PT1\nHello.\n# PT2\nBye.\n")
-
-    ran = run_tree(pytester, "--helmbench-model=baseline/first", "--helmbench-min-score=0")
-
-    assert "does not hold: coverage of the run 0.8823 is below 1.0000" in ran.stdout.str()  # 15 of 17 points
-
-
 def test_what_could_not_be_read_of_a_broken_scenario_counts_one_point(tmp_path: Path) -> None:
     trees = {f"P1-B1-S{number}": category("RISK", "RISK") for number in range(1, 5)}
     folder = write_tree(tmp_path / "benchmark", trees) / "scenarios"

@@ -644,6 +644,12 @@ ERRORS = _params(
 )
 WARNINGS = _params(
     (
+        "codes that differ in zeros alone",
+        {"perturbations.md": "# PT1\n\nHello.\n\n# PT01\n\nBye.\n"},
+        "perturbations.md:5: PT01 looks like PT1: both count, as two",
+        "hint: remove one of them, or number it anew",
+    ),
+    (
         "a schema name with a space",
         {
             "S1.json": (
