@@ -1,13 +1,15 @@
-"""Hand-written tests as a kind of benchmark."""
+"""Hand-written tests as a kind of benchmark, and as authors read them: pytest knows all about them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.authoring import Checked, Reading
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.python_tests.jobs import HandWritten
 from pytest_helmbench.benchmarks.python_tests.places import PLACES
 from pytest_helmbench.core.outline import RowOutline
+from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.engine.job import Target
 
 
@@ -47,3 +49,27 @@ class TestAdopter:
 
 
 KIND = PythonTests()
+
+
+class TestAuthoring:
+    """See `Authoring`."""
+
+    __test__ = False
+
+    def check(self, root: Path, _session: SessionValues) -> Checked:
+        """See `Authoring.check`; no folder is one."""
+        raise _collected_by_pytest(root)
+
+    def read(self, root: Path, _session: SessionValues) -> Reading:
+        """See `Authoring.read`; no folder is one."""
+        raise _collected_by_pytest(root)
+
+
+def _collected_by_pytest(root: Path) -> UnreadableBenchmarkError:
+    hint = "`pytest --collect-only` lists them"
+    return UnreadableBenchmarkError(
+        (Problem(root, None, "hand-written tests are collected by pytest", hint),)
+    )
+
+
+AUTHORING = TestAuthoring()
