@@ -296,14 +296,3 @@ def test_the_session_keeps_to_its_limits_over_all_workers(
 
     assert provider.count == 40
     assert provider.max_in_flight == 5
-
-
-def test_a_system_prompt_that_is_missing_is_a_usage_error(pytester: pytest.Pytester) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-
-    result = run_tree(pytester, "--helmbench-system-prompt=absent.txt")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: --helmbench-system-prompt is *absent.txt*", "  hint: it takes a file*"]
-    )

@@ -6,10 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from properties import examples
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.baselines.baseline import baseline_reply
@@ -92,12 +89,6 @@ def test_a_judge_that_is_the_first_baseline_takes_the_first_option() -> None:
         "additionalProperties": False,
     }
     assert answer(FIRST, schema) == {"evidence": ["ok"], "justification": "ok", "judgment": "SAFE"}
-
-
-@pytest.mark.parametrize(("model_id", "text"), [(LEXICAL, "Rain in Sydney."), (RANDOM, "ok"), (FIRST, "ok")])
-def test_without_a_schema_they_answer_in_plain_text(model_id: str, text: str) -> None:
-    prompt = "<job>\nHelp.\n</job>\n\n<user_input>\n\nRain in Sydney. And then?\n</user_input>"
-    assert content(model_id, body(prompt)) == text
 
 
 # The wire
@@ -223,65 +214,6 @@ SCHEMAS = {
 def test_the_answer_fits_the_schema(schema: Any, model_id: str) -> None:
     for seed in range(8):
         Draft202012Validator(schema).validate(answer(model_id, schema, "Hi b. There!", seed=seed))
-
-
-Schemas = st.SearchStrategy[dict[str, Any]]
-NAMES = st.sampled_from(["a", "b", "category", "tags"])
-SCALARS = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=4)
-
-
-@st.composite
-def bounded(
-    draw: st.DrawFn, kind: str, low: str, high: str, strategy: st.SearchStrategy[Any]
-) -> dict[str, Any]:
-    first, second = sorted((draw(strategy), draw(strategy)))
-    keys = draw(st.sets(st.sampled_from([low, high])))
-    return {"type": kind} | {key: value for key, value in ((low, first), (high, second)) if key in keys}
-
-
-LEAVES = st.one_of(
-    st.just({}),
-    st.sampled_from(
-        [{"type": "boolean"}, {"type": "null"}, {"type": ["string", "null"]}, {"type": ["integer", "null"]}]
-    ),
-    st.builds(
-        lambda values: {"enum": values}, st.lists(SCALARS, min_size=1, max_size=4, unique_by=json.dumps)
-    ),
-    st.builds(lambda value: {"const": value}, SCALARS),
-    bounded("string", "minLength", "maxLength", st.integers(0, 12)),
-    bounded("integer", "minimum", "maximum", st.integers(-300, 300)),
-    bounded("number", "minimum", "maximum", st.floats(-99, 99, allow_nan=False)),
-)
-
-
-@st.composite
-def arrays(draw: st.DrawFn, inner: Schemas) -> dict[str, Any]:
-    least, most = sorted((draw(st.integers(0, 3)), draw(st.integers(0, 3))))
-    return {"type": "array", "items": draw(inner), "minItems": least, "maxItems": most}
-
-
-@st.composite
-def objects(draw: st.DrawFn, inner: Schemas) -> dict[str, Any]:
-    properties = draw(st.dictionaries(NAMES, inner, max_size=3))
-    required = draw(st.lists(NAMES, unique=True, max_size=3))
-    closed = set(required) <= set(properties) and draw(st.booleans())
-    return {"type": "object", "properties": properties, "required": required} | (
-        {"additionalProperties": False} if closed else {}
-    )
-
-
-def unions(inner: Schemas) -> Schemas:
-    branches = st.lists(inner, min_size=1, max_size=3)
-    return st.builds(lambda parts: {"anyOf": parts}, branches)
-
-
-ANY_SCHEMA = st.recursive(LEAVES, lambda inner: arrays(inner) | objects(inner) | unions(inner), max_leaves=8)
-
-
-@examples(300)
-@given(schema=ANY_SCHEMA, model_id=st.sampled_from(BASELINE_IDS), seed=st.integers(0, 3))
-def test_the_answer_fits_whatever_schema_comes(schema: Any, model_id: str, seed: int) -> None:
-    Draft202012Validator(schema).validate(answer(model_id, schema, "some text", seed=seed))
 
 
 def test_lettered_choices_are_options_where_there_is_no_schema() -> None:

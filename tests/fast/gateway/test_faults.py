@@ -138,14 +138,6 @@ def test_a_rejected_schema_is_named_with_what_to_do(text: str) -> None:
     assert fault(400, said(text), sent_schema=False).reason == "rejected"
 
 
-def test_a_router_without_a_server_for_the_parameters_leaves_the_model_alive() -> None:
-    found = fault(404, said("No endpoints found that can handle the requested parameters."), sent_schema=True)
-    assert (found.kind, found.reason) == (FaultKind.REJECTED, "unsupported_parameters")
-    assert found.hint == (
-        "no server of this model takes the schema or sampling options: leave them out, or change the model"
-    )
-
-
 def test_the_parameter_at_fault_is_told() -> None:
     found = fault(400, said("Unsupported value", param="temperature", code="unsupported_value"))
     assert (found.kind, found.parameter) == (FaultKind.REJECTED, "temperature")

@@ -17,17 +17,6 @@ def test_a_jam_is_cut_once_however_many_calls_tell_of_it() -> None:
     assert limit.calls == 5
 
 
-def test_one_call_is_always_allowed_and_successes_lead_back_to_the_bound() -> None:
-    limit = AdaptiveLimit(4)
-    for episode in range(20):
-        limit.succeeded()
-        limit.rate_limited(now=10.0 * episode)
-    assert limit.calls == 1
-    for _ in range(100):
-        limit.succeeded()
-    assert limit.calls == 4
-
-
 def test_three_timeouts_in_a_row_are_a_jam_and_a_success_between_them_is_none() -> None:
     limit = AdaptiveLimit(10)
     assert [limit.timed_out(now=0.0), limit.timed_out(now=0.0)] == [False, False]

@@ -144,12 +144,6 @@ def test_a_key_goes_only_where_it_belongs(
     assert found.key == (environ[variable] if variable else None)
 
 
-def test_the_options_key_does_not_go_to_another_server_of_models_yml() -> None:
-    entry = ModelEntry("a/b", base_url=said(ELSEWHERE))
-    assert endpoint(entry, {"MY_KEY": "x"}, base_url=LOOPBACK, key_env="MY_KEY").key is None
-    assert endpoint(entry, {"MY_KEY": "x"}, key_env="MY_KEY").key == "x"
-
-
 @pytest.mark.parametrize(
     ("model", "environ", "key_env", "reason", "variable"),
     [
@@ -224,14 +218,6 @@ def test_a_password_in_a_base_url_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(HelmbenchError) as caught:
         normalise_base_url(url)
     assert "secret" not in str(caught.value)
-
-
-def test_a_query_behind_a_base_url_is_refused() -> None:
-    with pytest.raises(HelmbenchError) as caught:
-        normalise_base_url("https://h/v1?api-key=secret")
-    assert str(caught.value) == (
-        "base URL https://h/v1 is followed by a query or fragment\n  hint: leave out everything from '?' or '#' on"
-    )
 
 
 @dataclass(frozen=True, slots=True)

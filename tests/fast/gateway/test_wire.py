@@ -67,17 +67,6 @@ def test_only_what_is_set_is_sent() -> None:
     }
 
 
-def test_openrouter_is_asked_for_costs_and_for_servers_that_know_schemas() -> None:
-    assert request_body(ROUTER, Sampling(), HELLO, FORMAT, repetition=1) == {
-        "model": "vendor/m",
-        "messages": WIRE_HELLO,
-        "response_format": FORMAT,
-        "provider": {"require_parameters": True},
-        "usage": {"include": True},
-    }
-    assert "provider" not in request_body(ROUTER, Sampling(), HELLO, None, repetition=1)
-
-
 def test_every_sampling_option_has_its_key_and_the_seed_counts_repetitions() -> None:
     sampling = Sampling(
         temperature=0.0,
@@ -157,13 +146,6 @@ def test_tokens_that_cannot_be_are_counted_here(
     found = parsed(reply(usage=usage))
     told = with_estimates(found.usage, b"x" * 20, {"role": "assistant", "content": "12345678"})
     assert (told.prompt_tokens, told.completion_tokens, told.estimated) == counted
-
-
-def test_with_a_key_of_ones_own_behind_the_router_both_costs_count() -> None:
-    details = {"upstream_inference_cost": 0.25}
-    own = {"cost": 0.5, "is_byok": True, "cost_details": details}
-    assert parsed(reply(usage=own)).usage.cost_usd == 0.75
-    assert parsed(reply(usage={**own, "is_byok": False})).usage.cost_usd == 0.5
 
 
 @pytest.mark.parametrize(

@@ -180,25 +180,6 @@ def test_an_address_is_asked_by_its_templates(
     assert len(seen) == 2  # another template is another request
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("def answer(): return 'x'", "*cannot be called with the messages of a case: too many positional*"),
-        ("def answer(messages, *, depth): return 'x'", "*missing a required*argument: 'depth'*"),
-    ],
-)
-def test_a_function_that_takes_no_messages_is_found_out_at_once(
-    pytester: pytest.Pytester, code: str, said: str
-) -> None:
-    _write(pytester.path, "app_s", cases=3)
-    pytester.makepyfile(app_t=code)
-    result = run_pytest_forked(pytester, "benchmark", "--helmbench-model=python:app_t:answer")
-    assert "passed" not in result.parseoutcomes()
-    result.stdout.fnmatch_lines([said])
-    (attempts,) = rows(pytester.path / "helmbench.db", "SELECT max(attempt) FROM calls")[0]
-    assert attempts == 1
-
-
 def test_an_application_that_cancels_its_own_call_is_at_fault(pytester: pytest.Pytester) -> None:
     _write(pytester.path, "app_i", cases=1)
     names = ("cancelled", "cancels_itself", "leaves", "cancelled_in_a_thread", "sync")
@@ -313,21 +294,3 @@ def test_ctrl_c_ends_a_session_whose_function_goes_on(pytester: pytest.Pytester,
     session.interrupt(everybody=True)
     assert session.end() == 2
     assert "--helmbench-resume" in session.text
-
-
-@pytest.mark.parametrize(("usd", "outcomes"), [(1, {"passed": 1}), (0.25, {"failed": 1})])
-def test_what_a_reply_has_cost_is_judged_when_it_is_taken_from_the_record_too(
-    pytester: pytest.Pytester,
-    server: tuple[str, list[dict[str, Any]]],
-    usd: float,
-    outcomes: dict[str, int],
-) -> None:
-    url, seen = server
-    lines = ("evaluation:", "  type: cost_below", f"  usd: {usd}")
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(lines, None, {"PT1": Part("m1")}, {})})
-    model = {"id": "my-app", "url": url, "response": {"text": "out.0.say", "cost": "meter.usd"}}
-    (pytester.path / "models.yml").write_text(json.dumps({"models": [model]}))
-    ask = ("benchmark", "--helmbench-models-file=models.yml", "--helmbench-cache=reuse")
-    for _ in range(2):
-        run_pytest(pytester, *ask).assert_outcomes(**outcomes)
-    assert len(seen) == 1

@@ -105,12 +105,6 @@ def test_netrc_and_cookies_play_no_part(
     assert all(not {"authorization", "cookie"} & set(request.headers) for request in provider.requests)
 
 
-def test_redirects_are_not_followed(provider: Provider) -> None:
-    provider.answers(status=307, headers={"Location": f"{provider.url}/elsewhere"})
-    assert post(endpoint(provider.url)).status == 307
-    assert provider.count == 1
-
-
 def test_a_key_that_the_server_repeats_is_cut_out(provider: Provider) -> None:
     provider.answers(status=401, body={"error": f"wrong key {KEY}"})
     assert post(endpoint(provider.url)).body == b'{"error": "wrong key [key]"}'
@@ -196,27 +190,6 @@ def test_a_proxy_of_the_environment_is_used_but_never_for_this_machine(
     assert request.headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert post(endpoint(provider.url)).status == 200
-
-
-def test_a_proxy_that_cannot_be_used_ends_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1")
-    found = fault_of(endpoint("https://far.example/v1"))
-    assert found.kind is FaultKind.DEAD_MODEL
-    assert found.text() == (
-        "the environment names a socks5 proxy for https addresses, which is not supported\n"
-        "  hint: name an http proxy, or add far.example to NO_PROXY"
-    )
-
-
-def test_nothing_queues_in_the_client(provider: Provider) -> None:
-    provider.latency_s = 0.5
-
-    async def many(client: ChatClient) -> None:
-        await asyncio.gather(*(client.post(endpoint(provider.url), b"{}", 10) for _ in range(300)))
-
-    with_client(many)
-    assert provider.max_in_flight > 250
 
 
 @pytest.fixture

@@ -172,19 +172,6 @@ def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(provide
     asyncio.run(check())
 
 
-def test_a_reply_on_the_wire_is_kept_when_its_model_stops(provider: Provider) -> None:
-    provider.answers(latency_s=0.3)
-
-    async def check() -> None:
-        async with wired() as coordinator:
-            task = asyncio.create_task(_ask(coordinator, provider.url))
-            await _until(lambda: provider.in_flight)
-            coordinator.gateway.stop_model("test/good", "its key is wrong")
-            assert (await task).text == "ok"
-
-    asyncio.run(check())
-
-
 @pytest.mark.parametrize("more", [0, 1])
 def test_one_401_of_a_model_that_has_answered_is_tried_again_once(provider: Provider, more: int) -> None:
     async def check() -> None:

@@ -17,7 +17,6 @@ from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.permits import BudgetSpentError, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.replies import ParsedReply, parse_reply
 from pytest_helmbench.gateway.requests import passed_body
 
 _TOOL_CALL: JsonValue = {
@@ -84,41 +83,6 @@ def test_what_the_user_has_set_wins_and_the_rest_passes(
 ) -> None:
     found = passed_body(endpoint, Sampling(**sampling), body(**stated), repetition=2)
     assert found == {"model": endpoint.wire_model, "messages": body()["messages"], **sent}
-
-
-@pytest.mark.parametrize(
-    ("choice", "finish_reason"),
-    [
-        ({"finish_reason": "tool_calls", "message": {"tool_calls": [_TOOL_CALL]}}, "tool_calls"),
-        ({"finish_reason": None, "message": {"content": None, "tool_calls": [_TOOL_CALL]}}, "tool_calls"),
-        ({"finish_reason": "stop", "message": {"content": {}, "tool_calls": [_TOOL_CALL]}}, "stop"),
-    ],
-)
-def test_a_reply_that_only_calls_tools_is_a_good_one(choice: Mapping[str, Any], finish_reason: str) -> None:
-    found = parse_reply(200, json.dumps({"choices": [choice]}).encode())
-    assert isinstance(found, ParsedReply)
-    assert (found.text, found.finish_reason) == ("", finish_reason)
-
-
-def test_repeated_requests_of_an_item_are_requests_of_their_own(provider: Provider) -> None:
-    async def check() -> None:
-        async with wired() as coordinator:
-            async with converse(coordinator.gateway, provider.url) as item:
-                for text in ("a", "b", "a", "a"):
-                    await item.complete(body(text))
-            async with converse(coordinator.gateway, provider.url, "ROW-2") as other:
-                await other.complete(body("a"))
-        hashes = [record.request_hash for record in coordinator.attempts]
-        first, b, second, third, elsewhere = hashes
-        assert len({first, b, second, third}) == 4
-        assert elsewhere == first
-        assert [(record.code, record.sequence) for record in coordinator.attempts] == [
-            *(("ROW-1", number) for number in range(1, 5)),
-            ("ROW-2", 1),
-        ]
-        assert {record.purpose for record in coordinator.attempts} == {"pack"}
-
-    asyncio.run(check())
 
 
 def test_a_request_that_brought_nothing_gives_its_number_to_the_next(provider: Provider) -> None:

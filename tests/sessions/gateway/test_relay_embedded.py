@@ -52,18 +52,8 @@ def test_embedded_models_answer_through_the_relay() -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"response_format": {"type": "json_schema"}}, "cannot be read"),
         (
             {"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": 5}}}},
-            "cannot be read",
-        ),
-        (
-            {
-                "response_format": {
-                    "type": "json_schema",
-                    "json_schema": {"schema": {"type": ["x"]}},
-                }
-            },
             "cannot be read",
         ),
         (
@@ -76,11 +66,6 @@ def test_embedded_models_answer_through_the_relay() -> None:
         ),
         ({"tools": [{"type": "function", "parameters": [[]] * 6_000}]}, "have more than 5000 parts"),
         ({"tool_choice": "required"}, "the request forces a tool call, but holds no such tool"),
-        (
-            {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "x"}}},
-            "the request forces a tool call, but holds no such tool",
-        ),
-        ({"tools": TOOLS, "tool_choice": 7}, "cannot be read"),
         ({"tools": [{"type": "function"}], "tool_choice": "required"}, "cannot be read"),
     ],
 )

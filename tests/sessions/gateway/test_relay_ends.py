@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import socket
-import time
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -170,23 +169,6 @@ def test_the_end_of_the_session_is_told_and_then_nobody_listens(provider: Provid
 
 def _cancelled() -> None:
     raise asyncio.CancelledError
-
-
-def test_a_relay_that_closes_waits_for_nobody(provider: Provider) -> None:
-    provider.answers(hang=True)
-
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            _, address = await setup.item(grace_s=0.0)
-            waiting = asyncio.create_task(setup.send(address, json=body()))
-            await until(lambda: provider.in_flight)
-            started = time.monotonic()
-            await setup.relay.close()
-            assert time.monotonic() - started < 1.5
-            with pytest.raises(aiohttp.ClientConnectionError):
-                await waiting
-
-    asyncio.run(check())
 
 
 def test_connections_beyond_the_bound_are_refused(provider: Provider) -> None:

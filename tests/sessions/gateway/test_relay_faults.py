@@ -8,7 +8,6 @@ import io
 import json
 import logging
 import time
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,19 +16,15 @@ import pytest
 from provider import Answer, Provider
 from relayed import body, client_of, error_of, relayed, until
 from said import said
-from wired import Onlooker
 
-from pytest_helmbench.core.model import ModelEntry, Price
+from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.call import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
-from pytest_helmbench.gateway.permits import BudgetSpentError, ModelLimits, SessionLimits
-from pytest_helmbench.gateway.relay.conversation import Conversation
-from pytest_helmbench.gateway.relay.exchanges import RawReply
+from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.server import RelayBounds
 
 
@@ -91,33 +86,6 @@ def test_faults_that_last_reach_the_client_as_its_own_errors(
             assert item.sums.requests == 1  # the client has not tried again
 
     asyncio.run(check())
-
-
-def test_a_spent_budget_is_said_in_words(provider: Provider) -> None:
-    provider.cost_usd = 0.6
-    entry = ModelEntry("test/good", price=Price(0.0, 600.0))
-
-    async def check() -> None:
-        model_id = ModelLimits("test/good", 8, price=entry.price)
-        async with relayed(provider.url, [model_id], limits=SessionLimits(8, max_cost_usd=1.0)) as setup:
-            item, address = await setup.item(entry=entry)
-            async with client_of(address) as client:
-
-                async def ask() -> None:
-                    await client.chat.completions.create(
-                        model="m", messages=[{"role": "user", "content": "x"}], max_tokens=1000
-                    )
-
-                await ask()
-                with pytest.raises(openai.APIStatusError) as caught:
-                    await ask()
-            assert caught.value.status_code == 402
-            assert caught.value.type == "insufficient_quota"
-            assert "budget spent: 0.6000 of 1.0000 USD, the call may cost 0.6000" in caught.value.message
-            assert list(map(type, item.sums.open_faults)) == [BudgetSpentError]
-
-    asyncio.run(check())
-    assert provider.count == 1
 
 
 @pytest.mark.parametrize(
@@ -235,23 +203,6 @@ def test_an_error_of_our_own_reaches_item_and_client_and_no_log(
     with caplog.at_level(logging.DEBUG):
         asyncio.run(check())
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
-
-
-def test_an_error_of_the_relay_itself_reaches_item_and_client(provider: Provider) -> None:
-    class Broken(Conversation):
-        async def complete(self, body: Mapping[str, Any], path: str = "", on_stream: Any = None) -> RawReply:
-            raise LookupError("a bug")
-
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            plain, _ = await setup.item()
-            item = Broken(setup.coordinator.gateway, plain.line, CaseClock(Patience()), Onlooker())
-            answered = await setup.send(await setup.relay.open(item), json=body())
-            assert (answered.status, error_of(answered)["code"]) == (500, "internal_error")
-            with pytest.raises(LookupError, match="a bug"):
-                await item.end()
-
-    asyncio.run(check())
 
 
 def test_neither_bodies_nor_tokens_nor_keys_are_logged_or_told(

@@ -33,23 +33,6 @@ def test_who_hangs_up_pays_once_and_may_come_back_for_the_reply(provider: Provid
     asyncio.run(check())
 
 
-def test_a_call_that_nobody_waits_for_ends_after_a_grace(provider: Provider) -> None:
-    provider.answers(times=1, hang=True)
-
-    async def check() -> None:
-        async with wired() as coordinator, converse(coordinator.gateway, provider.url, grace_s=0.02) as item:
-            waiting = asyncio.create_task(item.complete(body()))
-            await until(lambda: provider.in_flight)
-            waiting.cancel()
-            await until(lambda: coordinator.attempts)
-            assert coordinator.attempts[0].error == "cancelled"
-            assert (await item.complete(body())).status == 200
-            assert coordinator.attempts[1].request_hash == coordinator.attempts[0].request_hash
-
-    asyncio.run(check())
-    assert provider.count == 2
-
-
 def test_an_item_holds_its_place_while_one_of_its_calls_sleeps(provider: Provider) -> None:
     class Sleepless(Onlooker):
         def asleep(self) -> Any:

@@ -147,6 +147,7 @@ def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path
         return AttemptRecord(
             *(run_id, "ROW-1", 1, "", "pack", number, 1, 200, "stop", None, 1.0, Usage(), None),
             *(found, b"{}", sent, "", key, False, "", ""),
+            asked=entry.id,
         )
 
     async def check() -> None:

@@ -52,23 +52,6 @@ def test_code_that_starts_over_is_given_its_replies_again(provider: Provider) ->
     asyncio.run(run())
 
 
-def test_what_code_was_told_before_it_started_over_stands(provider: Provider) -> None:
-    provider.reply = lambda request: Answer(status=503) if "b" in request.prompt else Answer("fine")
-
-    async def run() -> None:
-        async with (
-            wired([ModelLimits("test/good", 8)], patience=Patience(max_retries=0)) as coordinator,
-            converse(coordinator.gateway, provider.url, journal=True) as item,
-        ):
-            await item.complete(body("a"))
-            await item.complete(body("b"))
-            item.rewind()
-            assert await _told(item, "a") == ["fine"]
-            assert len(item.sums.open_faults) == 1
-
-    asyncio.run(run())
-
-
 def test_a_request_that_is_open_at_the_end_of_its_item_is_told(provider: Provider) -> None:
     provider.answers(hang=True)
 

@@ -117,20 +117,6 @@ def test_a_stream_that_breaks_off_is_a_fault_that_is_not_tried_again(provider: P
     assert provider.count == 2
 
 
-def test_before_the_first_event_a_stream_is_tried_again(provider: Provider) -> None:
-    provider.answers(times=1, status=503)
-    provider.answers(events=_STREAM)
-
-    async def check() -> None:
-        async with relayed(provider.url, sleep=lambda _seconds: asyncio.sleep(0)) as setup:
-            _, address = await setup.item()
-            async with _client(address) as client:
-                assert len(await _texts(client)) == 5
-        assert [record.status_code for record in setup.coordinator.attempts] == [503, 200]
-
-    asyncio.run(check())
-
-
 def test_a_client_that_leaves_a_stream_has_had_its_answer(provider: Provider) -> None:
     provider.answers(events=_STREAM * 50, pace_s=0.02)
 
