@@ -30,12 +30,11 @@ from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportErro
 from pytest_helmbench.reports.formats import EXPORTS
 from pytest_helmbench.reports.junit import junit_report
 from pytest_helmbench.reports.score_lines import gate_lines, score_lines
-from pytest_helmbench.results.baseline_file import baseline_text
-from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.results.comparing import ComparedRun, RunRef
 from pytest_helmbench.results.gates import GateReport
-from pytest_helmbench.results.merged_totals import ask_totals
-from pytest_helmbench.results.merging import MergedShards, merged_shards
-from pytest_helmbench.results.recorded_results import recorded_run
+from pytest_helmbench.results.merging import MergedShards, ask_totals, merged_shards
+from pytest_helmbench.results.run_addresses import baseline_text
+from pytest_helmbench.results.run_report import recorded_run
 from pytest_helmbench.results.shard_sessions import MissingError
 from pytest_helmbench.run.merged_gates import gates_of, names_of
 from pytest_helmbench.store.run_queries import RunDetail, run_summary

@@ -37,18 +37,17 @@ from pytest_helmbench.reports.score_lines import corrected_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import UNKNOWN, share, table
 from pytest_helmbench.results.comparison_records import comparison_records
-from pytest_helmbench.results.judge_check import held_sentence
-from pytest_helmbench.results.judge_labels import (
+from pytest_helmbench.results.judge_check import (
     LabelError,
     LabelRow,
     drawn,
     drawn_by_points,
+    held_sentence,
     label_file,
     question,
     read_labels,
 )
-from pytest_helmbench.results.rescorable import refuse_run
-from pytest_helmbench.results.rescore import Rescored, RescoreError, rescore
+from pytest_helmbench.results.rescore import Rescored, RescoreError, refuse_run, rescore
 from pytest_helmbench.results.stored_scores import stored_correction
 from pytest_helmbench.run.held_judges import AnchorTrial, try_anchors
 from pytest_helmbench.store.label_rows import JudgedRow, criteria_of, judged_rows, write_labels

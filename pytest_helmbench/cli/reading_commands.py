@@ -22,8 +22,7 @@ from pytest_helmbench.reports.panel_tables import disputed_cells, panel_record, 
 from pytest_helmbench.reports.score_lines import repetitions_sentence, score_lines
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import share, table
-from pytest_helmbench.results.panels import panel_report
-from pytest_helmbench.results.recorded_results import recorded_results
+from pytest_helmbench.results.run_report import panel_report, recorded_results
 from pytest_helmbench.results.stored_scores import coded_rows, stored_score
 from pytest_helmbench.scoring.reruns import repetition_rates
 from pytest_helmbench.store.benchmark_places import names_of

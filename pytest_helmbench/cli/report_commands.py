@@ -28,14 +28,22 @@ from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
 from pytest_helmbench.reports.readable_json import readable_json
 from pytest_helmbench.reports.score_lines import gate_lines
 from pytest_helmbench.results.baselines import PairError, parse_limits, partner
-from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.results.comparing import RunComparison, compare_runs, not_comparable
-from pytest_helmbench.results.comparison_records import comparison_records
+from pytest_helmbench.results.comparing import (
+    ComparedRun,
+    RunComparison,
+    RunRef,
+    compare_runs,
+    not_comparable,
+)
+from pytest_helmbench.results.comparison_records import (
+    comparison_of_session,
+    comparison_records,
+    comparison_with,
+)
 from pytest_helmbench.results.gates import Gates
 from pytest_helmbench.results.run_addresses import Addressed, resolve, shown_session
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.results.standings import ReportedRuns
-from pytest_helmbench.results.stored_comparisons import comparison_of_session, comparison_with
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds

@@ -38,9 +38,9 @@ from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.pytest_side.single_process import SingleProcess
 from pytest_helmbench.results.gates import Gates, read_gates
 from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.run.cost_estimate import check_shard
 from pytest_helmbench.run.library import Library, meant_folder, told_of_meant
-from pytest_helmbench.run.notes import Notes
-from pytest_helmbench.run.shares import check_shard
+from pytest_helmbench.run.plan import Notes
 from pytest_helmbench.run.targets import session_concurrency
 
 

@@ -15,7 +15,7 @@ from pytest_helmbench.engine.job_queue import JobQueue
 from pytest_helmbench.pytest_side.items import HAND_WRITTEN
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.run.library import Library
-from pytest_helmbench.run.notes import Notes
+from pytest_helmbench.run.plan import Notes
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.kind import Loaded

@@ -15,7 +15,7 @@ from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.pytest_side.items import BrokenItem, job_of, jobs_of
 from pytest_helmbench.run.library import Library
-from pytest_helmbench.run.notes import Notes
+from pytest_helmbench.run.plan import Notes
 
 _NOT_SAMPLED = (
     "--helmbench-sample: cases that pytest itself collects (Python tests) are in no sample: all of them run"

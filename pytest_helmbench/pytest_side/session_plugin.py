@@ -39,8 +39,7 @@ from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.selection import arrange, broken_cases, share_out
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library
-from pytest_helmbench.run.notes import Notes
-from pytest_helmbench.run.plan import plan_jobs
+from pytest_helmbench.run.plan import Notes, plan_jobs
 from pytest_helmbench.run.selecting import refuse_empty_selection
 
 if TYPE_CHECKING:

@@ -26,12 +26,11 @@ from pytest_helmbench.reports.session_texts import (
     skip_lines,
     unstated_lines,
 )
-from pytest_helmbench.results.panels import panel_report
 from pytest_helmbench.results.run_counts import RunCounts
-from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.results.run_report import panel_report
+from pytest_helmbench.run.coordinator import Coordinator, whole_runs
 from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.run.selecting import sample_text
-from pytest_helmbench.run.whole_runs import whole_runs
 from pytest_helmbench.store.fault import StoreError
 
 if TYPE_CHECKING:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 
-from pytest_helmbench.results.comparing import RunComparison
-from pytest_helmbench.scoring.changes import Conclusion
-from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
-
-__all__ = ["comparison_records"]
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.results.baselines import PairError, partner
+from pytest_helmbench.results.comparing import (
+    ComparedRun,
+    RunComparison,
+    RunRef,
+    compare_runs,
+    not_comparable,
+)
+from pytest_helmbench.results.run_addresses import Addressed
+from pytest_helmbench.scoring.changes import Change, Conclusion
+from pytest_helmbench.scoring.comparison import BehaviourChange, Limit, ScopeChange
+from pytest_helmbench.scoring.rows import exact
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.comparison_rows import StoredComparison, stored_comparisons
+from pytest_helmbench.store.plans import load_facts
+from pytest_helmbench.store.run_queries import RunDetail, run_detail
 
 
 def comparison_records(found: RunComparison) -> list[dict[str, object]]:
@@ -27,7 +42,7 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
         "recorded": found.recorded,
         "common": _number(found.common),
     }
-    behaviours = [_behaviour(one) for one in found.behaviours]
+    behaviours = [_behaviour_record(one) for one in found.behaviours]
     compared = {scope.code for scope in found.scopes}
     nothing: dict[str, object] = dict.fromkeys(_SCOPE)
     missing = [
@@ -47,7 +62,7 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
     return missing + [
         {
             **shared,
-            **_scope(scope),
+            **_scope_record(scope),
             **counts,
             "verdict": found.verdict_of(scope).value,
             "reason": found.reason_of(scope),
@@ -76,7 +91,7 @@ _SCOPE = (
 )
 
 
-def _scope(scope: ScopeChange) -> dict[str, object]:
+def _scope_record(scope: ScopeChange) -> dict[str, object]:
     change = scope.change
     return {
         "scope": scope.code,
@@ -98,7 +113,7 @@ def _scope(scope: ScopeChange) -> dict[str, object]:
     }
 
 
-def _behaviour(one: BehaviourChange) -> dict[str, object]:
+def _behaviour_record(one: BehaviourChange) -> dict[str, object]:
     return {
         "code": one.code,
         "score": float(one.score),
@@ -114,3 +129,136 @@ def _behaviour(one: BehaviourChange) -> dict[str, object]:
 
 def _number(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
+
+
+_RUN = re.compile(r"run (\d{1,18})\Z", re.ASCII)
+
+
+def comparison_with(
+    path: Path, detail: RunDetail, before: Addressed, limits: Sequence[Limit], beside: Sequence[BenchmarkKey]
+) -> RunComparison:
+    """Return how a stored run stands to a baseline that is named now.
+
+    Args:
+        path: Results file.
+        detail: The run.
+        before: What was named.
+        limits: How far what may drop.
+        beside: The benchmarks of all runs that are asked about, one by one.
+
+    Raises:
+        StoreError: A file cannot be read.
+    """
+    run = detail.summary
+    ref = RunRef.of(path, run, path)
+    alone = len(beside) == 1
+    try:
+        partnered = partner(before, run.key, run.model, beside, alone=alone, explicit=alone)
+    except PairError as error:
+        return not_comparable(ref, None, limits, str(error))
+    if (partnered.path.resolve(), partnered.run_id) == (path.resolve(), run.id):
+        return not_comparable(ref, partnered, limits, f"{partnered.name} is this very run")
+    found = _compared(ref, before.run(partnered), limits)
+    return found or not_comparable(ref, partnered, limits, "the run is gone")
+
+
+def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None:
+    """Return the comparison that the session of a run made; None where it made none.
+
+    It is computed anew where the file has its baseline and it comes out the same, and else as the record has it.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    kept = sorted(stored_comparisons(path, detail.summary.id), key=lambda one: bool(one.scope))
+    if not kept:
+        return None
+    ref = RunRef.of(path, detail.summary, path)
+    limits = tuple(Limit(one.scope, exact(one.max_drop or 0)) for one in kept)
+    number = _RUN.match(kept[0].baseline_run or "")
+    other = run_detail(path, int(number[1])) if number is not None else None
+    if other is not None:
+        before = ComparedRun.stored(RunRef.of(path, other.summary, path))
+        again = _compared(ref, before, limits)
+        if again is not None and _told(again) == {one.scope: (one.change, one.p) for one in kept}:
+            return again
+    return _as_kept(ref, kept, limits, detail)
+
+
+def _compared(ref: RunRef, before: ComparedRun | None, limits: Sequence[Limit]) -> RunComparison | None:
+    facts, candidate = load_facts(ref.path, ref.run_id), ComparedRun.stored(ref)
+    if facts is None or candidate is None or before is None:
+        return None
+    return compare_runs(facts, candidate, before, limits)
+
+
+def _told(found: RunComparison) -> Mapping[str, tuple[float | None, float | None]]:
+    said: dict[str, tuple[float | None, float | None]] = {one.code: (None, None) for one in found.limits}
+    return said | {one.code: (float(one.change.change), one.change.p) for one in found.scopes}
+
+
+def _as_kept(
+    ref: RunRef, kept: Sequence[StoredComparison], limits: tuple[Limit, ...], detail: RunDetail
+) -> RunComparison:
+    first = kept[0]
+    baseline = None
+    if first.baseline_run is not None:
+        # Where it stands is not on record: only its name is.
+        named = (first.baseline_run, "", detail.summary.key, detail.summary.model, "", "")
+        baseline = RunRef(Path("baseline.json"), 0, *named)
+    return RunComparison(
+        model=first.model,
+        candidate=ref,
+        baseline=baseline,
+        limits=limits,
+        scopes=tuple(_scope(one) for one in kept if one.change is not None),
+        behaviours=tuple(_behaviour(one) for one in first.behaviours),
+        cases_compared=first.cases_compared,
+        cases_left_out=first.cases_left_out,
+        common=None if first.common is None else Fraction(first.common),
+        reason="" if any(one.change is not None for one in kept) else first.reason,
+    )
+
+
+def _scope(one: StoredComparison) -> ScopeChange:
+    verdict = Conclusion(one.verdict)
+    if verdict in (Conclusion.COLLAPSED, Conclusion.NOT_COMPARABLE):
+        verdict = Conclusion.INCONCLUSIVE  # a collapse is said by its behaviours
+    return ScopeChange(
+        code=one.scope,
+        drop=exact(one.max_drop or 0),
+        score=Fraction(one.score or 0),
+        baseline_score=Fraction(one.baseline_score or 0),
+        change=Change(
+            change=Fraction(one.change or 0),
+            low=one.low,
+            high=one.high,
+            p=1.0 if one.p is None else one.p,
+            units=one.units or 0,
+            changed=one.changed or 0,
+            down=one.down or 0,
+            up=one.up or 0,
+            least_p=1.0 if one.least_p is None else one.least_p,
+            verdict=verdict,
+        ),
+        unit=one.unit or "row",
+        detectable=one.detectable,
+    )
+
+
+def _behaviour(one: Mapping[str, JsonValue]) -> BehaviourChange:
+    def number(name: str) -> float:
+        value = one.get(name)
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    return BehaviourChange(
+        code=str(one.get("code")),
+        score=Fraction(number("score")),
+        baseline_score=Fraction(number("baseline_score")),
+        units=None,
+        pairs=int(number("pairs")),
+        changed=int(number("changed")),
+        p=number("p"),
+        p_adjusted=number("p_adjusted"),
+        word=str(one.get("word") or ""),
+    )

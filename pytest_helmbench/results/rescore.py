@@ -6,49 +6,51 @@ The cases are performed as in any session, by their kind; the record of the run 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded, Loader, SessionValues
-from pytest_helmbench.benchmarks.registry import kind_of, places_of
+from pytest_helmbench.benchmarks.registry import kind_of, places_named, places_of
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, Reply, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import Judges
 from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, UnjudgedError
-from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
+from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock, Origin, Unwatched
+from pytest_helmbench.gateway.faults import Fault, Patience
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
+from pytest_helmbench.gateway.replies import encode, parse_reply
+from pytest_helmbench.gateway.requests import request_hash
 from pytest_helmbench.judging.case_evaluation import with_reply
 from pytest_helmbench.judging.judge import load_template
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.results.comparing import RunComparison, compare_runs
-from pytest_helmbench.results.rescorable import refuse_kind
-from pytest_helmbench.results.stored_answers import (
-    NEEDS_JUDGE,
-    OTHER_PROMPT,
-    JudgeAnswers,
-    StoredAnswers,
-)
+from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.stored_scores import run_totals, stored_score
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.benchmark_places import place_of
 from pytest_helmbench.store.judged_replies import JudgedCase
 from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.replay import StoredCase, judge_replies, stored_cases
+from pytest_helmbench.store.replay import (
+    JudgeReply,
+    StoredCase,
+    StoredReply,
+    judge_replies,
+    newest_reply,
+    stored_cases,
+)
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
 from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.writer import Store
-
-__all__ = ["NOT_RESCORED", "RescoreError", "Rescored", "rescore"]
 
 NOT_RESCORED = "not_rescored"
 """Reason of a case whose reply cannot be judged again."""
@@ -388,3 +390,165 @@ def _difference(
         before=before,
         after=after,
     )
+
+
+NEEDS_JUDGE = "needs_judge"
+"""Reason of a case that a judge would have to be asked about."""
+OTHER_PROMPT = "other_prompt"
+"""Reason of a case whose prompt has changed: its stored reply answers another question."""
+
+
+class JudgeAnswers:
+    """What judges have said in a run.
+
+    Args:
+        path: Results file, where judges of other runs may have answered too.
+        replies: Of the run.
+        unnamed: The judge of calls that do not say whom they asked, as older versions kept them.
+    """
+
+    def __init__(self, path: Path, replies: Sequence[JudgeReply], unnamed: Sequence[str] = ()) -> None:
+        self._path = path
+        self._requests: dict[tuple[str, str, int, str], bytes] = {}
+        self._samples: dict[tuple[str, int], bytes] = {}
+        self._answers: dict[tuple[str, str, int, str, str], StoredReply] = {}
+        for said in replies:
+            reply, judge = said.reply, said.judge or "".join(unnamed)
+            self._requests[judge, said.code, said.repetition, said.criterion] = reply.request
+            self._samples[judge, said.repetition] = reply.request
+            self._answers[judge, said.code, said.repetition, said.criterion, reply.request_hash] = reply
+
+    def answer(self, call: Call) -> StoredReply | None:
+        """Return what the judge has said to exactly this request, in this run or in any other.
+
+        The request is the stored one (model, sampling, what its server wants) with the new words in it.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        code, repetition, criterion = call.origin.code, call.origin.repetition, call.criterion
+        judge = call.entry.id
+        sample = self._requests.get((judge, code, repetition, criterion)) or self._samples.get(
+            (judge, repetition)
+        )
+        if sample is None:
+            return None
+        body = json.loads(sample)
+        body["messages"] = [{"role": message.role, "content": message.content} for message in call.messages]
+        body["response_format"] = call.response_format
+        wanted = request_hash(encode(body))
+        known = self._answers.get((judge, code, repetition, criterion, wanted))
+        return known or newest_reply(self._path, wanted, repetition, judge)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswer:
+    """An answer that an outcome rests on, as it came and as it was read."""
+
+    purpose: str
+    criterion: str
+    stored: StoredReply
+    reply: Reply
+    judge: str = ""
+
+
+class StoredAnswers:
+    """Answers the calls of one case from the record. See `engine.work.Answering`.
+
+    Args:
+        case: As stored.
+        judges: Of its run.
+    """
+
+    patience = Patience()
+
+    def __init__(self, case: StoredCase, judges: JudgeAnswers) -> None:
+        self._judges = judges
+        self._case = case
+        self.own = None if case.reply is None else _read(case.reply, f"{case.code} {case.repetition}")
+        """What the model said; None where nothing can be read."""
+        self._judged: list[GivenAnswer] = []
+
+    @property
+    def given(self) -> Sequence[GivenAnswer]:
+        """What was said, the model's own answer first."""
+        if self.own is None or self._case.reply is None:
+            return self._judged
+        return [GivenAnswer("case", "", self._case.reply, self.own), *self._judged]
+
+    def place(self, _model_id: str) -> AbstractAsyncContextManager[None]:
+        """There is room for all."""
+        return nullcontext()
+
+    async def ask(self, call: Call, _clock: CaseClock, _watch: CallWatch) -> Reply:
+        """Return what is on record.
+
+        Raises:
+            UnjudgedError: This was never asked.
+        """
+        if call.purpose != "case":
+            return self._judge_reply(call)
+        if (
+            self.own is None
+            or self._case.reply is None
+            or call.messages[-1].content != _question(self._case.reply)
+        ):
+            raise UnjudgedError(Outcome(Verdict.SKIPPED, OTHER_PROMPT))
+        return self.own
+
+    def _judge_reply(self, call: Call) -> Reply:
+        stored = self._judges.answer(call)
+        reply = (
+            None
+            if stored is None
+            else _read(stored, f"{call.origin.code} {call.origin.repetition} {call.criterion}")
+        )
+        if stored is None or reply is None:
+            raise UnjudgedError(Outcome(Verdict.SKIPPED, NEEDS_JUDGE))
+        self._judged.append(GivenAnswer("judge", call.criterion, stored, reply, call.entry.id))
+        return reply
+
+
+def _read(stored: StoredReply, key: str) -> Reply | None:
+    """Return a reply from its stored body; its cost was paid by the run that asked."""
+    parsed = parse_reply(200, stored.body)
+    if isinstance(parsed, Fault):
+        return None
+    return Reply(
+        text=parsed.text,
+        refusal=parsed.refusal,
+        finish_reason=parsed.finish_reason,
+        usage=replace(parsed.usage, cost_usd=0.0),
+        latency_ms=stored.latency_ms or 0.0,
+        provider_model=parsed.provider_model,
+        key=key,
+        recorded=True,
+        first_cost_usd=parsed.usage.cost_usd,
+    )
+
+
+def _question(stored: StoredReply) -> str | None:
+    messages = json.loads(stored.request).get("messages") or [{}]
+    content: str | None = messages[-1].get("content")
+    return content
+
+
+def refuse_run(detail: RunDetail) -> None:
+    """Refuse a run of another tool, and one of a kind whose replies nobody but itself can judge.
+
+    Raises:
+        HelmbenchError: It is such a run, or its kind is not installed.
+    """
+    run_id, tool = detail.summary.id, detail.settings.get("imported_from")
+    if tool is not None:
+        raise HelmbenchError(
+            f"run {run_id} cannot be judged anew: another tool has run it ({tool}), and its replies are not on record"
+        )
+    refuse_kind(run_id, detail.kind)
+
+
+def refuse_kind(run_id: int, kind: str) -> None:
+    """Refuse a kind whose replies nobody but itself can judge; see `refuse_run`."""
+    sentence = places_named(kind).not_rescored
+    if sentence:
+        raise HelmbenchError(f"run {run_id} cannot be judged anew: {sentence}")

@@ -13,8 +13,6 @@ from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.results.comparing import RunComparison
-from pytest_helmbench.results.panels import PanelReport, panel_report
-from pytest_helmbench.results.recorded_results import recorded_results
 from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
 from pytest_helmbench.results.stored_scores import (
     ScoredRun,
@@ -32,18 +30,18 @@ from pytest_helmbench.scoring.breakdown import (
     constant_scores,
     speed_of,
 )
+from pytest_helmbench.scoring.judge_agreement import Agreement, agreement
 from pytest_helmbench.scoring.reruns import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.anchor_events import held_in
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
 from pytest_helmbench.store.event_rows import case_steps
+from pytest_helmbench.store.judgement_rows import JudgedCriterion, judged_criteria
 from pytest_helmbench.store.outcome_counts import recorded_outcomes
 from pytest_helmbench.store.plans import RunFacts
-from pytest_helmbench.store.result_queries import CallRow, ResultRow, told_calls
+from pytest_helmbench.store.result_queries import CallRow, ResultRow, results, told_calls
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
 from pytest_helmbench.store.speed_rows import timed_cases
-
-__all__ = ["RunReport", "run_report"]
 
 _FAILED = "failed"
 
@@ -182,3 +180,90 @@ def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:
 
 def _groups(facts: RunFacts) -> dict[str, tuple[str, ...]]:
     return {} if facts.rows is None else {one.row: one.groups for one in pack_verdicts(facts)}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run with its results.
+
+    Args:
+        detail: The run.
+        results: In natural order; with texts where they were asked for.
+        columns: What exports say of each result beside what they say of all kinds.
+    """
+
+    detail: RunDetail
+    results: tuple[ResultRow, ...]
+    columns: OwnColumns
+
+
+def recorded_run(path: Path, detail: RunDetail, *, with_text: bool = False) -> RecordedRun:
+    """Return a run with its results; see `recorded_results`."""
+    rows = recorded_results(path, detail, with_text=with_text)
+    return RecordedRun(detail, rows, record_of(detail.kind).columns)
+
+
+def recorded_results(
+    path: Path,
+    detail: RunDetail,
+    code: str | None = None,
+    *,
+    outcome: str | None = None,
+    with_text: bool = False,
+) -> tuple[ResultRow, ...]:
+    """Return the results of a run, or of one of its cases, with the words of its kind.
+
+    Args:
+        path: Results file.
+        detail: The run.
+        code: Only this case.
+        outcome: Only those that came out so.
+        with_text: Also requests, replies and what may quote them.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    run_id = detail.summary.id
+    rows = results(path, run_id, code, outcome=outcome, with_text=with_text)
+    words = record_of(detail.kind).results(path, run_id, code, with_text=with_text)
+    return tuple(replace(row, words=words[row.id]) if row.id in words else row for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PanelReport:
+    """The judges of a run over its replies, those of cases without a verdict among them.
+
+    Args:
+        judges: Ids of both, in order.
+        agreement: Of their verdicts.
+        disputed: What they disagree on, by case in natural order.
+    """
+
+    judges: tuple[str, ...]
+    agreement: Agreement
+    disputed: tuple[JudgedCriterion, ...]
+
+
+def panel_report(path: Path, run_id: int) -> PanelReport | None:
+    """Return what several judges said in a run; None where one alone has judged, or none.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    rows = judged_criteria(path, run_id)
+    cells = [(row.said[0].passed, row.said[1].passed) for row in rows]
+    found = agreement(
+        cells.count((True, True)),
+        cells.count((True, False)),
+        cells.count((False, True)),
+        cells.count((False, False)),
+    )
+    if found is None:
+        return None
+    names = {said.place: said.judge for row in rows for said in row.said}
+    disputed = tuple(row for row in rows if row.disputed)
+    return PanelReport(
+        judges=tuple(names[place] for place in sorted(names)),
+        agreement=found,
+        disputed=disputed,
+    )

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.results.comparing import LEAST_COMMON
-from pytest_helmbench.results.pairing import (
+from pytest_helmbench.results.comparing import (
+    LEAST_COMMON,
+    ComparedRun,
     PlannedCase,
+    RunRef,
     behaviour_weights,
     common_share,
     pair_cases,

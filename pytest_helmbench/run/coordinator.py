@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord, Verdict
 from pytest_helmbench.engine.case_engine import Resumed
-from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache
+from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, Recorded, ReplyCache, Wanted
 from pytest_helmbench.gateway.faults import Patience
+from pytest_helmbench.gateway.http_answers import read_times
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.gates import Gates
 from pytest_helmbench.results.judge_check import held_sentence
+from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.commits import Commits
+from pytest_helmbench.run.cost_estimate import budget_of
 from pytest_helmbench.run.held_judges import PlannedAnchors, hold_planned, planned_anchors
 from pytest_helmbench.run.library import Library
-from pytest_helmbench.run.notes import Notes
-from pytest_helmbench.run.plan import Plan
+from pytest_helmbench.run.plan import Notes, Plan
 from pytest_helmbench.run.run_book import RunBook
-from pytest_helmbench.run.shares import budget_of
 from pytest_helmbench.run.targets import model_limits, session_concurrency
-from pytest_helmbench.run.unreached_models import UnreachedModels
 from pytest_helmbench.store.benchmark_sizes import Shrunk
-from pytest_helmbench.store.cost_queries import has_unjudged_replies, session_cost
+from pytest_helmbench.store.cost_queries import costs, has_unjudged_replies, session_cost
+from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.recorded_runs import RecordedRuns
+from pytest_helmbench.store.run_queries import RunSummary, run_summary
 from pytest_helmbench.store.sent_calls import calls_left_out
+from pytest_helmbench.store.writer import Store
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked, Baselines
     from pytest_helmbench.results.comparing import RunComparison
-    from pytest_helmbench.run.recorded_replies import RecordedReplies
     from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
 
-__all__ = ["NOTHING_UNFINISHED", "Coordinator", "changed_text", "shrunk_text"]
 
 NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"
 
@@ -198,8 +201,6 @@ class Coordinator:
             return
         self.book.store.flush()
         if self._recorded_replies is None:
-            from pytest_helmbench.run.recorded_replies import RecordedReplies
-
             self._recorded_replies = RecordedReplies(self.book.store, self.settings.cache_mode, ())
             backend.use_replies(ReplyCache(self._recorded_replies, shares=False))
         self._recorded_replies.trust(self.book.tallies)
@@ -320,7 +321,6 @@ class Coordinator:
             self.note(self._resumed_sentence())
         if not settings.may_use_recorded or self.book.store is None:
             return None
-        from pytest_helmbench.run.recorded_replies import RecordedReplies
 
         resumption = self.book.resumption
         runs = resumption.runs.values() if resumption is not None else ()
@@ -356,3 +356,105 @@ def changed_text(names: Sequence[str]) -> str:
     """Return what the summary says of cases whose verdict on record is not that of now."""
     shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     return f"request or rule has changed since they were judged, so they ran again: {shown}"
+
+
+class RecordedReplies:
+    """Finds recorded replies; see `Record`. `look_up` is used on the loop's thread.
+
+    Args:
+        store: The session's own, still writing.
+        mode: `--helmbench-cache`.
+        runs: Runs of the session whose own replies on record may stand for calls.
+    """
+
+    def __init__(self, store: Store, mode: CacheMode, runs: Iterable[int]) -> None:
+        self._store = store
+        self._mode = mode
+        self._runs = frozenset(runs)
+        self._recorded = RecordedRuns(store.path)
+
+    def trust(self, runs: Iterable[int]) -> None:
+        """Let the own replies of more runs stand for calls."""
+        self._runs = self._runs | frozenset(runs)
+
+    def look_up(self, wanted: Wanted) -> Recorded | None:
+        """Return the reply on record that the mode allows, or None.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        if wanted.run_id in self._runs:
+            of_case = (wanted.run_id, wanted.code, wanted.repetition)
+            mine = self._recorded.reply_of_run(of_case, wanted.request_hash, wanted.judge)
+            # To refresh is to call anew once: what the run that goes on has called for itself is new.
+            if mine is not None and (mine.paid or self._mode is not CacheMode.REFRESH):
+                return Recorded(mine.body, own=mine.paid, times=read_times(mine.chunk_times))
+        if not self._mode.reads:
+            return None
+        other = self._recorded.reply(wanted.request_hash, wanted.repetition, wanted.asked)
+        return None if other is None else Recorded(other.body, own=False, times=read_times(other.chunk_times))
+
+    def settle(self) -> None:
+        """Wait until everything that this session was answered is on disk."""
+        self._store.flush()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._recorded.close()
+
+
+_UNREACHABLE = "unreachable: "
+
+
+class UnreachedModels:
+    """Filled on the loop, read from any thread."""
+
+    def __init__(self) -> None:
+        self._answered: set[str] = set()
+        self._sentences: dict[str, str] = {}
+
+    def add(self, record: AttemptRecord) -> None:
+        """Take note of what came of an attempt."""
+        model, error = record.asked, record.error
+        if model is None or model in self._answered:
+            return
+        if error is None:
+            self._answered.add(model)
+        elif error.startswith(_UNREACHABLE) and model not in self._sentences:
+            self._sentences[model] = error.removeprefix(_UNREACHABLE)
+
+    def sentences(self) -> list[tuple[str, str]]:
+        """Return model and sentence of each whose server could not be reached before it had answered anything."""
+        return list(self._sentences.items())
+
+
+def whole_runs(coordinator: Coordinator) -> Mapping[str, RunCounts] | None:
+    """Return the counts of all parts of a session by model; None where nothing went on, or they cannot be read.
+
+    Args:
+        coordinator: Of the session, closed.
+    """
+    book = coordinator.book
+    if book.resumption is None:
+        return None
+    found: dict[str, list[RunCounts]] = {}
+    try:
+        for run in run_summary(book.db, book.resumption.session_id):
+            if run.id in book.tallies:
+                found.setdefault(run.model, []).append(_counts(book.db, run))
+    except StoreError:
+        return None
+    return {model: RunCounts.sum(parts) for model, parts in found.items()}
+
+
+def _counts(path: Path, run: RunSummary) -> RunCounts:
+    outcomes = {
+        Verdict.PASSED: run.passed_tests,
+        Verdict.FAILED: run.failed_tests,
+        Verdict.ERROR: run.error_tests,
+        Verdict.SKIPPED: run.skipped_tests,
+    }
+    counts = RunCounts(Counter({verdict: number or 0 for verdict, number in outcomes.items()}))
+    for cost in costs(path, run.id):
+        counts.add_costs(cost)
+    return counts

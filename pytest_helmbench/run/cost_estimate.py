@@ -11,10 +11,13 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.shard import share_of
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.options.shard_variables import ShardError
 from pytest_helmbench.run.plan import CHARACTERS_PER_TOKEN, JUDGE_WORDING_CHARACTERS, Plan, PlannedRun
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, place_of
 from pytest_helmbench.store.cost_queries import CallHistory, Spread, price_history
@@ -204,3 +207,39 @@ def rounded_up(usd: float) -> str:
     """Return a sum for an option: two digits that count, and a little more than asked for."""
     unit = 10.0 ** (math.floor(math.log10(usd)) - 1)
     return f"{math.ceil(usd * 1.05 / unit) * unit:.10f}".rstrip("0").rstrip(".")
+
+
+def check_shard(settings: Settings, *, by_outcome: bool) -> None:
+    """Refuse what no shard can do alone.
+
+    Args:
+        settings: Of the session.
+        by_outcome: Cases are selected by earlier outcomes (`--lf`, `--sw`).
+
+    Raises:
+        ShardError: It is asked for.
+    """
+    if settings.shard is None:
+        return
+    if by_outcome:
+        raise ShardError(
+            "a shard is a share of one plan, and --lf and --sw select by what has failed in this folder before\n"
+            "  hint: leave them out; --helmbench-resume goes on with a shard"
+        )
+
+
+def budget_of(plan: Plan, targets: Mapping[tuple[str, str], Target], budget_usd: float) -> float:
+    """Return what a session may spend of a budget: a shard its share of the planned cost, rounded down.
+
+    Where a price is unknown, calls are counted instead. History plays no part: it differs from shard to shard.
+    """
+    if plan.shard is None:
+        return budget_usd
+    own_costs, costs = (
+        [planned_cost(run, targets[run.key]) for run in runs] for runs in (plan.runs, plan.whole)
+    )
+    total = sum((cost for cost in costs if cost is not None), Fraction())
+    if total and None not in costs:
+        return share_of(budget_usd, sum((cost or Fraction() for cost in own_costs), Fraction()) / total)
+    own, whole = (sum(run.tests + run.judge_calls for run in runs) for runs in (plan.runs, plan.whole))
+    return share_of(budget_usd, Fraction(own, whole)) if whole else budget_usd

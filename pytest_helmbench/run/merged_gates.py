@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.results.baselines import Baselines, read_baseline_options
-from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef
 from pytest_helmbench.results.gates import GateReport, Gates, read_gates
 from pytest_helmbench.results.merging import Merged, MergedShards
 from pytest_helmbench.results.shard_sessions import MergeError

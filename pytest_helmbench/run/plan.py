@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,8 +17,6 @@ from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-
-__all__ = ["Plan", "PlannedRun", "plan_jobs"]
 
 CHARACTERS_PER_TOKEN = 4
 JUDGE_WORDING_CHARACTERS = 1_500  # the built-in template and a short rubric
@@ -238,3 +236,27 @@ def _places(*routes: Route) -> tuple[str, ...]:
 
 def _packed(codes: Iterable[str]) -> bytes:
     return zlib.compress("\n".join(codes).encode(), 1)
+
+
+class Notes:
+    """Keeps what is to be said in the summary, in the order in which it was said first.
+
+    Args:
+        forward: Takes a sentence to the process that prints the summary; None when that is this one.
+    """
+
+    def __init__(self, forward: Callable[[str], object] | None = None) -> None:
+        self._forward = forward
+        self._sentences: dict[str, None] = {}
+
+    def say(self, sentence: str) -> None:
+        """Have a sentence in the summary, once. From any thread."""
+        if self._forward is not None:
+            self._forward(sentence)
+        else:
+            self._sentences[sentence] = None
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was said in this process and not taken to another."""
+        return list(self._sentences)

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.results.baselines import Baselines
-from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef
 from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.run.run_book import RunBook
 from pytest_helmbench.store.comparison_rows import write_comparisons

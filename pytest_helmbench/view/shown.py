@@ -14,8 +14,7 @@ from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.page.columns import Cells, case_cells, packed_cells
 from pytest_helmbench.reports.page.document import LiveMark, page_of, sections_of
 from pytest_helmbench.reports.page.parts import Flip, PagePart, flips
-from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.results.comparing import RunComparison, compare_runs
+from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.results.standings import boards
 from pytest_helmbench.store.plans import load_facts

@@ -116,7 +116,7 @@ _LATE = {
         "pytest_helmbench.store.schema",
     ),  # only files of older versions go through its migrations
     ("settings", "pytest_helmbench.options.shard_variables"),
-    ("coordinator", "pytest_helmbench.run.recorded_replies"),
+    ("coordinator", "pytest_helmbench.run.coordinator"),
     ("coordinator", "pytest_helmbench.results.baselines"),
     ("coordinator", "pytest_helmbench.run.session_comparisons"),
     ("composition", "pytest_helmbench.results.baselines"),

@@ -20,7 +20,7 @@ from trees import rows
 
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.kind_words import NO_COLUMNS
-from pytest_helmbench.results.recorded_results import RecordedRun
+from pytest_helmbench.results.run_report import RecordedRun
 
 _TEXT = "courgettes"
 

@@ -9,7 +9,7 @@ from io import StringIO
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportWish
 from pytest_helmbench.reports.exports.flat_rows import column_names, flat_rows
-from pytest_helmbench.results.recorded_results import RecordedRun
+from pytest_helmbench.results.run_report import RecordedRun
 
 __all__ = ["csv_export", "spreadsheet_cell"]
 

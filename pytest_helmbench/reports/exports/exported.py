@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.results.recorded_results import RecordedRun
+from pytest_helmbench.results.run_report import RecordedRun
 
 __all__ = ["MAIN", "Export", "ExportError", "ExportWish", "Exported"]
 

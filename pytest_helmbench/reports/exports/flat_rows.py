@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.reports.cards import EVALUATION_FIELDS, evaluation_record, prompt_lines
-from pytest_helmbench.results.recorded_results import RecordedRun
+from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
 
 __all__ = ["AXES", "RESULT_FIELDS", "axes_of", "column_names", "flat_rows"]

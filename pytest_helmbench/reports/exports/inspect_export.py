@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportError, ExportWish
-from pytest_helmbench.results.recorded_results import RecordedRun
+from pytest_helmbench.results.run_report import RecordedRun
 
 __all__ = ["inspect_export"]
 

@@ -12,7 +12,7 @@ from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportWish
 from pytest_helmbench.reports.exports.flat_rows import AXES, RESULT_FIELDS, axes_of
 from pytest_helmbench.reports.own_schemas import own_schema, part_of, schema_of
 from pytest_helmbench.reports.readable_json import readable_json
-from pytest_helmbench.results.recorded_results import RecordedRun
+from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.result_queries import ResultRow
 
 __all__ = ["EXPORT_FORMAT", "export_document", "export_schema", "json_export"]

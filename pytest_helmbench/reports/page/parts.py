@@ -7,8 +7,7 @@ from dataclasses import field
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.results.compared_runs import RunRef
-from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.comparing import RunComparison, RunRef
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.store.result_queries import ResultRow
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines
-from pytest_helmbench.results.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.results.comparing import RunComparison, compare_runs
+from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.store.benchmark_places import BenchmarkKey

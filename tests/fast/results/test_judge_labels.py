@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.results.judge_labels import drawn_by_points
+from pytest_helmbench.results.judge_check import drawn_by_points
 from pytest_helmbench.scoring.judge_agreement import corrected_rate
 from pytest_helmbench.store.label_rows import JudgedRow
 

@@ -30,7 +30,7 @@ from pytest_helmbench.gateway.providers.endpoints import other_route, replay_end
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.requests import ForwardedRequest
 from pytest_helmbench.pytest_side.xdist_server import ChannelServer, Told
-from pytest_helmbench.run.recorded_replies import RecordedReplies
+from pytest_helmbench.run.coordinator import RecordedReplies
 
 _URL = "http://127.0.0.1:9/v1"  # nobody listens there
 _ASKED = ("draw", "count", "draw", "draw", "count")
