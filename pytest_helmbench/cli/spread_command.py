@@ -15,6 +15,7 @@ from pytest_helmbench.cli.exchange_commands import merge_command
 from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.core.whole_file import try_place
@@ -112,14 +113,17 @@ def _merged(found: Spreaded, end: _Ending) -> int:
         raise CommandError(f"pytest cannot use its arguments:\n{found.misused}", code=_UNSAFE)
     if not found.files:
         raise CommandError("no shard has recorded anything", code=1)
-    is_whole = not found.problems
     arguments = [*map(str, found.files), "-o", str(end.out), "--force"]
-    arguments += ["--gate"] if end.gate and is_whole else []
+    arguments += ["--gate"] if end.gate and found.is_whole else []
     arguments += [] if end.junitxml is None else ["--junitxml", str(end.junitxml)]
-    arguments += [] if is_whole else ["--partial"]
-    code = merge_command.main(arguments, prog_name="helmbench merge", standalone_mode=False)
-    if is_whole:
-        return int(code or 0)
+    arguments += [] if found.is_whole else ["--partial"]
+    try:
+        code = merge_command.main(arguments, prog_name="helmbench merge", standalone_mode=False)
+    except HelmbenchError as error:
+        complain(f"{name} came from {host}" for name, host in found.hosts.items() if name in str(error))
+        raise
+    if found.is_whole:
+        return int(code or 0) or int(bool(found.problems))
     complain("helmbench: add --resume to go on: nothing that is on record is asked again")
     return _INTERRUPTED if found.stopped else 1
 

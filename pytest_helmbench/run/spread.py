@@ -28,6 +28,7 @@ from pytest_helmbench.store.shard_image import ReceivedImage
 _TURN_S = 1.0
 _TRIES = 3
 _OPENING_S = 60.0
+_FAILURES = 1
 _BROKEN = 3
 """pytest's exit code of a session that broke down; from here on, or below 0, a shard is tried again."""
 
@@ -53,12 +54,15 @@ class _Share:
     is_complete: bool = False
 
     def count(self) -> None:
-        """Look into its results file."""
-        with suppress(StoreError):
-            found = pulses(self.image.path).values()
-            self.is_complete = bool(found) and all(pulse.status == "complete" for pulse in found)
-            self.judged = sum(pulse.passed + pulse.failed for pulse in found)
-            self.cost_usd = sum(row.known_cost_usd for row in costs(self.image.path))
+        """Look into its results file.
+
+        Raises:
+            StoreError: It is none, or too young to be one.
+        """
+        found = pulses(self.image.path).values()
+        self.is_complete = bool(found) and all(pulse.status == "complete" for pulse in found)
+        self.judged = sum(pulse.passed + pulse.failed for pulse in found)
+        self.cost_usd = sum(row.known_cost_usd for row in costs(self.image.path))
 
     def failed(self, why: str) -> Mapping[str, object]:
         """Take note that nothing comes of it, and return what its task is told."""
@@ -81,15 +85,19 @@ class Spreaded:
 
     Args:
         files: Of the shards of which something is there.
-        problems: What did not come to its end, by shard and host, in sentences.
+        problems: What was wrong with shards, in sentences.
+        hosts: That they came from, by name of file.
+        is_whole: All have come to their end.
         stopped: The user has stopped it.
         misused: What pytest said of arguments that it cannot use; empty for fine ones.
     """
 
     files: tuple[Path, ...]
     problems: tuple[str, ...]
-    stopped: bool = False
-    misused: str = ""
+    hosts: Mapping[str, str]
+    is_whole: bool
+    stopped: bool
+    misused: str
 
 
 @contextmanager
@@ -177,6 +185,9 @@ class Spread:
         files: What travels, as `spread_session.packed` made it; None for nothing.
         results: The shards' results files, in order; what is there already is gone on with.
         tell: Takes a line of progress now and then.
+
+    Raises:
+        StoreError: What is there is no results file.
     """
 
     def __init__(
@@ -197,7 +208,8 @@ class Spread:
         self._told: tuple[str, float] = ("", 0.0)
         self._shares = [_Share(Shard(n, work.of), ReceivedImage(path)) for n, path in enumerate(results, 1)]
         for share in self._shares:
-            share.count()
+            if share.image.path.is_file():
+                share.count()
             if share.is_complete:
                 share.state = "done"
             else:
@@ -213,8 +225,15 @@ class Spread:
                 self._tell_progress()
         self._questions.close()
         problems = tuple(problem for share in self._shares if (problem := share.problem) is not None)
-        files = tuple(share.image.path for share in self._shares if share.image.path.is_file())
-        return Spreaded(files, problems, self._stopped_at is not None, self._misused)
+        there = [share for share in self._shares if share.image.path.is_file()]
+        return Spreaded(
+            files=tuple(share.image.path for share in there),
+            problems=problems,
+            hosts={share.image.path.name: share.host for share in there if share.host},
+            is_whole=all(share.state == "done" and share.code in (0, _FAILURES) for share in self._shares),
+            stopped=self._stopped_at is not None,
+            misused=self._misused,
+        )
 
     @contextmanager
     def _hearing(self) -> Iterator[None]:
@@ -258,7 +277,8 @@ class Spread:
                 blocks = [(int(number), bytes(block)) for number, block in message["blocks"]]
                 if blocks:
                     share.image.change(int(message["size"]), blocks)
-                    share.count()
+                    with suppress(StoreError):  # the merge says so, should it stay like that
+                        share.count()
             except (ValueError, TypeError, KeyError, OSError) as error:
                 return share.failed(f"its results file could not be taken over: {error}")
             if "code" in message:

@@ -190,6 +190,31 @@ def test_arguments_that_pytest_cannot_use_are_told_at_once(
     assert "--no-such-option" in said
 
 
+def test_a_shard_with_a_failing_test_is_merged_and_ends_1(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _tree(pytester, 2)
+    pytester.makepyfile(test_own="def test_it(): assert False")
+    arguments = ("--dask=local:1", "--shards=1", *_asking(provider), "test_own.py")
+    with _spreading(pytester.path, *arguments) as spreading:
+        said, _ = spreading.communicate(timeout=_PATIENCE_S)
+    assert spreading.returncode == 1, said
+    assert "1 shard merged" in said
+    assert "pytest ended 1" in said
+
+
+def test_what_is_no_results_file_is_not_gone_on_with(pytester: pytest.Pytester, provider: Provider) -> None:
+    _tree(pytester, 2)
+    (pytester.path / "helmbench-1of2.db").write_bytes(b"no results file")
+    arguments = ("--dask=local:1", "--shards=2", "--resume", *_asking(provider))
+    with _spreading(pytester.path, *arguments) as spreading:
+        said, _ = spreading.communicate(timeout=_PATIENCE_S)
+    assert spreading.returncode == 2, said
+    assert "helmbench-1of2.db" in said
+    assert "Traceback" not in said
+    assert provider.count == 0
+
+
 def test_nothing_of_dask_is_imported_otherwise(pytester: pytest.Pytester) -> None:
     program = (
         "import sys; import pytest_helmbench.cli.main as main; main.main(['spread', '--help']);"

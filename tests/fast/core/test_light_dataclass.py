@@ -167,45 +167,6 @@ def test_a_class_below_one_of_the_same_make(make: Any) -> None:
         named(4)
 
 
-def test_nothing_is_compiled_for_a_class_below_one_of_ours() -> None:
-    @dataclass(frozen=True, slots=True)
-    class Below(Ours):
-        sixth: int = 6
-
-    shared = ("__eq__", "__hash__", "__repr__", "__setattr__", "__getstate__")
-    assert [name for name in shared if vars(Below)[name] is not vars(Ours)[name]] == []
-    assert Below(1, sixth=7) == Below(1, sixth=7) != Below(1)
-
-
-@_BOTH
-def test_what_a_class_says_itself_is_kept(make: Any) -> None:
-    class Shouting:
-        word: str
-
-        def __repr__(self) -> str:
-            return self.word.upper()
-
-    class Single:
-        word: str
-
-    shouting: Any = make(frozen=True, slots=True)(Shouting)
-    single: Any = make(frozen=True, slots=True, eq=False)(Single)
-
-    assert (repr(shouting("a")), shouting("a") == shouting("a")) == ("A", True)
-    assert single("a") != single("a")
-    assert len({single("a"), single("a")}) == 2
-
-
-def test_what_is_not_frozen_is_the_librarys() -> None:
-    @dataclass(slots=True, order=True)
-    class Loose:
-        number: int
-
-    loose = Loose(1)
-    loose.number = 2
-    assert loose > Loose(1)
-
-
 def test_init_is_written_for_a_class_of_many_instances_only() -> None:
     @dataclass(frozen=True, slots=True)
     class Late:
@@ -216,18 +177,6 @@ def test_init_is_written_for_a_class_of_many_instances_only() -> None:
     assert vars(Late)["__init__"] is before
     assert {Late(1) for _ in range(20)} == {Late(1)}
     assert vars(Late)["__init__"] is not before
-
-
-def test_wrong_arguments_of_a_first_instance_fail_as_ever() -> None:
-    @dataclass(frozen=True, slots=True)
-    class Late:
-        value: int
-
-    with pytest.raises(
-        TypeError, match=r"Late\.__init__\(\) missing 1 required positional argument: 'value'"
-    ):
-        Late()  # type: ignore[call-arg]
-    assert Late(1) == Late(value=1)
 
 
 def test_every_class_of_the_package_declares_what_the_library_can_read() -> None:
