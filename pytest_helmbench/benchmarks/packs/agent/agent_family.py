@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from pytest_helmbench.benchmarks.packs.families.family import Family
-from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
 
@@ -88,15 +86,6 @@ class AgentFamily(Family):
             UnjudgedError: The model could not be reached.
             ConfigError: The row cannot be laid out.
             SandboxError: A sandbox could not be made.
-        """
-
-    @abstractmethod
-    def files_for(self, task: PackTask, files: PackFiles) -> Sequence[PlannedFile]:
-        """Return all files of the pack that are laid out for a row, but its repository and what is hidden.
-
-        Raises:
-            PathPolicyError: A path or mount leads where it must not.
-            MaterializationError: A file is missing, cannot be read, or there is too much of it.
         """
 
     async def evaluate(self, rule: PackRule, _reply: Reply, _tools: RowTools) -> Evaluation:

@@ -108,10 +108,6 @@ class RepoPatch(AgentFamily):
         except (PackFaultError, CandidateFaultError) as error:
             return error.finding
 
-    def files_for(self, task: PackTask, files: PackFiles) -> Sequence[PlannedFile]:
-        """See `AgentFamily.files_for`."""
-        return plan_assets(files, task)
-
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         """See `Family.trials`."""
         engine, assets = await tools.engine(), plan_assets(tools.files, rule.task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
@@ -27,7 +27,7 @@ from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
-from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.field_values import RowFaults
@@ -95,10 +95,6 @@ class TerminalTask(AgentFamily):
             return await evaluate_terminal(
                 task, ground.workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed
             )
-
-    def files_for(self, task: PackTask, files: PackFiles) -> Sequence[PlannedFile]:
-        """See `AgentFamily.files_for`."""
-        return (*plan_assets(files, task), *plan_evaluator(files, task).files)
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         """See `Family.trials`. A row holds no workspace that must pass; that of the start must have a verdict."""
