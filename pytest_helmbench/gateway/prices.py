@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
-from pytest_helmbench.gateway.providers.provider import Provider, amount
+from pytest_helmbench.gateway.providers.provider import PricePlace, Provider, amount
 from pytest_helmbench.gateway.providers.servers import ROUTER
 
+if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
+
+_SAMPLE_TOKENS = 1_000  # below every step of a tiered price
 _MOST_TOKENS = 10**9  # of a call; no model takes or writes more
 
 
@@ -75,14 +81,14 @@ def _known_price(endpoint: Endpoint) -> Price | None:
         return _FREE
     if _is_unlisted(endpoint):
         return None
-    return _listed_price(endpoint.server, endpoint.wire_model, endpoint.base_url)
+    return _listed_price(endpoint.server.price_places(endpoint.wire_model, endpoint.base_url))
 
 
 def list_price(entry_price: Price | None, model_id: str) -> Price | None:
     """Return USD per million tokens of a hosted model that has no key yet, or None when nobody knows."""
     if entry_price is not None and not entry_price.only_raises:
         return entry_price
-    return _higher(entry_price, _listed_price(ROUTER, model_id, ""))
+    return _higher(entry_price, _listed_price(ROUTER.price_places(model_id, "")))
 
 
 def _higher(one: Price | None, other: Price | None) -> Price | None:
@@ -95,9 +101,8 @@ def context_tokens(endpoint: Endpoint) -> int | None:
     """Return how many tokens prompt and completion of a model may have together, or None when nobody knows."""
     if _is_free(endpoint) or _is_unlisted(endpoint):
         return None
-    from pytest_helmbench.gateway.price_list import listed_context  # see there
-
-    return listed_context(endpoint.server.price_places(endpoint.wire_model, endpoint.base_url))
+    place = _first_priced(endpoint.server.price_places(endpoint.wire_model, endpoint.base_url))
+    return None if place is None else _calculated(place).model.context_window
 
 
 def price_of(
@@ -142,15 +147,47 @@ def _is_unlisted(endpoint: Endpoint) -> bool:
     return "/" not in endpoint.wire_model and is_loopback(urlsplit(endpoint.base_url).hostname or "")
 
 
-def _listed_price(provider: Provider, model: str, base_url: str) -> Price | None:
-    from pytest_helmbench.gateway.price_list import listed_price  # see there
-
-    return listed_price(provider.price_places(model, base_url))
+@functools.lru_cache(maxsize=1024)
+def _listed_price(places: tuple[PricePlace, ...]) -> Price | None:
+    """Return USD per million tokens of a model, or None when the list knows it at none of its places."""
+    place = _first_priced(places)
+    if place is None:
+        return None
+    found = _calculated(place, (_SAMPLE_TOKENS, 0, _SAMPLE_TOKENS))
+    per_million = 1_000_000 // _SAMPLE_TOKENS
+    return Price(float(found.input_price * per_million), float(found.output_price * per_million))
 
 
 def _listed_cost(endpoint: Endpoint, model: str, tokens: tuple[int, int, int]) -> float | None:
+    """Return the USD of one call, or None when the list does not know the model."""
     if _is_unlisted(endpoint):
         return None
-    from pytest_helmbench.gateway.price_list import listed_cost  # see there
+    place = _first_priced(endpoint.server.price_places(model, endpoint.base_url))
+    return None if place is None else float(_calculated(place, tokens).total_price)
 
-    return listed_cost(endpoint.server.price_places(model, endpoint.base_url), tokens)
+
+@functools.lru_cache(maxsize=1024)
+def _first_priced(places: tuple[PricePlace, ...]) -> PricePlace | None:
+    """Return the first place where the list knows what a model costs, or None."""
+    return next((place for place in places if _has_price(place)), None)
+
+
+def _has_price(place: PricePlace) -> bool:
+    try:
+        price = _calculated(place).model_price
+    except LookupError:
+        return False
+    # A model that is listed without figures is no free model, unless it says so.
+    known = price.input_mtok is not None and price.output_mtok is not None
+    return known or place.model.endswith(":free")
+
+
+def _calculated(place: PricePlace, tokens: tuple[int, int, int] = (1, 0, 1)) -> PriceCalculation:
+    """Return what the list says of tokens: of the prompt, of these from the provider's cache, of the completion."""
+    import genai_prices  # takes 0.2 s: where a price is looked up
+
+    prompt, cached, completion = tokens
+    used = genai_prices.Usage(input_tokens=prompt, cache_read_tokens=cached, output_tokens=completion)
+    if place.api_url is not None:
+        return genai_prices.calc_price(used, place.model, provider_api_url=place.api_url)
+    return genai_prices.calc_price(used, place.model, provider_id=place.provider_id)
