@@ -209,7 +209,7 @@ class Engine(ABC):
         self.places = asyncio.Semaphore(_PLACES)
         """Commands at one time: more would only slow each other down, and time limits are wall time."""
         self.closed_programs: dict[str | None, asyncio.Future[tuple[Mount, ...]]] = {}
-        """By image: see `sandbox/closed_programs.py`."""
+        """By image: see `closed_programs.py`."""
         self._removals = ThreadPoolExecutor(1, "helmbench-removals")
 
     @property

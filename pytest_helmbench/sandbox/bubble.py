@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Ended, Limits
-from pytest_helmbench.sandbox.cgroups import Group, GroupPlace
+from pytest_helmbench.sandbox.cgroups import GroupPlace, ProcessGroup
 from pytest_helmbench.sandbox.local import LocalPrograms, host_python, launched
 from pytest_helmbench.sandbox.processes import children_of, kill_one
 from pytest_helmbench.sandbox.workspace import SandboxError
@@ -77,7 +77,7 @@ class Bubble:
         self._holds = held >= 0
         self._status = os.memfd_create("helmbench-status")
         self._passed = [self._status, lifeline]
-        self._group: Group | None = None
+        self._group: ProcessGroup | None = None
         self._join: list[int] = []
         try:
             if kit.seccomp is not None:

@@ -33,7 +33,7 @@ class GroupPlace:
     folders: Mapping[str, Path]
     unified: bool
 
-    def new(self, limits: Limits) -> Group:
+    def new(self, limits: Limits) -> ProcessGroup:
         """Make a group with bounds.
 
         Raises:
@@ -41,7 +41,7 @@ class GroupPlace:
         """
         name = f"{_PREFIX}{this_process().mark}-{secrets.token_hex(6)}"
         made: dict[str, Path] = {}
-        group = Group(made, self.unified)
+        group = ProcessGroup(made, self.unified)
         try:
             for controller, folder in self.folders.items():
                 made[controller] = folder / name
@@ -79,7 +79,7 @@ class GroupPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ProcessGroup:
     """The processes of one command.
 
     Args:

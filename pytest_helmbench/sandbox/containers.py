@@ -33,7 +33,15 @@ from pytest_helmbench.sandbox.box import (
 )
 from pytest_helmbench.sandbox.local import launched
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
-from pytest_helmbench.sandbox.processes import Kill, Launch, Watch, kill_one, run_tool, supervise, watch_disk
+from pytest_helmbench.sandbox.processes import (
+    Kill,
+    Launch,
+    LimitWatch,
+    kill_one,
+    run_tool,
+    supervise,
+    watch_disk,
+)
 from pytest_helmbench.sandbox.seccomp import container_profile
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
@@ -81,7 +89,7 @@ def tool_environment() -> Mapping[str, str]:
 _SETTINGS = "CONTAINERS_CONF"
 _PLACES = ("/usr/share/containers", "/etc/containers")
 
-Table = dict[str, object]
+TomlTable = dict[str, object]
 
 
 class ReadOnlyProc:
@@ -101,9 +109,9 @@ class ReadOnlyProc:
             self.environment = {_SETTINGS: str(file)}
 
 
-def _settings() -> Table:
+def _settings() -> TomlTable:
     """Return the settings of this machine's podman, without default sysctls."""
-    found: Table = {}
+    found: TomlTable = {}
     for file in _files():
         try:
             _merge(found, tomllib.loads(file.read_text(encoding="utf-8")))
@@ -125,7 +133,7 @@ def _files() -> Iterator[Path]:
         yield from sorted((folder / "containers.conf.d").glob("*.conf"))
 
 
-def _merge(into: Table, more: Mapping[str, object]) -> None:
+def _merge(into: TomlTable, more: Mapping[str, object]) -> None:
     for name, value in more.items():
         old = into.get(name)
         if isinstance(old, dict) and isinstance(value, dict):
@@ -430,7 +438,7 @@ class ContainerEngine(Engine):
         return (await self.tool("info", "--format", question)).stdout.decode(errors="replace")
 
     async def reaped(
-        self, *arguments: str, wall_s: float, launcher: Path, kill: Kill, watch: Watch | None
+        self, *arguments: str, wall_s: float, launcher: Path, kill: Kill, watch: LimitWatch | None
     ) -> Ended:
         """Run the command line below our launcher: all that it has started on this machine ends with it, or with us."""
         settings = f"CORE=0,reap={os.getpid()}"

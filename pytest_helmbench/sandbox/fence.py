@@ -38,7 +38,7 @@ _LONGEST_ANSWER = 200
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class FenceView:
     """What a program in the fence sees.
 
     Args:
@@ -186,7 +186,7 @@ class Fence:
         """Make a folder of ours, which goes with the fence."""
         return self._local.new_folder()
 
-    def enclose(self, view: View, argv: Sequence[str], descriptors: Sequence[int] = ()) -> Enclosed:
+    def enclose(self, view: FenceView, argv: Sequence[str], descriptors: Sequence[int] = ()) -> Enclosed:
         """Return how a program is started in the fence.
 
         Args:
@@ -213,7 +213,7 @@ class Fence:
         await asyncio.to_thread(self._local.close)
 
 
-def _flags(view: View) -> Iterable[str]:
+def _flags(view: FenceView) -> Iterable[str]:
     yield from (
         "--perms",
         "1777",
@@ -280,7 +280,7 @@ async def find_fence(mode: UsersWord[str]) -> Fence | Unavailable:
 async def _obstacle(fence: Fence) -> str:
     """Return why nothing runs in it; empty when something does."""
     try:
-        enclosed = fence.enclose(View("/", {}), ("true",))
+        enclosed = fence.enclose(FenceView("/", {}), ("true",))
         enclosed.go()
     except SandboxError as error:
         return str(error)

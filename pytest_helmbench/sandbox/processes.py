@@ -22,7 +22,7 @@ _TOOL_OUTPUT = 4 * 1024 * 1024
 
 
 Kill: TypeAlias = Callable[[Process], Awaitable[None]]
-Watch: TypeAlias = Callable[[int], Coroutine[object, None, str]]
+LimitWatch: TypeAlias = Callable[[int], Coroutine[object, None, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Launch:
     kill: Kill
     folder: Path | None = None
     descriptors: tuple[int, ...] = ()
-    watch: tuple[Watch, ...] = ()
+    watch: tuple[LimitWatch, ...] = ()
 
 
 class _Collected:

@@ -133,7 +133,7 @@ class AddressLender:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ScenarioBrief:
     """What a pack is told for a scenario.
 
     Args:
@@ -150,7 +150,7 @@ class Told:
 
 
 class ScenarioRun:
-    """A run of one scenario; an `Attempt` for the bridge.
+    """A run of one scenario; a `PackAttempt` for the bridge.
 
     Args:
         told: What its pack is told.
@@ -162,7 +162,7 @@ class ScenarioRun:
 
     def __init__(
         self,
-        told: Told,
+        told: ScenarioBrief,
         rule: BenchPackRule,
         conversation: Conversation,
         clock: ItemClock,
@@ -184,7 +184,7 @@ class ScenarioRun:
         )
 
     async def begin(self) -> tuple[JsonObject, JsonObject]:
-        """See `Attempt.begin`."""
+        """See `PackAttempt.begin`."""
         told, line = self._told, self._conversation.line
         endpoints = ItemEndpoints(
             model=line.entry.id,
@@ -204,20 +204,20 @@ class ScenarioRun:
         return context, run
 
     def lost(self) -> None:
-        """See `Attempt.lost`: its pack starts over, and is given the replies that it had or waited for."""
+        """See `PackAttempt.lost`: its pack starts over, and is given the replies that it had or waited for."""
         self._conversation.rewind()
         self._progress.clear()
 
     def doors(self) -> Iterable[Door]:
-        """See `Attempt.doors`."""
+        """See `PackAttempt.doors`."""
         return self._told.addresses.doors
 
     def spent_s(self) -> float:
-        """See `Attempt.spent_s`: what its requests wait for our own limits is not counted."""
+        """See `PackAttempt.spent_s`: what its requests wait for our own limits is not counted."""
         return self._clock.used_s()
 
     def emitted(self, event: JsonObject) -> None:
-        """See `Attempt.emitted`; what only a host may say is kept apart."""
+        """See `PackAttempt.emitted`; what only a host may say is kept apart."""
         if len(self._progress) < _MOST_EVENTS:
             stated = event.get("type")
             kind = stated if stated in ("model_progress", "log") else "pack_event"

@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
     merged_generation,
 )
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
-from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender, ScenarioRun, Told
+from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender, ScenarioBrief, ScenarioRun
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
@@ -60,7 +60,7 @@ class BenchPackTools:
         bridge: Its Node processes.
         verifiers: The services that check its answers.
         hint: What helps where it failed, from its words; empty for nothing.
-        begins: Told before a scenario runs.
+        begins: ScenarioBrief before a scenario runs.
     """
 
     relay: Relay
@@ -186,7 +186,7 @@ class BenchPackWork:
             Conversation(context.gateway, line, clock, context.watch, journal=True) as conversation,
             running.lender.lend(conversation) as (addresses, prepared),
         ):
-            told = Told(self.manifest, self._place_of(context.origin.run_id), addresses, generation)
+            told = ScenarioBrief(self.manifest, self._place_of(context.origin.run_id), addresses, generation)
             run = ScenarioRun(told, rule, conversation, clock, self._taken_news)
             try:
                 running.tools.begins()

@@ -23,7 +23,7 @@ _BOUNDS = BridgeBounds()
 _SHORTEST_WAIT_S = 0.01
 
 
-class Attempt(Protocol):
+class PackAttempt(Protocol):
     """One item on its way through the pack; begun anew when its process died under it."""
 
     async def begin(self) -> tuple[JsonObject, JsonObject]:
@@ -94,7 +94,7 @@ class Bridge:
         message: JsonObject = {"op": "score", "results": [dict(result) for result in results]}
         return await self._asked(message, "scoreModelResults()")
 
-    async def run(self, attempt: Attempt, limit_s: float, prepared: str | None = None) -> JsonValue:
+    async def run(self, attempt: PackAttempt, limit_s: float, prepared: str | None = None) -> JsonValue:
         """Run a scenario and return the JSON of what the pack made of it, which nobody has checked.
 
         Args:

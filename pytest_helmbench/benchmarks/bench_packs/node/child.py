@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.process import (
     Loss,
     NodeProcess,
     PackFailedError,
-    Wire,
+    ProcessWire,
     frozen,
     stated_loss,
     too_deep,
@@ -56,7 +56,7 @@ class Child:
         self._ready = False
         self._command, self._bounds = command, bounds
         self._loop = asyncio.get_running_loop()
-        self._wire = Wire()
+        self._wire = ProcessWire()
         self._ended, self._exited, self._loaded = asyncio.Event(), asyncio.Event(), self._loop.create_future()
         self._lines = Lines(self._received, self._spoilt, self._ended.set)
         self._process = NodeProcess(bounds.output_bytes, self._exited)

@@ -14,7 +14,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox import inside as sandbox_inside
-from pytest_helmbench.sandbox.fence import Fence, View, program_files
+from pytest_helmbench.sandbox.fence import Fence, FenceView, program_files
 from pytest_helmbench.sandbox.local import host_python
 
 LEAST_NODE = 20
@@ -172,7 +172,7 @@ class PackCommand:
             "NODE_PATH": ours if self.packages is None else f"{ours}:{self.packages}/node_modules",
         }
 
-    def view(self) -> View:
+    def view(self) -> FenceView:
         """Return what the process sees in the fence: the pack, our modules, its packages, and where it may write."""
         place = self.place
         # Both names of the folder: files are opened by the one that the pack was told.
@@ -181,4 +181,4 @@ class PackCommand:
             reads = (*reads, Path(self.packages))
         folders = (place.data_dir, place.cache_dir, place.runs_dir, place.home)
         writes = {Path(name) for path in folders for name in (path, os.path.realpath(path))}
-        return View(self.folder, self.environment(), tuple(dict.fromkeys(reads)), tuple(sorted(writes)))
+        return FenceView(self.folder, self.environment(), tuple(dict.fromkeys(reads)), tuple(sorted(writes)))

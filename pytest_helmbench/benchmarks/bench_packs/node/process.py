@@ -202,7 +202,7 @@ class Lines(asyncio.Protocol):
         self._spoilt(f"{came} came through its channel")
 
 
-class Wire:
+class ProcessWire:
     """Three pairs of sockets: there, back, and a lifeline whose end says that we are gone."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     health_of,
 )
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, View, program_files
+from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, FenceView, program_files
 from pytest_helmbench.sandbox.forward import Forward
 from pytest_helmbench.sandbox.local import LocalPrograms, launched, local_environment
 from pytest_helmbench.sandbox.workspace import SandboxError
@@ -158,7 +158,7 @@ async def _started(argv: tuple[str, ...], folder: Path, fence: Fence | None) -> 
         if fence is not None:
             temporary = env["TMPDIR"]
             reads = (folder, *program_files(argv[0]))
-            view = View(str(folder), {**env, "HOME": temporary}, reads, (Path(temporary),))
+            view = FenceView(str(folder), {**env, "HOME": temporary}, reads, (Path(temporary),))
             enclosed = await asyncio.to_thread(fence.enclose, view, argv)
             started, env, descriptors = enclosed.argv, {}, enclosed.descriptors
             enclosed.go()

@@ -23,7 +23,7 @@ from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.relay import RelayAddress
-from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, View, program_files
+from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, FenceView, program_files
 from pytest_helmbench.sandbox.forward import HostProxy
 from pytest_helmbench.sandbox.local import LocalPrograms, launched
 from pytest_helmbench.sandbox.workspace import Workspace
@@ -339,7 +339,7 @@ def _enclosed(command: AgentCommand, task: ExternalTask, programs: LocalPrograms
         env.update(dict.fromkeys(names, f"http://127.0.0.1:{_PROXY_PORT}"))
     reads = (programs.folder / "task.md", *command.files(), *task.needs.mounts)
     writes = (task.workspace.path, programs.folder / "tmp")
-    view = View(str(task.workspace.path), env, reads, writes)
+    view = FenceView(str(task.workspace.path), env, reads, writes)
     return task.fence.enclose(view, command.argv(values))
 
 
