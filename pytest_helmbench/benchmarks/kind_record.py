@@ -64,7 +64,7 @@ class _NoRecord:
     """Of a kind that keeps nothing beside what the store keeps of all."""
 
     columns = NO_COLUMNS
-    failures = "wrong in form"
+    failures = "failed for"
 
     def statements(self, _conn: sqlite3.Connection, _run_id: int) -> Mapping[str, CaseStatement]:
         return {}

@@ -11,7 +11,6 @@ from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Evaluation, Judgement, Outcome, Parse, Reply, Verdict
 from pytest_helmbench.core.scrub import REDACTED, excerpt
-from pytest_helmbench.judging.comparisons.stated import stated_answer, without_thoughts
 from pytest_helmbench.judging.json_replies import read_reply
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
@@ -82,6 +81,8 @@ def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
     """
     text = reply.text if reply.text.strip() else (reply.refusal or reply.text)
     if isinstance(case.rule, JudgeRule) and case.rule.of_answer:
+        from pytest_helmbench.judging.comparisons.stated import stated_answer, without_thoughts
+
         return stated_answer(text).text[:_LONGEST_ANSWER] or without_thoughts(text), None
     schema = case.schema
     properties = None if schema is None else schema.get("properties")

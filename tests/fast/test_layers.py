@@ -94,7 +94,8 @@ _AT_EVERY_START: dict[str, set[str]] = {
 """All that the modules may import that pytest imports whenever it starts."""
 _COMMAND_LINE = {"cli"}  # they may import all but the pytest modules
 _LATE = {
-    # Few answers are number words or dates.
+    # Few answers are number words or dates; sessions without packs state none.
+    ("case_evaluation", "pytest_helmbench.judging.comparisons.stated"),
     ("amounts", "text_to_num"),
     ("dates", "dateutil"),
     # A session that does not ask pays for nothing.

@@ -7,9 +7,16 @@ from decimal import Decimal
 from unicodedata import normalize
 
 from pytest_helmbench.core.json_types import JsonValue
-from pytest_helmbench.judging.comparisons.plain import MARK_TABLE
 
 _NUMBER = re.compile(r"\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,4})?\s*\Z", re.ASCII)
+MARKS: dict[str, str | None] = {
+    **dict.fromkeys("‐‑‒–—−", "-"),
+    **dict.fromkeys("‘’‚ʼ", "'"),
+    **dict.fromkeys("“”„", '"'),
+    **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"),
+}
+"""Dashes, quotes, and characters that are not seen."""
+_MARK_TABLE = str.maketrans(MARKS)
 
 
 def matches(expected: str, observed: JsonValue) -> bool:
@@ -29,5 +36,5 @@ def matches(expected: str, observed: JsonValue) -> bool:
 
 def comparable(text: str, *, ignore_case: bool) -> str:
     """Return a text with one kind of dashes, quotes and spaces, lines unwrapped and letters composed (NFC)."""
-    text = normalize("NFC", re.sub(r"\s+", " ", text.translate(MARK_TABLE)))
+    text = normalize("NFC", re.sub(r"\s+", " ", text.translate(_MARK_TABLE)))
     return normalize("NFC", text.casefold()) if ignore_case else text

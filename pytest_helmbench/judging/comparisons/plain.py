@@ -5,18 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from pytest_helmbench.judging.comparisons.exact import MARKS
+
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
-_MARKS: dict[str, str | None] = {
-    **dict.fromkeys("‐‑‒–—−", "-"),
-    **dict.fromkeys("‘’‚ʼ", "'"),
-    **dict.fromkeys("“”„", '"'),
-    **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"),
-}
-"""Dashes, quotes, and characters that are not seen."""
-MARK_TABLE = str.maketrans(_MARKS)
 _SIGN_TABLE = str.maketrans(
     {
-        **_MARKS,
+        **MARKS,
         **dict.fromkeys("`´", "'"),
         **dict.fromkeys("«»", '"'),
         **dict.fromkeys("×·⋅", "*"),

@@ -26,8 +26,10 @@ _CUE = re.compile(
     r"\s*(?P<answer>[^\n]+)",
     re.IGNORECASE | re.MULTILINE,
 )
+_EMPTY_CUE = re.compile(rf"(?:the\s|my\s)?{_KIND}\s*[:：]", re.IGNORECASE)
 _CUE_BEHIND = re.compile(
-    r"^(?P<answer>[^\n]{1,300}?)[ \t]+(?:final )?answer[*_`]*[ \t]*[:：][ \t*_`]*$",
+    r"^(?!\W*+(?:(?:so|thus|hence|the|my|final|correct|right|best)\W++)*answer)"
+    r"(?P<answer>[^\n]{1,300}?)[ \t]+(?:final )?answer[*_`]*[ \t]*[:：][ \t*_`]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 """A cue at the end of its own line states what stands before it: `404 Answer:`."""
@@ -69,7 +71,8 @@ def stated_answer(reply: str) -> Stated:
         return Stated(said, True, tuple(sentences(said)) or (said,), tail)
     said = plain(_without_sources(text))
     parts = sentences(said)
-    return Stated(said, False, tuple(parts)) if len(parts) == 1 else Stated("", False, ())
+    states_itself = len(parts) == 1 and _EMPTY_CUE.fullmatch(said) is None
+    return Stated(said, False, tuple(parts)) if states_itself else Stated("", False, ())
 
 
 def without_thoughts(reply: str) -> str:

@@ -30,6 +30,8 @@ from pytest_helmbench.judging.comparisons.units import names_unit, same_unit
         ("Answer: Sydney\nAnswer: Canberra", "Canberra"),
         ("Answer: Answer: Canberra", "Canberra"),
         ("404 Answer:", "404"),
+        ("**Final answer:**", ""),
+        ("Some words. More words.\nSo the final answer:", ""),
         ("We get 12.\nAnswer: **\n", ""),
         ("Answer: Sydney. Wait, no.", "Sydney. Wait, no."),
         ("Answer: Sydney\nWait, that is wrong.", ""),
