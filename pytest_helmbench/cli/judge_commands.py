@@ -50,7 +50,7 @@ from pytest_helmbench.results.judge_check import (
 from pytest_helmbench.results.rescore import Rescored, RescoreError, refuse_run, rescore
 from pytest_helmbench.results.stored_scores import stored_correction
 from pytest_helmbench.run.held_judges import AnchorTrial, try_anchors
-from pytest_helmbench.store.label_rows import JudgedRow, criteria_of, judged_rows, write_labels
+from pytest_helmbench.store.judge_rows import JudgedRow, criteria_of, judged_rows, write_labels
 from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.result_queries import ResultRow, results
 from pytest_helmbench.store.run_queries import RunDetail

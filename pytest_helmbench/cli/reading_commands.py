@@ -25,10 +25,9 @@ from pytest_helmbench.reports.tables import share, table
 from pytest_helmbench.results.run_report import panel_report, recorded_results
 from pytest_helmbench.results.stored_scores import coded_rows, stored_score
 from pytest_helmbench.scoring.reruns import repetition_rates
-from pytest_helmbench.store.benchmark_places import names_of
-from pytest_helmbench.store.benchmark_sizes import shrunk_since
+from pytest_helmbench.store.benchmark_places import names_of, shrunk_since
 from pytest_helmbench.store.cost_queries import CostRow, costs
-from pytest_helmbench.store.judgement_rows import judged_criteria
+from pytest_helmbench.store.judge_rows import judged_criteria
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.result_queries import ResultRow, calls_of_case, result_codes, results
 from pytest_helmbench.store.run_queries import RunDetail, RunSummary, runs

@@ -10,7 +10,7 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.reports.session_texts import unstated_lines
 from pytest_helmbench.results.run_counts import recorded_counts
-from pytest_helmbench.store.outcome_counts import recorded_outcomes
+from pytest_helmbench.store.result_queries import recorded_outcomes
 from pytest_helmbench.store.run_queries import RunDetail, run_detail, runs
 
 

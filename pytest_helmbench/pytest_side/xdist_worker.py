@@ -38,7 +38,7 @@ from pytest_helmbench.pytest_side.role import (
     grace_after,
 )
 from pytest_helmbench.run.plan import Plan
-from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
+from pytest_helmbench.store.reply_rows import CaseKey, RecordedCase
 
 REFUSALS: Mapping[str, type[RefusedError]] = {
     "budget": BudgetSpentError,

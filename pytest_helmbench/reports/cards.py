@@ -14,7 +14,7 @@ from pytest_helmbench.reports.panel_tables import judgement_lines
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
 from pytest_helmbench.reports.tables import UNKNOWN, share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
-from pytest_helmbench.store.judgement_rows import JudgedCriterion
+from pytest_helmbench.store.judge_rows import JudgedCriterion
 from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
 from pytest_helmbench.store.run_queries import RunDetail
 

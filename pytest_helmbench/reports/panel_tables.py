@@ -10,7 +10,7 @@ from pytest_helmbench.reports.markup import folded, pipe_table, plain
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.judge_check import held_sentence
 from pytest_helmbench.results.run_report import PanelReport
-from pytest_helmbench.store.judgement_rows import JudgedCriterion
+from pytest_helmbench.store.judge_rows import JudgedCriterion
 
 __all__ = [
     "disputed_cells",

@@ -28,7 +28,7 @@ from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.judging.case_evaluation import case_passed
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
-from pytest_helmbench.store.label_rows import JudgedRow, Label, RowKey
+from pytest_helmbench.store.judge_rows import JudgedRow, Label, RowKey
 
 
 class JudgeNotHeldError(HelmbenchError):

@@ -40,7 +40,7 @@ from pytest_helmbench.store.benchmark_places import place_of
 from pytest_helmbench.store.judged_replies import JudgedCase
 from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.replay import (
+from pytest_helmbench.store.reply_rows import (
     JudgeReply,
     StoredCase,
     StoredReply,

@@ -18,7 +18,7 @@ from pytest_helmbench.core.outcome import (
     Verdict,
 )
 from pytest_helmbench.store.cost_queries import CostRow
-from pytest_helmbench.store.outcome_counts import RecordedOutcomes
+from pytest_helmbench.store.result_queries import RecordedOutcomes
 
 __all__ = ["RunCounts", "recorded_counts"]
 

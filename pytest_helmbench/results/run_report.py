@@ -33,15 +33,19 @@ from pytest_helmbench.scoring.breakdown import (
 from pytest_helmbench.scoring.judge_agreement import Agreement, agreement
 from pytest_helmbench.scoring.reruns import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.store.anchor_events import held_in
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
-from pytest_helmbench.store.event_rows import case_steps
-from pytest_helmbench.store.judgement_rows import JudgedCriterion, judged_criteria
-from pytest_helmbench.store.outcome_counts import recorded_outcomes
+from pytest_helmbench.store.judge_rows import JudgedCriterion, held_in, judged_criteria
 from pytest_helmbench.store.plans import RunFacts
-from pytest_helmbench.store.result_queries import CallRow, ResultRow, results, told_calls
+from pytest_helmbench.store.result_queries import (
+    CallRow,
+    ResultRow,
+    case_steps,
+    recorded_outcomes,
+    results,
+    timed_cases,
+    told_calls,
+)
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
-from pytest_helmbench.store.speed_rows import timed_cases
 
 _FAILED = "failed"
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.permits import NotStoredError, Permit, PermitRequest
-from pytest_helmbench.store.batch import Sent
 from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.record_file import Sent
 from pytest_helmbench.store.writer import Store
 
 __all__ = ["Commits"]

@@ -26,18 +26,17 @@ from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, Plan
 from pytest_helmbench.run.run_book import RunBook
 from pytest_helmbench.run.targets import model_limits, session_concurrency
-from pytest_helmbench.store.benchmark_sizes import Shrunk
-from pytest_helmbench.store.cost_queries import costs, has_unjudged_replies, session_cost
+from pytest_helmbench.store.benchmark_places import Shrunk
+from pytest_helmbench.store.cost_queries import calls_left_out, costs, has_unjudged_replies, session_cost
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.recorded_runs import RecordedRuns
+from pytest_helmbench.store.reply_rows import RecordedRuns
 from pytest_helmbench.store.run_queries import RunSummary, run_summary
-from pytest_helmbench.store.sent_calls import calls_left_out
 from pytest_helmbench.store.writer import Store
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked, Baselines
     from pytest_helmbench.results.comparing import RunComparison
-    from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
+    from pytest_helmbench.store.reply_rows import CaseKey, RecordedCase
 
 
 NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"

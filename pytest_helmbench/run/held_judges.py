@@ -25,7 +25,7 @@ from pytest_helmbench.run.cost_estimate import PriceSpan, judge_price
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.run.targets import model_limits, session_concurrency
-from pytest_helmbench.store.anchor_events import anchor_events
+from pytest_helmbench.store.judge_rows import anchor_events
 from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.writer import Store
 

@@ -18,11 +18,11 @@ from pytest_helmbench.options.option_types import Resume
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.trust import is_of_a_benchmark
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of
-from pytest_helmbench.store.recorded_runs import (
+from pytest_helmbench.store.reply_rows import (
     CaseKey,
     RecordedCase,
-    RecordedRuns,
     UnfinishedRun,
+    cases_on_record,
     unfinished_runs,
 )
 from pytest_helmbench.store.run_queries import judges_of
@@ -199,9 +199,8 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
     runs = {key: run.run_id for key, run in matches.items()}
     kinds = {plan.key: plan.benchmark.kind for plan in planned}
     judged: dict[CaseKey, RecordedCase] = {}
-    with RecordedRuns(path) as recorded_runs:
-        for key, number in runs.items():
-            judged |= recorded_runs.judged_cases(number, record_of(kinds[key]).statements)
+    for key, number in runs.items():
+        judged |= cases_on_record(path, number, record_of(kinds[key]).statements)
     return Resumption(recorded[0].session_id, runs, judged)
 
 

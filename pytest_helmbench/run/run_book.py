@@ -24,14 +24,13 @@ from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.stored_scores import ScoredRun, run_totals, scored_run
 from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_of
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of, place_of
-from pytest_helmbench.store.benchmark_sizes import Shrunk, shrunk_since
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, Shrunk, names_of, place_of, shrunk_since
 from pytest_helmbench.store.run_rows import RunRecord, ShardRecord
 from pytest_helmbench.store.writer import Store
 
 if TYPE_CHECKING:
     from pytest_helmbench.run.resume import Resumption
-    from pytest_helmbench.store.recorded_runs import CaseKey
+    from pytest_helmbench.store.reply_rows import CaseKey
 
 
 class RunBook:

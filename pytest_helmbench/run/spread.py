@@ -22,7 +22,7 @@ from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.run.spread_session import ShardedWork, run_shard, this_host
 from pytest_helmbench.store.cost_queries import costs
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.run_pulse import pulses
+from pytest_helmbench.store.run_queries import pulses
 from pytest_helmbench.store.shard_image import ReceivedImage
 
 _TURN_S = 1.0

@@ -1,4 +1,4 @@
-"""Costs of runs, and of all calls to a scenario so far, read from a results file."""
+"""Costs of runs, of all calls to a scenario so far, and of calls that were out when their session was killed."""
 
 from __future__ import annotations
 
@@ -236,3 +236,20 @@ def price_history(
 
 def _spread(low: float | None, mean: float | None, high: float | None) -> Spread | None:
     return None if low is None or mean is None or high is None else Spread(low, mean, high)
+
+
+_LEFT_OUT = """
+    SELECT count(*), total(reserved_usd) FROM sent_calls
+    WHERE run_id IN (SELECT id FROM evaluation_runs WHERE session_id = ?)
+"""
+
+
+def calls_left_out(path: Path, session_id: str) -> tuple[int, float]:
+    """Return how many calls of a session never returned, since their process was killed, and what they may have cost.
+
+    Raises:
+        StoreError: The file is no results file.
+    """
+    with reading(path) as conn:
+        calls, usd = conn.execute(_LEFT_OUT, (session_id,)).fetchone()
+    return int(calls), float(usd)

@@ -14,11 +14,14 @@ from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import NO_MODEL_CALL
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.sample import Sample
-from pytest_helmbench.store.outcome_counts import IS_CASE
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.table_rows import safe_text
+
+IS_CASE = f"NOT (outcome = 'skipped' AND reason IS '{NO_MODEL_CALL}')"
+"""Condition on a row of `results`: it is a case of its run, and no test that asked no model."""
 
 _ONE = Fraction(1)
 

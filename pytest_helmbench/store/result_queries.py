@@ -1,15 +1,18 @@
-"""Results with their evaluations and calls, read from a results file while a session may be writing it."""
+"""Results with their evaluations, steps and calls, read from a results file while a session may be writing it."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.kind_words import ResultWords
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Event
+from pytest_helmbench.store.plans import IS_CASE
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
 
@@ -203,3 +206,121 @@ def told_calls(path: Path, run_id: int) -> Mapping[tuple[str, int], tuple[CallRo
             call = made_of(CallRow, row, from_cache=bool(row["from_cache"]))
             found[str(row["code"]), call.repetition].append(call)
     return {key: tuple(calls) for key, calls in found.items()}
+
+
+_STEPS = """
+    SELECT results.code, results.repetition, events.type, events.payload, events.at
+    FROM events JOIN results ON results.id = events.result_id
+    WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code) ORDER BY events.id
+"""
+
+
+def case_steps(
+    path: Path, run_id: int, code: str | None = None
+) -> Mapping[tuple[str, int], tuple[Event, ...]]:
+    """Return the steps of the cases of a run by code and repetition; cases without any are left out.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        code: Only this case.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    found: defaultdict[tuple[str, int], list[Event]] = defaultdict(list)
+    asked = {"run_id": run_id, "code": code}
+    with reading(path) as conn:
+        for of_case, repetition, kind, payload, at in conn.execute(_STEPS, asked):
+            found[of_case, repetition].append(Event(kind, json.loads(payload), at))
+    return {key: tuple(events) for key, events in found.items()}
+
+
+_TIMED = """
+    SELECT latency_ms, completion_tokens FROM results
+    WHERE run_id = :run_id AND latency_ms > 0 AND (code, repetition) NOT IN (
+        SELECT code, repetition FROM calls WHERE run_id = :run_id AND from_cache = 1 AND purpose <> 'judge'
+    )
+    ORDER BY rowid
+"""
+
+
+def timed_cases(path: Path, run_id: int) -> tuple[tuple[float, int | None], ...]:
+    """Return milliseconds and reply tokens of every case that was answered in a run.
+
+    Cases with a reply from the record are left out: its time is not this run's.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        return tuple(conn.execute(_TIMED, {"run_id": run_id}).fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeCount:
+    """Results of a run that came out alike.
+
+    Args:
+        outcome: `passed`, `failed`, `error` or `skipped`.
+        reason: Why; None for most that were judged.
+        neutral: Scores ignore them.
+        rows: How many.
+    """
+
+    outcome: str
+    reason: str | None
+    neutral: bool
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedOutcomes:
+    """Results and evaluations of a run, counted.
+
+    Args:
+        results: By outcome and reason.
+        parses: Evaluations by how their reply was read; those that read no JSON are left out.
+        rules: Evaluations by rule.
+        in_process: Results whose verdict what was judged might have forged.
+    """
+
+    results: tuple[OutcomeCount, ...]
+    parses: Mapping[str, int]
+    rules: Mapping[str, int]
+    in_process: int
+
+
+_OUTCOMES = (
+    f"SELECT outcome, reason, neutral, count(*) FROM results WHERE run_id = ? AND {IS_CASE} GROUP BY 1, 2, 3"
+)
+_COUNTED_EVALUATIONS = """
+    SELECT evaluations.parse, evaluations.rule, count(*) FROM evaluations
+    JOIN results ON results.id = evaluations.result_id
+    WHERE results.run_id = ? GROUP BY 1, 2
+"""
+_IN_PROCESS = """
+    SELECT count(DISTINCT evaluations.result_id) FROM evaluations JOIN results ON results.id = evaluations.result_id
+    WHERE results.run_id = ? AND evaluations.in_process
+"""
+
+
+def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
+    """Return what came of the cases of a run.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    parses: Counter[str] = Counter()
+    rules: Counter[str] = Counter()
+    with reading(path) as conn:
+        results = tuple(
+            OutcomeCount(outcome, reason, bool(neutral), rows)
+            for outcome, reason, neutral, rows in conn.execute(_OUTCOMES, (run_id,))
+        )
+        for parse, rule, rows in conn.execute(_COUNTED_EVALUATIONS, (run_id,)):
+            rules[rule] += rows
+            if parse is not None:
+                parses[parse] += rows
+        (in_process,) = conn.execute(_IN_PROCESS, (run_id,)).fetchone()
+    return RecordedOutcomes(results, parses, rules, in_process)

@@ -13,8 +13,8 @@ from pytest_helmbench.core.outline import Outline
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.store.leases import leases_of, true_status
-from pytest_helmbench.store.outcome_counts import IS_CASE
 from pytest_helmbench.store.plans import (
+    IS_CASE,
     merge_plan,
     packed,
     write_broken,

@@ -20,8 +20,7 @@ from pytest_helmbench.core.shard import Shard, case_share, hashed_share
 from pytest_helmbench.store.database_file import open_database, transaction
 from pytest_helmbench.store.fault import EmptyStoreError, StoreError, store_error
 from pytest_helmbench.store.leases import leases_of, seconds_since_epoch
-from pytest_helmbench.store.outcome_counts import IS_CASE
-from pytest_helmbench.store.plans import write_broken, write_plan
+from pytest_helmbench.store.plans import IS_CASE, write_broken, write_plan
 from pytest_helmbench.store.run_rows import RunTotals, write_totals
 from pytest_helmbench.store.schema import check_version, new_id
 from pytest_helmbench.store.table_rows import as_json, columns_of, named_rows

@@ -11,23 +11,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord, RunStatement
-from pytest_helmbench.store.batch import (
-    Batch,
-    Beat,
-    Closing,
-    Happened,
-    Job,
-    Returned,
-    Sent,
-    Stated,
-    Task,
-    is_loss,
-)
 from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
 from pytest_helmbench.store.leases import RunHeldError
-from pytest_helmbench.store.record_file import HEARTBEAT_S, RecordFile, RunsInFile
+from pytest_helmbench.store.record_file import (
+    HEARTBEAT_S,
+    Beat,
+    Closing,
+    Happened,
+    Job,
+    RecordFile,
+    Returned,
+    RunsInFile,
+    Sent,
+    Stated,
+    Task,
+    is_loss,
+    of_kind,
+)
 from pytest_helmbench.store.run_rows import (
     RunRecord,
     RunTotals,
@@ -354,7 +356,7 @@ class Store:
         fault = self.fault
         if fault is None:
             try:
-                self._write_with_patience(Batch.of(jobs))
+                self._write_with_patience(jobs)
             except sqlite3.Error as error:
                 fault = store_error(self.path, error)
             except StoreError as error:
@@ -368,19 +370,19 @@ class Store:
             on_settled = self._on_settled
         on_settled()
 
-    def _write_with_patience(self, batch: Batch) -> None:
+    def _write_with_patience(self, jobs: Sequence[Job]) -> None:
         """Write; while another process holds the lock, try again, and in the end write beside it."""
         began = time.monotonic()
         while True:
             try:
-                return self._write(batch)
+                return self._write(jobs)
             except sqlite3.Error as error:
                 if not is_locked(error):
                     raise
                 if self._may_wait(began):
                     continue
                 # A run that is not open yet is opened nowhere else.
-                if batch.tasks or not self._runs.open:
+                if of_kind(Task, jobs) or not self._runs.open:
                     raise
             self._file.go_on_beside(f"was locked by another process for {time.monotonic() - began:.0f} s")
 
@@ -388,10 +390,10 @@ class Store:
         hurried_s, now = self._hurried_s, time.monotonic()
         return now - began < self._patience_s and (hurried_s is None or now - hurried_s < _LAST_S)
 
-    def _write(self, batch: Batch) -> None:
+    def _write(self, jobs: Sequence[Job]) -> None:
         with self._wake:
             runs = self._runs
-        self._file.write(batch, runs)
+        self._file.write(jobs, runs)
         with self._wake:
-            closed = {closing.run_id for closing in batch.closings}
+            closed = {closing.run_id for closing in of_kind(Closing, jobs)}
             self._runs = replace(self._runs, open=self._runs.open - closed)

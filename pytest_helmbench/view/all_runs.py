@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 from pytest_helmbench.reports.page.run_list import ListedRun, run_list_page, run_list_rows
-from pytest_helmbench.store.run_pulse import Pulse, pulses
-from pytest_helmbench.store.run_queries import RunSummary, runs
+from pytest_helmbench.store.run_queries import Pulse, RunSummary, pulses, runs
 from pytest_helmbench.view.history import History
 
 __all__ = ["RunList"]

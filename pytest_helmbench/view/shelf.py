@@ -14,8 +14,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.page.columns import case_texts, told_case
 from pytest_helmbench.results.run_report import recorded_results
-from pytest_helmbench.store.event_rows import case_steps
-from pytest_helmbench.store.result_queries import calls_of_case
+from pytest_helmbench.store.result_queries import calls_of_case, case_steps
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
 from pytest_helmbench.view.all_runs import RunList
 from pytest_helmbench.view.reader_thread import ReaderThread

@@ -18,7 +18,7 @@ from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRe
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.results.standings import boards
 from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.run_pulse import Pulse, pulses
+from pytest_helmbench.store.run_queries import Pulse, pulses
 from pytest_helmbench.view.history import History
 
 __all__ = ["Address", "NoSuchRunError", "Shown"]

@@ -86,21 +86,6 @@ def test_a_checkout_that_was_moved_and_a_benchmark_that_was_moved_in_it_keep_the
     assert "it had" not in again.stdout.str()  # what was there before the other was deleted is no heir of it
 
 
-def test_runs_of_an_older_version_are_told_apart_by_the_folder_that_they_name(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    database = _two(pytester.path)
-    run_tree(pytester, "b/benchmark", url=provider.url).assert_outcomes(passed=3)
-    run_tree(pytester, "a/benchmark", url=provider.url).assert_outcomes(passed=6)
-    with closing(sqlite3.connect(database)) as conn, conn:
-        conn.execute("UPDATE evaluation_runs SET benchmark_place = NULL")
-
-    assert "it had" not in run_tree(pytester, "b/benchmark", url=provider.url).stdout.str()
-    write_tree(pytester.path / "a" / "benchmark", {"P1-B1-S1": category(*["RISK"] * 5)})
-    fewer = run_tree(pytester, "a/benchmark", url=provider.url)
-    assert "has 5 cases; it had 6 in run 2" in fewer.stdout.str()
-
-
 def test_a_baseline_is_a_run_of_the_same_benchmark_and_a_run_that_is_named_one_of_any_of_its_name(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_helmbench.results.judge_check import drawn_by_points
 from pytest_helmbench.scoring.judge_agreement import corrected_rate
-from pytest_helmbench.store.label_rows import JudgedRow
+from pytest_helmbench.store.judge_rows import JudgedRow
 
 
 def _row(number: int, *, passed: bool, severity: int) -> JudgedRow:

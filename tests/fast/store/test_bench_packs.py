@@ -35,7 +35,7 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.results.stored_scores import stored_score
 from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.recorded_runs import RecordedRuns
+from pytest_helmbench.store.reply_rows import cases_on_record
 from pytest_helmbench.store.run_queries import run_detail
 
 _WHOLE = {
@@ -186,8 +186,7 @@ def test_a_session_that_goes_on_knows_what_was_said(path: Path) -> None:
     with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
         whole = said("A", "partial", summary="so so", **_WHOLE)
         store.record_result(result(run_id, "A", judged(replace(whole, timings_valid=False))))
-    with RecordedRuns(path) as recall:
-        (found,) = recall.judged_cases(run_id, RECORD.statements).values()
+    (found,) = cases_on_record(path, run_id, RECORD.statements).values()
     hosted = found.outcome.statement
     assert isinstance(hosted, ScenarioResult)
     assert (hosted.status, hosted.score, hosted.points) == (PackStatus.PARTIAL, 62.5, 2)

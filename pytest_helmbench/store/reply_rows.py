@@ -1,4 +1,4 @@
-"""Recorded replies, unfinished sessions, and the judged cases of a run that goes on, read from the file."""
+"""Recorded replies, the cases of runs that go on or are judged anew, and unfinished sessions, read from the file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import (
@@ -22,7 +22,7 @@ from pytest_helmbench.core.outcome import (
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.reading import holds_nothing, opened
+from pytest_helmbench.store.reading import holds_nothing, opened, reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
 
 CaseKey = tuple[int, str, int]
@@ -101,24 +101,17 @@ class RecordedRuns:
         self._path = path
         self._conn = opened(path)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the connection."""
         self._conn.close()
 
     def reply(self, request_hash: str, repetition: int, asked: str) -> PaidReply | None:
         """Return the newest reply of a model to this request in this repetition, or None."""
-        rows = self._rows(
-            "SELECT body, chunk_times FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
+        return self._newest(
+            "SELECT body, 0, chunk_times FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
             " AND asked = ? ORDER BY rowid DESC LIMIT 1",
             (request_hash, repetition, asked),
         )
-        return PaidReply(bytes(rows[0][0]), False, rows[0][1]) if rows else None
 
     def reply_of_run(self, of_case: CaseKey, request_hash: str, judge: str | None) -> PaidReply | None:
         """Return the newest reply to this request for this case of this run, or None.
@@ -128,71 +121,60 @@ class RecordedRuns:
             request_hash: Of the request.
             judge: Id of the marking model that was asked; None for the model under test.
         """
-        rows = self._rows(
+        return self._newest(
             "SELECT responses.body, max(calls.from_cache = 0) OVER (), responses.chunk_times FROM calls"
             " JOIN responses ON responses.id = calls.response_id"
             " WHERE calls.run_id = ? AND calls.code = ? AND calls.repetition = ? AND calls.request_hash = ?"
             " AND calls.judge IS ? AND responses.body IS NOT NULL ORDER BY calls.rowid DESC LIMIT 1",
             (*of_case, request_hash, judge),
         )
-        return PaidReply(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
 
-    def judged_cases(
-        self, run_id: int, statements: StatementReader | None = None
-    ) -> dict[CaseKey, RecordedCase]:
-        """Return the judged cases of a run.
-
-        Args:
-            run_id: `evaluation_runs.id`.
-            statements: Reads what the kind of its benchmark has said of them; None where it keeps nothing.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+    def _newest(self, query: str, values: tuple[object, ...]) -> PaidReply | None:
         try:
-            said = {} if statements is None else statements(self._conn, run_id)
+            row = self._conn.execute(query, values).fetchone()
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
-        evaluations: dict[Cell, list[Evaluation]] = {}
-        for row in self._named(_EVALUATIONS, run_id):
+        return None if row is None else PaidReply(bytes(row[0]), bool(row[1]), row[2])
+
+
+def cases_on_record(
+    path: Path, run_id: int, statements: StatementReader | None = None
+) -> dict[CaseKey, RecordedCase]:
+    """Return the judged cases of a run.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        statements: Reads what the kind of its benchmark has said of them; None where it keeps nothing.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    evaluations: dict[Cell, list[Evaluation]] = {}
+    found: dict[CaseKey, RecordedCase] = {}
+    with reading(path) as conn:
+        said = {} if statements is None else statements(conn, run_id)
+        for row in named_rows(conn.execute(_EVALUATIONS, (run_id,))):
             evaluations.setdefault(row["result_id"], []).append(_evaluation(row))
-        found: dict[CaseKey, RecordedCase] = {}
-        for row in self._named(_RESULTS, run_id):
+        for row in named_rows(conn.execute(_RESULTS, (run_id,))):
             outcome = made_of(
                 Outcome,
                 row,
-                verdict=Verdict(row["outcome"]),
+                verdict=Verdict(str(row["outcome"])),
                 evaluations=tuple(evaluations.get(row["id"], ())),
                 usage=made_of(Usage, row),
-                excerpt=excerpt(row["start"] or "", indented=True),
-                statement=said.get(row["id"]),
+                excerpt=excerpt(str(row["start"] or ""), indented=True),
+                statement=said.get(str(row["id"])),
             )
-            found[run_id, row["code"], row["repetition"]] = made_of(
+            case = made_of(
                 RecordedCase,
                 row,
                 outcome=outcome,
                 request_hash=row["request_hash"] or "",
                 neutral=bool(row["neutral"]),
             )
-        return found
-
-    def _keys(self, new: Iterable[BenchmarkKey]) -> Mapping[int, BenchmarkKey]:
-        try:
-            return benchmarks_of_runs(self._conn, self._path, new)
-        except sqlite3.Error as error:
-            raise store_error(self._path, error) from error
-
-    def _named(self, query: str, run_id: int) -> list[dict[str, Any]]:
-        try:
-            return list(named_rows(self._conn.execute(query, (run_id,))))
-        except sqlite3.Error as error:
-            raise store_error(self._path, error) from error
-
-    def _rows(self, query: str, values: tuple[object, ...]) -> list[Any]:
-        try:
-            return self._conn.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            raise store_error(self._path, error) from error
+            found[run_id, str(row["code"]), int(str(row["repetition"]))] = case
+    return found
 
 
 def unfinished_runs(
@@ -210,19 +192,11 @@ def unfinished_runs(
     """
     if holds_nothing(path):
         return ()
-    with RecordedRuns(path) as recall:
-        if run_id is None:
-            sessions = recall._rows(
-                "SELECT session_id FROM evaluation_runs WHERE status != 'complete' AND rescored_from IS NULL"
-                " ORDER BY id DESC LIMIT 1",
-                (),
-            )
-        else:
-            sessions = recall._rows("SELECT session_id FROM evaluation_runs WHERE id = ?", (run_id,))
-        if not sessions:
-            return ()
-        rows = recall._rows(_RUNS, sessions[0])
-        keys = recall._keys(new)
+    with reading(path) as conn:
+        which = "status != 'complete' AND rescored_from IS NULL AND ? IS NULL" if run_id is None else "id = ?"
+        session = f"SELECT session_id FROM evaluation_runs WHERE {which} ORDER BY id DESC LIMIT 1"
+        rows = conn.execute(_RUNS.format(session), (run_id,)).fetchall()
+        keys = benchmarks_of_runs(conn, path, new)
     return tuple(
         UnfinishedRun(number, session_id, keys[number], model, status, json.loads(settings), rescored_from)
         for number, session_id, model, status, settings, rescored_from in rows
@@ -231,7 +205,7 @@ def unfinished_runs(
 
 _RUNS = (
     "SELECT runs.id, runs.session_id, llms.name, runs.status, runs.settings, runs.rescored_from"
-    " FROM evaluation_runs AS runs JOIN llms ON llms.id = runs.llm_id WHERE runs.session_id = ? ORDER BY runs.id"
+    " FROM evaluation_runs AS runs JOIN llms ON llms.id = runs.llm_id WHERE runs.session_id = ({}) ORDER BY runs.id"
 )
 _EVALUATIONS = (
     "SELECT evaluations.*, results.reason AS result_reason"
@@ -257,3 +231,119 @@ def _evaluation(row: Mapping[str, Any]) -> Evaluation:
         reason=row["result_reason"] if row["result_reason"] in FORM_REASONS else None,
         parse=None if row["parse"] is None else Parse(row["parse"]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReply:
+    """One reply.
+
+    Args:
+        request_hash: SHA-256 (hex) of the request.
+        request: Body as sent.
+        body: HTTP body as received.
+        text: Scrubbed, for people; None where there is none.
+        latency_ms: Of the call; None when unknown.
+    """
+
+    request_hash: str
+    request: bytes
+    body: bytes
+    text: str | None
+    latency_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCase:
+    """One result of a run.
+
+    Args:
+        outcome: `passed`, `failed`, `error` or `skipped`.
+        reason: None for a plain verdict.
+        reply: None where none came.
+    """
+
+    code: str
+    repetition: int
+    node_id: str
+    family: str
+    outcome: str
+    reason: str | None
+    reply: StoredReply | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReply:
+    """One reply of a judge in a run; `judge` is None where the record does not say which."""
+
+    code: str
+    repetition: int
+    criterion: str
+    judge: str | None
+    reply: StoredReply
+
+
+_CASES = """
+    SELECT results.code, results.repetition, results.node_id, results.family, results.outcome, results.reason,
+        responses.request_hash, requests.body, responses.body, responses.text, results.latency_ms
+    FROM results
+    LEFT JOIN responses ON responses.id = results.response_id
+    LEFT JOIN requests ON requests.hash = responses.request_hash
+    WHERE results.run_id = ? ORDER BY results.rowid
+"""
+_JUDGES = """
+    SELECT calls.code, calls.repetition, calls.criterion, calls.judge,
+        responses.request_hash, requests.body, responses.body, responses.text, calls.latency_ms
+    FROM calls
+    JOIN responses ON responses.id = calls.response_id
+    JOIN requests ON requests.hash = responses.request_hash
+    WHERE calls.run_id = ? AND calls.purpose = 'judge' ORDER BY calls.rowid
+"""
+_NEWEST = """
+    SELECT responses.request_hash, requests.body, responses.body, responses.text, NULL
+    FROM responses JOIN requests ON requests.hash = responses.request_hash
+    WHERE responses.request_hash = :hash AND responses.repetition = :repetition
+        AND responses.asked = :asked
+    ORDER BY responses.rowid DESC LIMIT 1
+"""
+
+
+def stored_cases(path: Path, run_id: int) -> tuple[StoredCase, ...]:
+    """Return every result of a run with its reply, in the order they came.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    with reading(path) as conn:
+        return tuple(StoredCase(*(*row[:6], _reply(row[6:]))) for row in conn.execute(_CASES, (run_id,)))
+
+
+def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:
+    """Return every reply that judges gave in a run, in the order they came.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    with reading(path) as conn:
+        found = conn.execute(_JUDGES, (run_id,))
+        return tuple(JudgeReply(*(*row[:4], StoredReply(*row[4:]))) for row in found)
+
+
+def newest_reply(path: Path, request_hash: str, repetition: int, asked: str) -> StoredReply | None:
+    """Return the newest reply that any run has had of a model to a request; None when there is none.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    with reading(path) as conn:
+        wanted = {"hash": request_hash, "repetition": repetition, "asked": asked}
+        row = conn.execute(_NEWEST, wanted).fetchone()
+    return None if row is None else StoredReply(*row)
+
+
+def _reply(
+    cells: tuple[str | None, bytes | None, bytes | None, str | None, float | None],
+) -> StoredReply | None:
+    request_hash, request, body, text, latency_ms = cells
+    if request_hash is None or request is None or body is None:
+        return None
+    return StoredReply(request_hash, request, body, text, latency_ms)
