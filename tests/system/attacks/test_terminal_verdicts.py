@@ -14,7 +14,7 @@ from once import found_once
 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalFinding, TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import Evaluator, opened_place
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import CheckerFiles, opened_place
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     FileCheck,
@@ -136,7 +136,7 @@ def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, T
                 place.workspace.put(name, text.encode(), mode=0o755)
             async with await room.engine.open(place.spec) as box:
                 await box.run(Command(("sh", "-c", each.script)))
-            evaluator = Evaluator(tuple(planned), "." if planned else None)
+            evaluator = CheckerFiles(tuple(planned), "." if planned else None)
             return await evaluate_terminal(task, place.workspace, room.engine, evaluator=evaluator)
 
     async def every() -> list[TerminalFinding]:

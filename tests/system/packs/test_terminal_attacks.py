@@ -12,7 +12,7 @@ from engines import Running
 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalFinding, TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import Evaluator, opened_place
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import CheckerFiles, opened_place
 from pytest_helmbench.benchmarks.packs.task import Environment, FileCheck, PackTask, PlannedFile
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Command, Limits
@@ -62,14 +62,14 @@ def test_solution():
 }
 
 
-def _planned(folder: Path, contents: Mapping[str, str]) -> Evaluator:
+def _planned(folder: Path, contents: Mapping[str, str]) -> CheckerFiles:
     planned = []
     for name, content in contents.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
         planned.append(PlannedFile(path, name, 0o644, path.stat().st_size, False, True))
-    return Evaluator(tuple(planned), ".")
+    return CheckerFiles(tuple(planned), ".")
 
 
 def _judge(

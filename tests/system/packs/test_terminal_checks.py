@@ -13,7 +13,7 @@ from engines import IMAGE, Running
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalFinding, TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
-    Evaluator,
+    CheckerFiles,
     denied_commands,
     opened_place,
 )
@@ -46,7 +46,7 @@ class Judge:
     environment: Environment = Environment()
     assets: tuple[PlannedFile, ...] = ()
 
-    def evaluator(self, contents: Mapping[str, str], entry: str | None) -> Evaluator:
+    def evaluator(self, contents: Mapping[str, str], entry: str | None) -> CheckerFiles:
         """Write files of a checker and plan them."""
         planned = []
         for name, content in contents.items():
@@ -54,7 +54,7 @@ class Judge:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
             planned.append(PlannedFile(path, name, 0o644, path.stat().st_size, False, True))
-        return Evaluator(tuple(planned), entry)
+        return CheckerFiles(tuple(planned), entry)
 
     def task(self, checker: CommandCheck | FileCheck, needed: tuple[str, ...] = ()) -> PackTask:
         """Return a task with a checker."""
@@ -64,7 +64,7 @@ class Judge:
 
     def command(self, *argv: str, script: str = "true", **changes: Any) -> TerminalFinding:
         """Judge what a script leaves, by a command."""
-        return self._judge(CommandCheck(argv, **changes), Evaluator(), script)
+        return self._judge(CommandCheck(argv, **changes), CheckerFiles(), script)
 
     def tests(
         self,
@@ -78,10 +78,12 @@ class Judge:
         """Judge what a script leaves, by files of the pack."""
         return self._judge(FileCheck(source, entry, **changes), self.evaluator(contents, entry), script)
 
-    def _judge(self, checker: CommandCheck | FileCheck, evaluator: Evaluator, script: str) -> TerminalFinding:
+    def _judge(
+        self, checker: CommandCheck | FileCheck, evaluator: CheckerFiles, script: str
+    ) -> TerminalFinding:
         return self.room.wait(self._judged(self.task(checker), evaluator, script))
 
-    async def _judged(self, task: PackTask, evaluator: Evaluator, script: str) -> TerminalFinding:
+    async def _judged(self, task: PackTask, evaluator: CheckerFiles, script: str) -> TerminalFinding:
         engine = self.room.engine
         async with opened_place(task, engine, Limits(), self.assets) as place:
             async with await engine.open(place.spec) as box:

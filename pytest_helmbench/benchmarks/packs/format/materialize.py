@@ -37,7 +37,7 @@ def materialize(plan: Sequence[PlannedFile], into: Path) -> None:
     in the target stands in the way. A file that is already there is replaced; links are never followed.
 
     Args:
-        plan: Of `plan_assets` or `plan_evaluator`.
+        plan: Of `plan_assets` or `plan_checker_files`.
         into: Folder; made when it is missing.
 
     Raises:

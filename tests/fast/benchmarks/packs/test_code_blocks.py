@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from code_rows import code_rows
 
 from pytest_helmbench.benchmarks.packs.families.code_completion import inside
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
@@ -188,3 +189,25 @@ def test_what_a_reply_leaves_unwritten_of_its_starter_is_said(
 ) -> None:
     assert unwritten(_program([], reply, starter)) == sentence
     assert unwritten(_program([reply], f"```\n{reply}\n```", starter)) == sentence
+
+
+@pytest.mark.parametrize("table", ["honest.txt", "attacks.txt"])
+def test_tests_and_starter_decide_whether_two_boxes_are_enough(table: str) -> None:
+    for row in code_rows(table):
+        job = Suite(row.tests, row.starter).job("", [], row.reply, is_code=False)
+        assert job["in_process"] == (row.says == "in_process"), row.name
+
+
+@pytest.mark.parametrize(
+    ("reference", "in_process"),
+    [
+        ("def make(): return 1", False),
+        ("class make: ...", True),
+        ("async def make(): ...", True),
+        ("class _Made: ...\ndef make(): return _Made()", True),
+        ("class _Inner: ...\ndef make(): return len([_Inner()])", False),
+    ],
+)
+def test_a_reference_decides_it_too(reference: str, in_process: bool) -> None:
+    suite = Suite("assert make()", "", (reference,))
+    assert suite.job("", [], "", is_code=False)["in_process"] is in_process

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from packs import row, write_pack
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_evaluator
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_checker_files
 from pytest_helmbench.benchmarks.packs.format.materialize import materialize, plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import Bounds, PackFiles
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
@@ -388,7 +388,7 @@ def test_the_evaluators_folder_is_the_checkers_folder_with_the_evaluation_inputs
     )
     pack = load_pack(root)
 
-    plan = plan_evaluator(pack.files, pack.task(pack.rows[0]))
+    plan = plan_checker_files(pack.files, pack.task(pack.rows[0]))
     materialize(plan.files, tmp_path / "evaluator")
 
     assert plan.entry == "."
@@ -407,7 +407,7 @@ def test_a_checker_that_is_a_file_lies_under_its_own_name(tmp_path: Path) -> Non
         write_pack(tmp_path, [row("terminal_task", changes)], files={"hidden/deep/check.sh": "x"})
     )
 
-    plan = plan_evaluator(pack.files, pack.task(pack.rows[0]))
+    plan = plan_checker_files(pack.files, pack.task(pack.rows[0]))
 
     assert plan.entry == "check.sh"
     assert [item.target for item in plan.files] == ["check.sh"]
@@ -427,4 +427,4 @@ def test_evaluation_inputs_do_not_replace_the_checker(tmp_path: Path) -> None:
     )
 
     with pytest.raises(PathPolicyError, match=r"^'test_x\.py' is mounted over a file of the checker$"):
-        plan_evaluator(pack.files, pack.task(pack.rows[0]))
+        plan_checker_files(pack.files, pack.task(pack.rows[0]))

@@ -19,7 +19,7 @@ from pytest_helmbench.benchmarks.packs.families.registry import family_named, fa
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_evaluator
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_checker_files
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.row_files import decode_row, row_lines
 from pytest_helmbench.benchmarks.packs.places import is_pack
@@ -517,4 +517,4 @@ def test_real_packs_load(name: str, rows: int) -> None:
         task = pack.task(ref)
         assert task.id == ref.id
         pack.plan_assets(task)
-        plan_evaluator(pack.files, task)
+        plan_checker_files(pack.files, task)

@@ -32,7 +32,7 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     references,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import evaluate_in_image
-from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Job, Suite
+from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Suite, SuiteJob
 from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
@@ -171,7 +171,7 @@ async def _talk(tester: Box, candidate: Box, job: bytes) -> tuple[Ended, Ended |
     return ended, other
 
 
-def _finding(task: PackTask, job: Job, ended: Ended, other: Ended | None) -> CodeFinding:
+def _finding(task: PackTask, job: SuiteJob, ended: Ended, other: Ended | None) -> CodeFinding:
     """Return the finding on how the tests ended, and the candidate's box if it is known."""
     report = _report(ended.stderr, job["token"])
     if report is None:
@@ -258,7 +258,7 @@ def program(names: tuple[str, ...], *, compiled: bool) -> bytes:
     return header + marshal.dumps(compile(text, "boot.py", "exec", dont_inherit=True))
 
 
-def _framed(job: Job) -> bytes:
+def _framed(job: SuiteJob) -> bytes:
     body = json.dumps(job).encode("ascii")
     return len(body).to_bytes(_HEAD_BYTES, "big") + body
 

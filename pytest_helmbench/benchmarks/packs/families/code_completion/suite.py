@@ -88,7 +88,7 @@ class ReplyJob(TypedDict):
     open: list[str]
 
 
-class Job(TypedDict):
+class SuiteJob(TypedDict):
     """What the process of the tests is sent first.
 
     Attributes:
@@ -134,7 +134,7 @@ class Suite:
     starter: str
     references: tuple[str, ...] = ()
 
-    def job(self, token: str, blocks: list[str], reply: str, *, is_code: bool) -> Job:
+    def job(self, token: str, blocks: list[str], reply: str, *, is_code: bool) -> SuiteJob:
         """Return what the sandboxes are sent about a reply."""
         whole = _completed(self.starter)
         starting, tree = _tree(whole), _tree(self.tests)

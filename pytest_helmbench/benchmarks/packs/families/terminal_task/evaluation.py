@@ -22,7 +22,7 @@ from pytest_helmbench.benchmarks.packs.evidence.witnesses import (
 )
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import CannotStartError, TerminalFinding
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
-    Evaluator,
+    CheckerFiles,
     capabilities_of,
     denied_commands,
     lay_out,
@@ -73,7 +73,7 @@ class Checking:
     task: PackTask
     checker: CommandCheck | FileCheck
     engine: Engine
-    evaluator: Evaluator
+    evaluator: CheckerFiles
     assets: Sequence[PlannedFile]
     allowed: UsersWord[tuple[str, ...]]
 
@@ -243,7 +243,7 @@ _REASONS: dict[tuple[Verdict, str | None], str] = {
     (Verdict.ERROR, "broken_off"): "unfit_tests",
     (Verdict.ERROR, "does_not_load"): "unfit_tests",
 }
-_NO_FILES = Evaluator()
+_NO_FILES = CheckerFiles()
 _MISSING_MODULE = re.compile(r"No module named '([\w.]+)'")
 _MISSING_PROGRAM = re.compile(rb"(?:^|: )([\w.+-]+): (?:command )?not found\s*$", re.MULTILINE)
 
@@ -253,7 +253,7 @@ async def evaluate_terminal(
     workspace: Workspace,
     engine: Engine,
     *,
-    evaluator: Evaluator = _NO_FILES,
+    evaluator: CheckerFiles = _NO_FILES,
     assets: Sequence[PlannedFile] = (),
     allowed_commands: UsersWord[tuple[str, ...]] = NOTHING_NAMED,
 ) -> TerminalFinding:

@@ -21,7 +21,7 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
     denied_commands,
     opened_place,
-    plan_evaluator,
+    plan_checker_files,
 )
 from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, RowPlace, check_found
@@ -88,7 +88,7 @@ class TerminalTask(AgentFamily):
     ) -> TerminalFinding:
         """See `AgentFamily.finding`."""
         task, assets = rule.task, plan_assets(tools.files, rule.task)
-        evaluator = plan_evaluator(tools.files, task)
+        evaluator = plan_checker_files(tools.files, task)
         allowed = tools.settings.allow_commands
         async with opened_place(task, engine, session.command_limits, assets, allowed) as ground:
             await session.work(ground.spec, ground.workspace)
@@ -99,7 +99,7 @@ class TerminalTask(AgentFamily):
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         """See `Family.trials`. A row holds no workspace that must pass; that of the start must have a verdict."""
         task, assets, engine = rule.task, plan_assets(tools.files, rule.task), await tools.engine()
-        evaluator, allowed = plan_evaluator(tools.files, task), tools.settings.allow_commands
+        evaluator, allowed = plan_checker_files(tools.files, task), tools.settings.allow_commands
         async with opened_place(task, engine, CHECK_LIMITS, assets, allowed) as ground:
             found = await evaluate_terminal(
                 task, ground.workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed

@@ -34,7 +34,7 @@ from pytest_helmbench.sandbox.workspace import Entry, EntryKind, SandboxError, W
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluator:
+class CheckerFiles:
     """The files of a checker.
 
     Args:
@@ -46,7 +46,7 @@ class Evaluator:
     entry: str | None = None
 
 
-def plan_evaluator(files: PackFiles, task: PackTask) -> Evaluator:
+def plan_checker_files(files: PackFiles, task: PackTask) -> CheckerFiles:
     """Return what the evaluator's folder of a task holds: its checker and its evaluation inputs.
 
     A checker that is a folder becomes the evaluator's folder itself; a checker that is a file lies in it
@@ -60,7 +60,7 @@ def plan_evaluator(files: PackFiles, task: PackTask) -> Evaluator:
     planned = planned_files(files, inputs)
     checker = task.check.checker if isinstance(task.check, TerminalTests) else None
     if not isinstance(checker, FileCheck):
-        return Evaluator(planned, None)
+        return CheckerFiles(planned, None)
     asset = Asset(checker.path, checker.path, True, checker.file, Visibility.EVALUATION_INPUTS)
     source = checked_source(files, asset)
     entry = "." if source.is_dir() else source.name
@@ -70,7 +70,7 @@ def plan_evaluator(files: PackFiles, task: PackTask) -> Evaluator:
         first = taken.get(item.target)
         if first is not None and not (first.is_folder and item.is_folder):
             raise PathPolicyError(f"{item.target!r} is mounted over a file of the checker")
-    return Evaluator(bounded(files.bounds, (*own, *planned)), entry)
+    return CheckerFiles(bounded(files.bounds, (*own, *planned)), entry)
 
 
 _WORKDIR = "/workspace"

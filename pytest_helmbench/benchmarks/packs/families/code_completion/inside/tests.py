@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any, NoReturn
 
-    from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Job, ReplyJob
+    from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob, SuiteJob
 else:
     ModuleType = type(sys)
 
@@ -284,7 +284,7 @@ class _Run:
         report: Where the end is reported.
     """
 
-    def __init__(self, job: Job, candidate: _Beside | _Apart, report: _Report) -> None:
+    def __init__(self, job: SuiteJob, candidate: _Beside | _Apart, report: _Report) -> None:
         self._job = job
         self._candidate = candidate
         self._report = report
@@ -444,7 +444,7 @@ def main() -> None:
         os.dup2(nothing, standard)
     sys.argv[:] = [_TESTS]
     wire = Wire(source, target, _MESSAGE_LIMIT)
-    job: Job = wire.receive()
+    job: SuiteJob = wire.receive()
     verdict = _Report(report, job["token"])
     _Run(job, _Beside() if job["in_process"] else _Apart(wire, verdict), verdict).run()
 
