@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 from pytest_helmbench.sandbox.box import Limits
 from pytest_helmbench.sandbox.cgroups import GroupPlace, possible_places
 
@@ -41,12 +39,6 @@ def test_the_nearest_folder_that_hands_controllers_down_is_tried_first(tmp_path:
     ]
 
 
-@pytest.mark.parametrize("group", ["../elsewhere", "gone"])
-def test_a_group_that_cannot_be_seen_from_here_offers_nothing_of_its_own(tmp_path: Path, group: str) -> None:
-    process = _kernel(tmp_path, group, {"": "cpu"})
-    assert list(possible_places(process)) == []
-
-
 def test_a_group_has_bounds_in_the_words_of_the_unified_hierarchy(tmp_path: Path) -> None:
     place = GroupPlace({"memory": tmp_path, "pids": tmp_path}, unified=True)
     group = place.new(_LIMITS)
@@ -76,8 +68,3 @@ def test_a_group_has_bounds_in_the_words_of_the_unified_hierarchy(tmp_path: Path
         path.unlink()
     group.close()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_place_in_which_no_process_can_be_put_does_not_work(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert not GroupPlace({"memory": tmp_path / "file"}, unified=True).works()

@@ -85,16 +85,6 @@ def test_links_are_replaced_and_never_followed(work: Workspace, outside: Path) -
     assert work.get("folder/precious", limit_bytes=9) == b"new"
 
 
-def test_removing_through_a_link_touches_nothing(work: Workspace, outside: Path) -> None:
-    (work.path / "folder").symlink_to(outside)
-    work.remove("folder/precious")
-    assert (outside / "precious").exists()
-    work.remove("folder")
-    work.close()
-    assert not work.path.exists()
-    assert (outside / "precious").exists()
-
-
 def test_closed_and_very_deep_folders_are_removed(work: Workspace) -> None:
     here = os.open(work.path, os.O_RDONLY)
     for _ in range(1_200):  # deeper than paths, open files and recursion go

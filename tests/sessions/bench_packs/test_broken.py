@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from bench_pack_folders import write_bench_pack_folder
 from bench_pack_sessions import ASKS, node_processes, run_packs, write_asking_pack
-from inner_pytest import run_pytest
 from provider import Provider
 from trees import clear_environment, rows
 
@@ -208,20 +207,6 @@ def test_the_commands_know_bench_packs(
     entry.write_text("throw new Error('no such dataset');")
     assert main(["check", "benchmark"]) == 1
     assert "no such dataset" in capsys.readouterr().out
-
-
-def test_a_pack_brings_no_settings_of_pytest(pytester: pytest.Pytester, provider: Provider) -> None:
-    pack = write_asking_pack(pytester.path / "packs" / "pack", {"A": ""})
-    (pack / "pytest.ini").write_text(f"[pytest]\nhelmbench_base_url = {provider.url}\n")
-    found = run_pytest(pytester, "packs/pack", "--helmbench-model=test/good")
-    found.stderr.fnmatch_lines(
-        [
-            "*pytest.ini: pytest would take its settings from the benchmark that it is to run",
-            "  hint: *-c FILE*",
-        ]
-    )
-    assert found.ret == pytest.ExitCode.USAGE_ERROR
-    assert provider.count == 0
 
 
 def test_a_pack_brings_no_links_for_its_data(pytester: pytest.Pytester, provider: Provider) -> None:

@@ -100,25 +100,6 @@ def test_scenarios_run_so_many_at_a_time(
     assert provider.max_in_flight == most
 
 
-def test_what_is_printed_stands_with_the_item_that_failed(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    runs = {
-        "loud": """async () => {
-            console.log("loading \\x1b[31mthe tools");
-            console.error("no tools");
-            throw new Error("gone");
-        }""",
-        "quiet": ASKS,
-    }
-    write_asking_pack(pytester.path / "pack", runs)
-    result = run_packs(pytester, url=provider.url)
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(
-        ["runScenario() threw Error: gone", "*", "loading \\x1b[[]31mthe tools", "no tools"]
-    )
-
-
 def test_a_pack_without_a_verifier_is_fenced_in(pytester: pytest.Pytester, provider: Provider) -> None:
     secret = pytester.path / "secret.txt"
     secret.write_text("the secret")

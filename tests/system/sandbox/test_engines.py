@@ -67,19 +67,6 @@ def test_a_command_that_cannot_start_ends_like_in_a_shell(room: Running, program
     assert program.encode() in ended.stderr
 
 
-@each_kind
-def test_a_workspace_outlives_the_boxes_over_it(room: Running) -> None:
-    with room.engine.new_workspace(room.image) as workspace:
-        first = room.open(workspace=workspace, workdir="/app")
-        room.run(first, "sh", "-c", "mkdir -p a; echo one > a/file")
-        room.wait(first.close())
-        second = room.open(workspace=workspace, workdir="/elsewhere")
-        assert room.run(second, "cat", "a/file").stdout == b"one\n"
-        assert room.wait(
-            second.run(Command(("pwd",), workdir=second.inside("/elsewhere/a")))
-        ).stdout.endswith(b"/a\n")
-
-
 def _is_still(box: Box) -> bool:
     """Whether nobody writes `_BEATS` in a workspace any more."""
     before = box.workspace.get("beats", limit_bytes=MIB)
@@ -402,14 +389,6 @@ def test_a_sandbox_that_cannot_be_made_is_an_error_not_an_end(bwrap: Running) ->
     assert str(caught.value).startswith(
         "bwrap: no sandbox could be made (bwrap: Can't find source path /no/such/file"
     )
-
-
-def test_a_container_that_cannot_be_made_is_an_error_not_an_end(podman: Running) -> None:
-    box = podman.open(mounts=(Mount(Path("/no/such/file"), "/x"),))
-    with pytest.raises(SandboxError) as caught:
-        podman.run(box, "true")
-    assert str(caught.value).startswith("podman: no container could be made (")
-    assert podman.run(podman.open(), "sh", "-c", "echo Error: >&2; exit 125").exit_code == 125
 
 
 @pytest.mark.parametrize("mode", ["docker", "podman", "bwrap", "auto"])

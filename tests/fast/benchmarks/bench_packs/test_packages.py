@@ -88,23 +88,6 @@ def test_an_odd_package_file_is_named_and_keeps_nobody_from_running(
     assert installed_packages(tmp_path, {}) is None
 
 
-def test_packs_that_need_the_same_share_a_folder_of_the_user(tmp_path: Path) -> None:
-    environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    one, same, other = (
-        package_needs(_pack(tmp_path / name, needs))
-        for name, needs in (("one", {}), ("same", {"zod": "^3.24.1"}), ("other", {"zod": "3.25.0"}))
-    )
-
-    folder = packages_folder(one, environ)
-
-    assert folder == tmp_path / "cache" / "helmbench" / "bench-packs" / one.key
-    assert folder == packages_folder(same, environ) != packages_folder(other, environ)
-    assert packages_folder(one, {"XDG_CACHE_HOME": "not/absolute"}).is_relative_to(Path.home())
-    assert installed_packages(tmp_path / "one", environ) is None
-    (folder / "node_modules").mkdir(parents=True)
-    assert installed_packages(tmp_path / "same", environ) == folder
-
-
 def test_the_hint_names_the_command_that_helps(tmp_path: Path) -> None:
     environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     root = _pack(tmp_path / "my pack", {"@a/b": "1"})
