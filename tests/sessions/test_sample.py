@@ -158,5 +158,8 @@ def test_pairs_of_components_are_asked_and_rows_of_packs_are_drawn(
     assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM results") == [(13,)]
     wrong = run_tree(pytester, "--helmbench-sample=1.5", url=provider.url)
     wrong.stderr.fnmatch_lines(
-        ["*--helmbench-sample is '1.5'", "*a share (0.2), a number of cases (200), or pairwise"]
+        [
+            "*--helmbench-sample is '1.5'",
+            "*a share (0.2), a number of cases (200) or pairwise, and a seed (200@7)",
+        ]
     )
