@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.cli.at_hand import kept_values
+from pytest_helmbench.cli.at_hand import database_of, kept_values, recorded_unstated_lines, run_of
 from pytest_helmbench.cli.output import (
     CommandError,
     complain,
@@ -20,13 +20,12 @@ from pytest_helmbench.cli.output import (
     write_file,
 )
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.cli.recorded import database_of, recorded_unstated_lines, run_of
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.whole_file import try_place
-from pytest_helmbench.imports.foreign_run import ForeignRun, ImportFileError
+from pytest_helmbench.imports.documents import ForeignRun, ImportFileError
 from pytest_helmbench.imports.readers import foreign_runs
 from pytest_helmbench.imports.storing import store_runs
-from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportError, ExportWish
+from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.formats import EXPORTS
 from pytest_helmbench.reports.junit import junit_report
 from pytest_helmbench.reports.score_lines import gate_lines, score_lines

@@ -11,7 +11,13 @@ from pathlib import Path
 import click
 
 from pytest_helmbench.benchmarks.places import benchmark_root
-from pytest_helmbench.cli.at_hand import benchmark_option, kept_values
+from pytest_helmbench.cli.at_hand import (
+    benchmark_option,
+    database_of,
+    kept_values,
+    recorded_unstated_lines,
+    run_of,
+)
 from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
@@ -24,7 +30,6 @@ from pytest_helmbench.cli.output import (
     write_file,
 )
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.cli.recorded import database_of, recorded_unstated_lines, run_of
 from pytest_helmbench.core.anchor import AnchorVerdict
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import HelmbenchError

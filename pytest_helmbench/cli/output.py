@@ -17,7 +17,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts, quoted, scrub
 from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.reports.formats import size_note
-from pytest_helmbench.reports.readable_json import readable_json
+from pytest_helmbench.reports.tables import readable_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]

@@ -9,16 +9,15 @@ from pathlib import Path
 import click
 
 from pytest_helmbench.benchmarks.kind_record import record_of
-from pytest_helmbench.cli.at_hand import nearest
+from pytest_helmbench.cli.at_hand import database_of, nearest, recorded_unstated_lines, run_of
 from pytest_helmbench.cli.output import CommandError, as_json_option, db_option, say, say_json
-from pytest_helmbench.cli.recorded import database_of, recorded_unstated_lines, run_of
 from pytest_helmbench.core.case import at_risk
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import full_observed
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
-from pytest_helmbench.reports.cost_rows import COST_HEAD, cost_cells
 from pytest_helmbench.reports.panel_tables import disputed_cells, panel_record, panel_sentence
+from pytest_helmbench.reports.run_facts import COST_HEAD, cost_cells
 from pytest_helmbench.reports.score_lines import repetitions_sentence, score_lines
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import share, table

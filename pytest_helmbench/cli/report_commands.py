@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from pytest_helmbench.cli.at_hand import database_of, run_of
 from pytest_helmbench.cli.output import (
     CommandError,
     ReportOutput,
@@ -18,15 +19,13 @@ from pytest_helmbench.cli.output import (
     report_options,
     say,
 )
-from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.uncollected import uncollected
-from pytest_helmbench.reports.comparison_lines import comparison_lines
-from pytest_helmbench.reports.comparison_markdown import comparison_markdown
+from pytest_helmbench.reports.comparison_lines import comparison_lines, comparison_markdown
 from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
-from pytest_helmbench.reports.readable_json import readable_json
 from pytest_helmbench.reports.score_lines import gate_lines
+from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.baselines import PairError, parse_limits, partner
 from pytest_helmbench.results.comparing import (
     ComparedRun,

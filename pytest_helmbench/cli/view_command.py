@@ -12,12 +12,12 @@ from pathlib import Path
 
 import click
 
+from pytest_helmbench.cli.at_hand import database_of, run_of
 from pytest_helmbench.cli.output import complain, db_option, say, texts_option
-from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.store.reading import opened
 from pytest_helmbench.view.local_server import View, serve
-from pytest_helmbench.view.shown import Address
+from pytest_helmbench.view.shelf import Address
 
 
 @click.command("view")

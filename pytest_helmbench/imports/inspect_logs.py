@@ -10,8 +10,16 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, Score
 
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.imports.documents import amount, check_file, check_size, time_text, whole
-from pytest_helmbench.imports.foreign_run import ForeignCase, ForeignRun, ImportFileError
+from pytest_helmbench.imports.documents import (
+    ForeignCase,
+    ForeignRun,
+    ImportFileError,
+    amount,
+    check_file,
+    check_size,
+    time_text,
+    whole,
+)
 
 __all__ = ["inspect_run"]
 

@@ -1,16 +1,28 @@
-"""The files of other tools that can be imported, told apart by what they hold."""
+"""The files of other tools that can be imported: Inspect AI, promptfoo, lm-evaluation-harness."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_helmbench.imports.documents import read_json
-from pytest_helmbench.imports.foreign_run import ForeignRun, ImportFileError, tidied
-from pytest_helmbench.imports.lm_eval import is_lm_eval, lm_eval_runs
-from pytest_helmbench.imports.promptfoo import is_promptfoo, promptfoo_runs
-
-__all__ = ["foreign_runs"]
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.imports.documents import (
+    ForeignCase,
+    ForeignRun,
+    ImportFileError,
+    amount,
+    entries,
+    number,
+    objects,
+    read_json,
+    read_lines,
+    text,
+    tidied,
+    time_text,
+    whole,
+)
 
 
 def foreign_runs(path: Path) -> Sequence[ForeignRun]:
@@ -50,3 +62,159 @@ def _inspect(path: Path) -> ForeignRun:
             "  hint: pip install 'pytest-helmbench[inspect]'"
         ) from error
     return inspect_run(path)
+
+
+def is_lm_eval(document: JsonObject) -> bool:
+    """Return whether a JSON file is a result of lm-eval."""
+    return "results" in document and "configs" in document and "versions" in document
+
+
+def lm_eval_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
+    """Yield a run per task, and per filter of its answers where there are several.
+
+    A case's verdict is the first metric of the task that says right or wrong (0 or 1).
+
+    Raises:
+        ImportFileError: There are no samples, or none has a verdict; the file's line where one is damaged.
+    """
+    at = path.stem.removeprefix("results_")
+    config = entries(document.get("config"))
+    model = text(document.get("model_name")) or text(config.get("model")) or "unknown"
+    began = time_text(document.get("date"), path.stat().st_mtime)
+    found = 0
+    for task, version in entries(document.get("versions")).items():
+        samples = _beside(path, f"samples_{task}_{at}.jsonl")
+        if samples is None:
+            continue
+        by_filter: dict[str, list[ForeignCase]] = {}
+        for line, sample in read_lines(samples):
+            by_filter.setdefault(text(sample.get("filter")), []).append(_case(sample, f"{samples}:{line}"))
+        for name, cases in by_filter.items():
+            found += 1
+            yield ForeignRun(
+                tool=f"lm-eval {text(document.get('lm_eval_version'))}".strip(),
+                benchmark=task if len(by_filter) == 1 else f"{task} ({name})",
+                version=text(version),
+                model=model,
+                started_at=began,
+                completed_at=began,
+                cases=tuple(cases),
+                settings={"filter": name, "n_shot": entries(document.get("n-shot")).get(task)},
+            )
+    if not found:
+        raise ImportFileError(
+            f"{path}: no samples beside it (samples_TASK_{at}.jsonl)\n  hint: lm_eval writes them with --log_samples"
+        )
+
+
+def _beside(path: Path, name: str) -> Path | None:
+    """Return a file in the folder of another one; None for none, also where it is a link out of that folder."""
+    try:
+        found = path.with_name(name)
+        is_beside = found.is_file() and found.resolve().parent == path.resolve().parent
+    except (OSError, ValueError):  # no name of a file
+        return None
+    return found if is_beside else None
+
+
+def _case(sample: JsonObject, place: str) -> ForeignCase:
+    if "doc_id" not in sample:
+        raise ImportFileError(f"{place}: no doc_id\n  hint: a sample of lm_eval --log_samples has one")
+    named = sample.get("metrics")
+    metrics = [text(name) for name in named] if isinstance(named, list) else []
+    verdicts = [(name, value) for name in metrics if (value := _verdict(sample.get(name))) is not None]
+    metric, passed = verdicts[0] if verdicts else ("", None)
+    return ForeignCase(
+        code=text(sample["doc_id"]),
+        repetition=1,
+        passed=passed,
+        reason="" if verdicts else "no_verdict",
+        rule=metric or "lm-eval",
+        expected=text(sample.get("target")),
+        observed=text(sample.get("filtered_resps")),
+    )
+
+
+def _verdict(value: object) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    found = number(value) if isinstance(value, int | float) else None
+    return None if found not in (0.0, 1.0) else found == 1.0
+
+
+_ERROR = 2  # promptfoo's ResultFailureReason: 0 none, 1 an assertion, 2 an error
+
+
+def is_promptfoo(document: JsonObject) -> bool:
+    """Return whether a JSON file is a result of promptfoo."""
+    return "evalId" in document and "results" in document
+
+
+def promptfoo_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
+    """Yield a run per provider, its cases named by prompt and test: `p1-t3`.
+
+    Raises:
+        ImportFileError: It holds no result.
+    """
+    results = entries(document["results"])
+    rows = objects(results.get("results"))
+    if not rows:
+        raise ImportFileError(f"{path}: no results in it\n  hint: promptfoo eval -o FILE.json writes them")
+    config, about = entries(document.get("config")), entries(document.get("metadata"))
+    at = time_text(results.get("timestamp"), path.stat().st_mtime)
+    by_model: dict[str, list[JsonObject]] = {}
+    for row in rows:
+        provider = entries(row.get("provider"))
+        model = text(provider.get("label")) or text(provider.get("id")) or text(row.get("provider"))
+        by_model.setdefault(model, []).append(row)
+    for model, found in by_model.items():
+        yield ForeignRun(
+            tool=f"promptfoo {text(about.get('promptfooVersion'))}".strip(),
+            benchmark=text(config.get("description")) or path.stem,
+            version="",
+            model=model,
+            started_at=at,
+            completed_at=at,
+            cases=tuple(_cases(found)),
+            settings={"eval_id": text(document.get("evalId"))},
+        )
+
+
+def _cases(rows: list[JsonObject]) -> Iterator[ForeignCase]:
+    """Yield the cases in order. To promptfoo a repetition is a test of its own, with the same words."""
+    tests: dict[str, int] = {}
+    seen: Counter[str] = Counter()
+    for row in sorted(
+        rows, key=lambda row: (whole(row.get("testIdx")) or 0, whole(row.get("promptIdx")) or 0)
+    ):
+        test = entries(row.get("testCase"))
+        number_of_test = tests.setdefault(text([row.get("vars"), test.get("assert")]), len(tests) + 1)
+        code = f"p{(whole(row.get('promptIdx')) or 0) + 1}-t{number_of_test}"
+        seen[code] += 1
+        yield _promptfoo_case(row, code, seen[code])
+
+
+def _promptfoo_case(row: JsonObject, code: str, repetition: int) -> ForeignCase:
+    grading, response = entries(row.get("gradingResult")), entries(row.get("response"))
+    tokens = entries(response.get("tokenUsage"))
+    is_error = row.get("failureReason") == _ERROR or (
+        "failureReason" not in row and bool(row.get("error")) and not grading
+    )
+    asserted = [
+        text(entries(one.get("assertion")).get("type")) for one in objects(grading.get("componentResults"))
+    ]
+    first = next(iter(objects(grading.get("componentResults"))), {})
+    return ForeignCase(
+        code=code,
+        repetition=repetition,
+        passed=None if is_error else row.get("success") is True,
+        reason="provider" if is_error else "",
+        rule=" and ".join(dict.fromkeys(filter(None, asserted))) or "promptfoo",
+        expected=text(entries(first.get("assertion")).get("value")),
+        observed=text(response.get("output")),
+        groups={"prompt": code.partition("-")[0]},
+        usage=Usage(
+            whole(tokens.get("prompt")), whole(tokens.get("completion")), cost_usd=amount(row.get("cost"))
+        ),
+        latency_ms=amount(row.get("latencyMs")),
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_helmbench.core.outcome import Evaluation, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
-from pytest_helmbench.imports.foreign_run import ForeignCase, ForeignRun
+from pytest_helmbench.imports.documents import ForeignCase, ForeignRun
 from pytest_helmbench.results.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.run_rows import RunRecord

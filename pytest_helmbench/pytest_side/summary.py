@@ -13,8 +13,8 @@ from pytest_helmbench.core.kind_words import RunWords
 from pytest_helmbench.pytest_side.announcement import run_price
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import planned_names, run_names, scores_by_name
-from pytest_helmbench.reports.cautions import stand_in_text
 from pytest_helmbench.reports.panel_tables import panel_sentence
+from pytest_helmbench.reports.run_facts import stand_in_text
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
     DryRow,

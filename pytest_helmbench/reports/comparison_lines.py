@@ -1,18 +1,19 @@
-"""A comparison as people read it: one line per run and named part, then what fell, and what was left out."""
+"""A comparison as people read it: a line per run and named part, what fell, what was left out; in Markdown, too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.reports.tables import plain
+from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.scoring.changes import Conclusion, about
+from pytest_helmbench.scoring.comparison import BehaviourChange
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import RunComparison
     from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
-
-__all__ = ["comparison_lines", "p_text", "points", "scope_line"]
 
 _FEW = 6
 
@@ -134,3 +135,69 @@ def _percent(before: Fraction, after: Fraction) -> str:
 
 def _plural(unit: str) -> str:
     return "replies" if unit == "reply" else f"{unit}s"
+
+
+def comparison_markdown(comparisons: Iterable[RunComparison]) -> str:
+    """Return comparisons as Markdown that pastes into a pull request."""
+    return "\n".join(line for found in comparisons for line in comparison_section(found, "###")) + "\n"
+
+
+def comparison_section(found: RunComparison, head: str) -> Iterator[str]:
+    """Yield a comparison as a section.
+
+    Args:
+        found: Of one run.
+        head: Marks of its headline.
+    """
+    baseline = "its baseline" if found.baseline is None else found.baseline.name
+    yield f"{head} {plain(found.model)} with {plain(baseline)}: {found.verdict.value}"
+    yield ""
+    if found.scopes:
+        yield "| | baseline | now | change (points) | 90 % | p | changed | verdict |"
+        yield "|---|---:|---:|---:|---|---|---|---|"
+        for scope in found.scopes:
+            change = scope.change
+            span = (
+                "-"
+                if change.low is None or change.high is None
+                else f"{points(change.low)} to {points(change.high)}"
+            )
+            cells = (
+                scope.code or "run",
+                _share(scope.baseline_score),
+                _share(scope.score),
+                points(change.change),
+                span,
+                p_text(change.p),
+                f"{change.changed} of {change.units}: {change.down} down, {change.up} up",
+                found.verdict_of(scope).value,
+            )
+            yield f"| {' | '.join(cells)} |"
+        yield ""
+    for line in comparison_lines(found, found.model):
+        yield f"- {plain(line)}"
+    yield ""
+    yield from _behaviours(found.behaviours)
+
+
+def _behaviours(behaviours: Sequence[BehaviourChange]) -> Iterator[str]:
+    if behaviours:
+        yield "| behaviour | baseline | now | change (points) | pairs of replies | changed | p (Holm) | |"
+        yield "|---|---:|---:|---:|---:|---:|---|---|"
+        for one in behaviours:
+            cells = (
+                one.code,
+                _share(one.baseline_score),
+                _share(one.score),
+                points(one.change),
+                str(one.pairs),
+                str(one.changed),
+                p_text(one.p_adjusted),
+                one.word,
+            )
+            yield f"| {' | '.join(cells)} |"
+        yield ""
+
+
+def _share(value: Fraction) -> str:
+    return f"{100 * float(value):.1f} %"

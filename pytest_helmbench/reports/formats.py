@@ -5,26 +5,35 @@ Commands and sessions take their formats from here. A format of its own is a mod
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.reports.exports.csv_export import csv_export
-from pytest_helmbench.reports.exports.every_eval_ever import eee_export
-from pytest_helmbench.reports.exports.exported import Export
-from pytest_helmbench.reports.exports.inspect_export import inspect_export
-from pytest_helmbench.reports.exports.json_export import export_schema, json_export
+from pytest_helmbench.reports.every_eval_ever import eee_export
+from pytest_helmbench.reports.exports import (
+    MAIN,
+    Export,
+    Exported,
+    ExportError,
+    ExportWish,
+    csv_export,
+    export_schema,
+    json_export,
+)
 from pytest_helmbench.reports.json_report import json_report, report_schema
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.results.standings import ReportedRuns
 
 _LARGE_BYTES = 50_000_000
+_FORMS: Mapping[str, Literal["eval", "json"]] = {".eval": "eval", ".json": "json", "": "json"}
 
 
 class Report(Protocol):
@@ -42,10 +51,40 @@ def _json(found: ReportedRuns, /, texts: ShownTexts) -> str:
 
 
 def _html(found: ReportedRuns, /, texts: ShownTexts) -> str:
+    from pytest_helmbench.reports.page.columns import PagePart
     from pytest_helmbench.reports.page.document import page_of
-    from pytest_helmbench.reports.page.parts import PagePart
 
     return page_of([PagePart.of(report, texts) for report in found.runs], texts, found.boards)
+
+
+def _inspect(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
+    """Return a log: a sample per case and repetition (epoch), a score per criterion, our numbers as its metrics.
+
+    Errors and skipped cases are samples with an error and without a score.
+
+    Raises:
+        ExportError: inspect-ai is not installed, the runs are several, or the file's name is no log's.
+    """
+    if len(runs) != 1:
+        raise ExportError(
+            "a log of Inspect holds one run\n  hint: export them one by one; Inspect View shows a whole folder"
+        )
+    form = _FORMS.get(Path(wish.name).suffix)
+    if form is None:
+        raise ExportError(f"{wish.name}: Inspect reads no such file\n  hint: name it *.eval or *.json")
+    try:
+        from inspect_ai.log import write_eval_log
+
+        from pytest_helmbench.reports.inspect_log import inspect_log
+    except ImportError as error:
+        raise ExportError(
+            "Inspect's logs are written by inspect-ai, which is not installed\n"
+            "  hint: pip install 'pytest-helmbench[inspect]'"
+        ) from error
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"log.{form}")
+        write_eval_log(inspect_log(runs[0], with_text=wish.with_text), str(path), format=form)
+        return {MAIN: path.read_text(encoding="utf-8") if form == "json" else path.read_bytes()}
 
 
 def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
@@ -58,8 +97,8 @@ def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
     Raises:
         StoreError: A results file cannot be read.
     """
+    from pytest_helmbench.reports.page.columns import PagePart
     from pytest_helmbench.reports.page.document import page_of
-    from pytest_helmbench.reports.page.parts import PagePart
 
     return page_of([PagePart.compared(comparison, texts) for comparison in found], texts)
 
@@ -72,7 +111,7 @@ REPORTS: Mapping[str, Report] = {"markdown": _markdown, "json": _json, PAGE: _ht
 
 EXPORTS: Mapping[str, Export] = {
     "csv": csv_export,
-    "inspect": inspect_export,
+    "inspect": _inspect,
     "eee": eee_export,
     "json": json_export,
 }

@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
+from importlib.resources import files
+from types import NoneType, UnionType
+from typing import get_args
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
@@ -13,9 +16,8 @@ from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.scrub import quoted_json
 from pytest_helmbench.reports.cards import evaluation_record, run_record, sent_messages
-from pytest_helmbench.reports.cautions import cautions
-from pytest_helmbench.reports.own_schemas import own_schema
 from pytest_helmbench.reports.panel_tables import held_record, panel_record
+from pytest_helmbench.reports.run_facts import cautions
 from pytest_helmbench.reports.standings_tables import standings_record
 from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.results.run_report import RunReport
@@ -255,3 +257,43 @@ def _cost(row: CostRow) -> dict[str, object]:
 
 def _number(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
+
+
+_JSON_TYPES: dict[object, JsonValue] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    NoneType: "null",
+}
+
+
+def own_schema(name: str) -> dict[str, JsonValue]:
+    """Return the schema in `NAME.json`."""
+    loaded: dict[str, JsonValue] = json.loads(files(__package__).joinpath(f"{name}.json").read_text("utf-8"))
+    return loaded
+
+
+def part_of(schema: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
+    """Return the object that stands in a schema under a key, and in that under the next.
+
+    Raises:
+        TypeError: There stands something else.
+    """
+    for key in keys:
+        found = schema[key]
+        if not isinstance(found, dict):
+            raise TypeError(f"{key} is no object")
+        schema = found
+    return schema
+
+
+def schema_of(kind: object) -> JsonValue:
+    """Return the schema of a value that is text, a truth or a number, or one of these and None.
+
+    Args:
+        kind: The type, as annotations have it.
+    """
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    names: list[JsonValue] = [_JSON_TYPES[kind] for kind in kinds]
+    return {"type": names[0] if len(names) == 1 else names}

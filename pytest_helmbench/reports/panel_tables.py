@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from pytest_helmbench.core.anchor import JudgeHeld
-from pytest_helmbench.reports.markup import folded, pipe_table, plain
-from pytest_helmbench.reports.tables import share
+from pytest_helmbench.reports.tables import folded, pipe_table, plain, share
 from pytest_helmbench.results.judge_check import held_sentence
 from pytest_helmbench.results.run_report import PanelReport
 from pytest_helmbench.store.judge_rows import JudgedCriterion

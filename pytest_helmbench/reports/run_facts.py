@@ -1,13 +1,16 @@
-"""Settings and versions of a run as reports show them, without anybody's folders."""
+"""Cautions of a run, its settings and versions, its costs: all that is said beside its numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
+from pytest_helmbench.reports.score_lines import score_notes
+from pytest_helmbench.reports.session_texts import cost_text, judging_lines, unstated_lines
+from pytest_helmbench.reports.tables import number
+from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.run_queries import DECIDING, RunDetail
-
-__all__ = ["differing_facts", "made_with", "server_name"]
 
 _PATHS = frozenset(
     {"db", "benchmark_path", "models_file", "judge_template", "markdown_report", "json_report"}
@@ -56,3 +59,66 @@ def differing_facts(before: RunDetail, after: RunDetail) -> Iterator[str]:
             f"pytest-helmbench {before.plugin_version} made the baseline,"
             f" {after.plugin_version} the candidate"
         )
+
+
+_ENDINGS = {
+    "running": "the run was still going when this was written",
+    "interrupted": "the run was interrupted",
+    "partial": "not every planned case was judged",
+}
+
+
+def stand_in_text(answers: int, judge: str) -> str:
+    """Return that answers of a floor model were taken for a judge's."""
+    stand = "answer of {} stands" if answers == 1 else "answers of {} stand"
+    return f"{answers} {stand.format(judge)} in for a judge: not a judgement"
+
+
+def cautions(report: RunReport) -> tuple[str, ...]:
+    """Return what must be known before the numbers of a run are believed, one sentence each."""
+    return tuple(_cautions(report))
+
+
+def _cautions(report: RunReport) -> Iterator[str]:
+    run = report.detail.summary
+    if run.status in _ENDINGS:
+        yield _ENDINGS[run.status]
+    if report.detail.rescored_from is not None:
+        yield f"judged anew from the stored replies of run {report.detail.rescored_from}; nothing was asked"
+    if report.judgements and run.model in report.judges:
+        yield f"{run.model} judged its own replies"
+    if report.judgements and report.judge.startswith("baseline/"):
+        yield stand_in_text(report.judgements, report.judge)
+    if report.words is not None:
+        yield from report.words.cautions
+    if report.score is None:
+        yield "the cases were selected by earlier outcomes (--lf, --sw): no fair sample, so there is no score"
+    else:
+        total = report.score.total
+        if total.interval is not None and total.few_clusters:
+            clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
+            yield f"the score rests on only {clusters}, so its interval is wide"
+        yield from score_notes(report.score)
+    rows = {run.model: report.counts}
+    for line in (*unstated_lines(rows, many=True), *judging_lines(rows)):
+        yield line.removeprefix(f"{run.model}: ")
+    if report.counts.unknown_costs:
+        calls = "1 call" if report.counts.unknown_costs == 1 else f"{report.counts.unknown_costs} calls"
+        yield f"the cost of {calls} is unknown"
+
+
+COST_HEAD = ("behaviour", "purpose", "calls", "from record", "tokens in", "tokens out", "cost USD")
+
+
+def cost_cells(row: CostRow) -> tuple[str, ...]:
+    """Return the cells of a row below `COST_HEAD`."""
+    return (
+        row.behaviour or "-",
+        row.whose,
+        str(row.calls),
+        str(row.cached_answers),
+        # What only came from the record has no tokens, which is not the same as unknown ones.
+        number(row.prompt_tokens) if row.calls else "-",
+        number(row.completion_tokens) if row.calls else "-",
+        cost_text(row.known_cost_usd, row.unknown_costs),
+    )

@@ -1,33 +1,21 @@
-"""The lines that a session prints: before the first call, while it waits, at the end."""
+"""The lines that a session prints: before the first call, on its way, of its failures, at the end."""
 
 from __future__ import annotations
 
 import re
+import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse, Verdict
-from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.reports.tables import UNKNOWN, table
+from pytest_helmbench.core.scrub import excerpt, scrub
+from pytest_helmbench.reports.tables import UNKNOWN, share, table
 from pytest_helmbench.results.run_counts import RunCounts
-
-__all__ = [
-    "DryRow",
-    "PlannedCalls",
-    "announcement",
-    "answerer_lines",
-    "cost_text",
-    "dry_run_lines",
-    "judging_lines",
-    "model_table",
-    "panel_text",
-    "places_text",
-    "reasons_text",
-    "resumed_tables",
-    "skip_lines",
-    "unstated_lines",
-]
+from pytest_helmbench.scoring.intervals import rows_interval
 
 _SKIPS_SHOWN = 5
 _MANY_FORM_FAULTS = 0.05
@@ -313,3 +301,174 @@ def _count(number: int, noun: str, several: str = "") -> str:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+
+
+_NAMED_IN_FLIGHT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A session on its way.
+
+    Args:
+        counts: Of all its runs so far.
+        planned: Cases in all.
+        expected_usd: What it may cost in the end; None where a price is unknown.
+        elapsed_s: Since it has begun.
+    """
+
+    counts: RunCounts
+    planned: int
+    expected_usd: float | None
+    elapsed_s: float
+
+
+def progress_text(now: Progress) -> str:
+    """Return what is done, the score so far, errors by kind, cost, time left.
+
+    The score is the share of the severity points that was kept, all models and behaviours together: an estimate while
+    the session runs. The figure behind ± is half of a 95 % interval for as many cases.
+    """
+    counts = now.counts
+    parts = [f"{counts.results}/{now.planned} done"]
+    if counts.points:
+        share = max(0.0, min(1.0, 1 - counts.points_lost / counts.points))
+        interval = rows_interval(share, counts.verdicts[Verdict.PASSED] + counts.verdicts[Verdict.FAILED])
+        parts.append(f"score {100 * share:.1f} % ± {50 * (interval.high - interval.low):.1f}")
+    if counts.verdicts[Verdict.ERROR]:
+        parts.append(f"errors: {reasons_text(counts.reasons)}")
+    about = "" if now.expected_usd is None else f" of about {cost_text(now.expected_usd, 0)}"
+    parts.append(f"{cost_text(counts.known_cost_usd, counts.unknown_costs)}{about} USD")
+    if counts.results and counts.results < now.planned:
+        left_s = now.elapsed_s * (now.planned - counts.results) / counts.results
+        parts.append(f"{_span(left_s)} left")
+    return f"helmbench: {', '.join(parts)}"
+
+
+def in_flight_text(calls: Sequence[tuple[str, str, float]]) -> str:
+    """Return what is being waited for.
+
+    Args:
+        calls: Label, model, age in seconds of what is out, the oldest first.
+    """
+    named = ", ".join(f"{label} [{model}] {age_s:.0f} s" for label, model, age_s in calls[:_NAMED_IN_FLIGHT])
+    more = f", +{len(calls) - _NAMED_IN_FLIGHT}" if len(calls) > _NAMED_IN_FLIGHT else ""
+    return f"{len(calls)} in flight: {named}{more}" if calls else "waiting for limits"
+
+
+def _span(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 90:
+        return f"{whole} s"
+    return f"{round(whole / 60)} min" if whole < 90 * 60 else f"{whole / 3600:.1f} h"
+
+
+_PARTS_SHOWN = 10
+_FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
+
+
+@dataclass(slots=True)
+class PartCounts:
+    """Judged cases of a behaviour, or of a family where there are no behaviours."""
+
+    failed: int = 0
+    judged: int = 0
+
+    def add(self, *, is_wrong: bool) -> None:
+        """Count one."""
+        self.judged += 1
+        self.failed += is_wrong
+
+
+def failure_table(parts: Mapping[str, PartCounts], *, most: int = _PARTS_SHOWN) -> list[str]:
+    """Return the behaviours with failed cases, those with the most first.
+
+    Args:
+        parts: By code of behaviour or name of family.
+        most: Lines at most; the others are one line.
+    """
+    found = sorted(
+        ((name, counts) for name, counts in parts.items() if counts.failed),
+        key=lambda one: (-one[1].failed, natural_key(one[0])),
+    )
+    rows = [
+        (name, str(counts.failed), str(counts.judged), share(counts.failed / counts.judged))
+        for name, counts in found[:most]
+    ]
+    rest = found[most:]
+    if rest:
+        failed, judged = (sum(getattr(one, name) for _, one in rest) for name in ("failed", "judged"))
+        rows.append((f"{len(rest)} others", str(failed), str(judged), share(failed / judged)))
+    return table(("failed by behaviour", "failed", "judged", ""), rows, left=("failed by behaviour",))
+
+
+def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:
+    """Return the different errors, the most frequent first: place of the first one of each, and how many there are.
+
+    Args:
+        texts: What each says; times, sizes and ports in them do not matter.
+    """
+    counts: Counter[str] = Counter()
+    first: dict[str, int] = {}
+    for place, text in enumerate(texts):
+        alike = _FIGURES.sub("#", text)
+        counts[alike] += 1
+        first.setdefault(alike, place)
+    return [(first[alike], count) for alike, count in counts.most_common()]
+
+
+MOST_ANNOTATIONS = 10
+"""GitHub shows no more errors of one step."""
+
+_LONGEST = 300
+_ESCAPES = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_IN_PROPERTIES = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """An error that is shown beside a job, and beside a file where it has one.
+
+    Args:
+        title: Short.
+        message: A sentence.
+        path: Relative to the repository's folder; empty for none.
+        line: From 1.
+    """
+
+    title: str
+    message: str
+    path: str = ""
+    line: int = 1
+
+    def command(self) -> str:
+        """Return the line that says it. It counts only where it stands at the start of a line of its own.
+
+        Source: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+        """
+        place = f"file={self.path.translate(_IN_PROPERTIES)},line={self.line}," if self.path else ""
+        title = excerpt(self.title, _LONGEST).translate(_IN_PROPERTIES)
+        return f"::error {place}title={title}::{excerpt(self.message, _LONGEST).translate(_ESCAPES)}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlace:
+    """Runs, and their results file.
+
+    Args:
+        runs: `evaluation_runs.id`; where there are several, a reader chooses.
+        db_option: What names the file on a command line; empty where that is the usual one.
+    """
+
+    runs: tuple[int, ...] = ()
+    db_option: str = ""
+
+    @classmethod
+    def of(cls, runs: tuple[int, ...], db: Path, usual: Path) -> RunPlace:
+        """Return the place of runs in a file, where commands read another one unless they are told."""
+        return cls(runs, "" if db == usual else f" --db={shlex.quote(str(db))}")
+
+    def listing(self, option: str) -> str:
+        """Return the command that lists cases of the run: `helmbench show 3 --failed`."""
+        run = self.runs[0] if len(self.runs) == 1 else "RUN"
+        return f"`helmbench show {run} {option}{self.db_option}`"

@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.run_queries import Pulse, PulseReader
-from pytest_helmbench.view.reader_thread import ReaderThread
+from pytest_helmbench.view.shelf import ReaderThread
 
 __all__ = ["Seen", "Watch"]
 

@@ -130,10 +130,10 @@ _LATE = {
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),
     ("readers", "pytest_helmbench.imports.inspect_logs"),
-    ("inspect_export", "inspect_ai.log"),  # extras that need not be installed
-    ("inspect_export", "pytest_helmbench.reports.exports.inspect_log"),
+    ("formats", "inspect_ai.log"),  # extras that need not be installed
+    ("formats", "pytest_helmbench.reports.inspect_log"),
     ("formats", "pytest_helmbench.reports.page.document"),  # jinja2 comes with the first page
-    ("formats", "pytest_helmbench.reports.page.parts"),
+    ("formats", "pytest_helmbench.reports.page.columns"),
     # A seventh of the CPU of a short session; a sixth; a thirtieth.
     ("gateway", "pytest_helmbench.gateway.client"),  # not for embedded models, replays and dry runs
     ("prices", "genai_prices"),  # for hosted models only

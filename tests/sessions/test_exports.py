@@ -115,7 +115,7 @@ def test_inspect_reads_its_log_with_our_verdicts_and_numbers(project: Path, name
 
 def test_the_pass_rate_of_an_inspect_log_leaves_neutral_cases_out() -> None:
     pytest.importorskip("inspect_ai.log", reason="the extra `inspect` is not installed")
-    from pytest_helmbench.reports.exports.inspect_log import inspect_log
+    from pytest_helmbench.reports.inspect_log import inspect_log
 
     report = simulated_report(40)
     results = tuple(replace(row, neutral=row.outcome == "failed") for row in report.results)

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import ShownTexts
+from pytest_helmbench.reports.page.columns import PagePart
 from pytest_helmbench.reports.page.document import page_of
-from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import breakdown, constant_scores, speed_of

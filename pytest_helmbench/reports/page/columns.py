@@ -1,15 +1,14 @@
-"""Results as the page holds them: columns and blocks of texts, each as base64 of gzip.
-
-A column is `{"s": value}` where all cells are alike, `{"d": values, "i": indexes}` for labels, `{"v": numbers}` else.
-Cells of a case that few cases have (more criteria, retries) stand in blocks `d` of 256 cases, texts in blocks `t`.
-"""
+"""Cases of a run as the page holds them: columns, texts, steps, packed into blocks."""
 
 from __future__ import annotations
 
 import base64
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from datetime import datetime
 from math import isfinite
 from typing import TypeAlias
 
@@ -19,23 +18,103 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, scrub
 from pytest_helmbench.reports.cards import evaluation_texts
-from pytest_helmbench.reports.page.parts import Flip
-from pytest_helmbench.reports.page.steps import step_rows, step_texts
-from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.results.comparing import RunComparison, RunRef
+from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
 
-__all__ = [
-    "BLOCK",
-    "Block",
-    "Cells",
-    "case_cells",
-    "case_texts",
-    "columns_block",
-    "packed_cells",
-    "run_blocks",
-    "told_case",
-    "told_evaluation",
-]
+_JUDGED = ("passed", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """How a case came out in the other run.
+
+    Args:
+        before: Its outcome there; empty where that run has no such case.
+        word: `worse`, `better`, `same`; `one side` where only one run has judged it.
+        index: Of its result there; -1 for none.
+    """
+
+    before: str
+    word: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class PagePart:
+    """One run on a page.
+
+    Args:
+        report: With every case.
+        comparison: With its baseline; None for a page that compares nothing.
+        baseline: The run that it is compared with; None where its results are not at hand (a baseline file).
+        flips: How each result came out in the baseline, by code and repetition.
+    """
+
+    report: RunReport | None
+    comparison: RunComparison | None = None
+    baseline: RunReport | None = None
+    flips: Mapping[tuple[str, int], Flip] = field(default_factory=dict)
+
+    @property
+    def only_before(self) -> int:
+        """Results of the baseline that this run has nothing beside."""
+        known = sum(flip.index >= 0 for flip in self.flips.values())
+        return 0 if self.baseline is None else len(self.baseline.results) - known
+
+    @classmethod
+    def of(cls, report: RunReport, texts: ShownTexts) -> PagePart:
+        """Return the part of a run, beside its baseline where it was held against one.
+
+        Raises:
+            StoreError: A results file cannot be read.
+        """
+        comparison = report.comparison
+        if comparison is None:
+            return cls(report)
+        baseline = _report(comparison.baseline, texts)
+        found = {} if baseline is None else flips(report.results, baseline.results)
+        return cls(report, comparison, baseline, found)
+
+    @classmethod
+    def compared(cls, comparison: RunComparison, texts: ShownTexts) -> PagePart:
+        """Return the part of a comparison, with both runs as their results files have them.
+
+        Raises:
+            StoreError: A results file cannot be read.
+        """
+        baseline, report = (_report(ref, texts) for ref in (comparison.baseline, comparison.candidate))
+        found = {} if report is None or baseline is None else flips(report.results, baseline.results)
+        return cls(report, comparison, baseline, found)
+
+
+def _report(ref: RunRef | None, texts: ShownTexts) -> RunReport | None:
+    if ref is None or ref.path.suffix == ".json":
+        return None  # a baseline file holds scores, and no results
+    return run_report(ref.path, ref.run_id, with_text=texts.any, all_cases=True)
+
+
+def flips(after: tuple[ResultRow, ...], before: tuple[ResultRow, ...]) -> dict[tuple[str, int], Flip]:
+    """Return how each result of a run came out in an earlier one, by code and repetition.
+
+    Args:
+        after: Of the candidate.
+        before: Of the baseline.
+    """
+    places = {(row.code, row.repetition): index for index, row in enumerate(before)}
+    found = {}
+    for row in after:
+        index = places.get((row.code, row.repetition), -1)
+        earlier = before[index].outcome if index >= 0 else ""
+        found[row.code, row.repetition] = Flip(earlier, _word(earlier, row.outcome), index)
+    return found
+
+
+def _word(before: str, after: str) -> str:
+    if before not in _JUDGED or after not in _JUDGED:
+        return "one side"
+    return "same" if before == after else "worse" if after == "failed" else "better"
+
 
 BLOCK = 256
 """Cases per block of texts."""
@@ -324,3 +403,55 @@ def _scrubbed(value: object) -> object:
     if isinstance(value, dict):
         return {scrub(str(name)): _scrubbed(one) for name, one in value.items()}
     return value if not isinstance(value, float) or isfinite(value) else None
+
+
+MOST_STEPS = 200
+"""Of a case that are on the page; `helmbench show` and the database have all."""
+
+_MOST_CHARACTERS = 4_000
+_OURS = ("role", "stop")
+_WORD = re.compile(r"[a-z_]{1,20}\Z", re.ASCII)
+
+
+def step_rows(events: Sequence[Event]) -> list[list[object]]:
+    """Return number, seconds since the first, type and numbers of each step: nothing that anybody has said."""
+    rows: list[list[object]] = [
+        [number, _seconds(events[0].at, event.at), scrub(event.type), ", ".join(_facts(event.payload))]
+        for number, event in enumerate(events[:MOST_STEPS], 1)
+    ]
+    if len(events) > MOST_STEPS:
+        rows.append(["…", None, f"and {len(events) - MOST_STEPS} more", ""])
+    return rows
+
+
+def step_texts(events: Sequence[Event]) -> Iterator[list[str]]:
+    """Yield title and text of each step that says something."""
+    for number, event in enumerate(events[:MOST_STEPS], 1):
+        said = {
+            name: value
+            for name, value in event.payload.items()
+            if isinstance(value, str | list | dict) and value
+        }
+        for name in _OURS:
+            said.pop(name, None)
+        if said:
+            title = " ".join((f"step {number}: {event.type}", *_facts(event.payload)[:1]))
+            text = next(iter(said.values())) if len(said) == 1 else said
+            shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, indent=1)
+            yield [scrub(title), excerpt(shown, _MOST_CHARACTERS)]
+
+
+def _facts(payload: Mapping[str, object]) -> list[str]:
+    words = [value for name in _OURS if isinstance(value := payload.get(name), str) and _WORD.match(value)]
+    return words + [
+        f"{scrub(name)} {value}"
+        for name, value in payload.items()
+        if isinstance(value, int | float) and _WORD.match(name)
+    ]
+
+
+def _seconds(first: str, at: str) -> float | None:
+    try:
+        return round((datetime.fromisoformat(at) - datetime.fromisoformat(first)).total_seconds(), 1)
+    except (ValueError, TypeError):
+        return None

@@ -1,22 +1,25 @@
-"""The page around its parts: one HTML file that asks nobody for anything and runs no code but its own."""
+"""Pages: one HTML file that asks nobody for anything and runs no code but its own, and the list of runs.
+
+The only user of `jinja2`, which escapes whatever stands in a template."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
+from importlib.resources import files
 
-from jinja2 import Environment
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.reports.comparison_lines import comparison_lines, points, scope_line
 from pytest_helmbench.reports.page import plots, sections
-from pytest_helmbench.reports.page.columns import Block, Cells, columns_block, run_blocks
-from pytest_helmbench.reports.page.parts import Flip, PagePart
-from pytest_helmbench.reports.page.templates import code_hash, code_of, plain_environment
+from pytest_helmbench.reports.page.columns import Block, Cells, Flip, PagePart, columns_block, run_blocks
 from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.standings_tables import PAIR_HEAD, PAIRS_NOTE, StandingsTable, standings_table
@@ -24,6 +27,42 @@ from pytest_helmbench.reports.tables import seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board, boards
+
+_ASSETS = files("pytest_helmbench.reports.page") / "assets"
+
+
+def plain_environment() -> Environment:
+    """Return an environment for the templates among the assets: all that stands in them is escaped."""
+    return Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def code_of(*names: str, leave_out: str = "//") -> str:
+    """Return scripts or style sheets as one, without indentation and comments of a line.
+
+    Args:
+        names: Among the assets.
+        leave_out: End of the lines that this page has no use for.
+    """
+    lines = (line.strip() for name in names for line in _asset(name).splitlines())
+    return "\n".join(
+        line for line in lines if line and not line.startswith("//") and not line.endswith(leave_out)
+    )
+
+
+def code_hash(code: str) -> str:
+    """Return what a Content-Security-Policy names a script or style sheet by."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode('ascii')}"
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8").strip()
+
 
 LARGEST_BYTES = 200_000_000
 """No page is larger."""
@@ -272,3 +311,71 @@ def _environment() -> Environment:
 def _percent(value: float | Fraction) -> float:
     """Return a fraction as a place on a line from 0 to 100."""
     return round(100 * float(value), 2)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A run in one line.
+
+    Args:
+        id: Number.
+        started: When, as people read it.
+        benchmark: Name and version.
+        model: Id.
+        status: How it ended, or that it runs.
+        done: Results so far; `planned`: of how many.
+        failed: Of them; likewise passed, and errors.
+        score: Fraction; None where there is none (yet).
+    """
+
+    id: int
+    started: str
+    benchmark: str
+    model: str
+    status: str
+    done: int
+    planned: int
+    passed: int
+    failed: int
+    errors: int
+    score: float | None
+
+
+def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, version: int) -> str:
+    """Return the page.
+
+    Args:
+        name: Of the results file.
+        runs: The newest first.
+        left_out: How many older ones are not shown.
+        version: Of what is shown.
+    """
+    css, script = code_of("page.css", "live.css"), code_of("runs.js")
+    page = (
+        _run_environment()
+        .get_template("runs.html.jinja")
+        .render(
+            name=name,
+            runs=runs,
+            left_out=left_out,
+            version=version,
+            css=css,
+            script=script,
+            css_hash=code_hash(css),
+            script_hash=code_hash(script),
+        )
+    )
+    return scrub(page) + "\n"
+
+
+def run_list_rows(runs: Sequence[ListedRun]) -> dict[str, str]:
+    """Return the lines of some runs as HTML, by the ids of their elements, in the order given."""
+    line = _run_environment().get_template("run_line.html.jinja")
+    return {f"run-{run.id}": scrub(line.render(run=run)) for run in runs}
+
+
+@cache
+def _run_environment() -> Environment:
+    environment = plain_environment()
+    environment.filters["share"] = share
+    return environment

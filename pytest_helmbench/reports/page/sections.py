@@ -1,4 +1,4 @@
-"""The parts of a page as its template takes them: texts, cards, rows of tables, places of marks."""
+"""The parts of a page, one per run, as its template takes them: texts, cards, rows of tables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from difflib import SequenceMatcher
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
-from pytest_helmbench.reports.cautions import cautions
-from pytest_helmbench.reports.page.columns import told_evaluation
-from pytest_helmbench.reports.page.parts import PagePart
-from pytest_helmbench.reports.run_facts import differing_facts, made_with, server_name
+from pytest_helmbench.reports.page.columns import PagePart, told_evaluation
+from pytest_helmbench.reports.run_facts import cautions, differing_facts, made_with, server_name
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
 from pytest_helmbench.reports.tables import UNKNOWN, number, seconds, share
 from pytest_helmbench.results.run_report import RunReport
@@ -25,20 +23,6 @@ from pytest_helmbench.scoring.thresholds import (
     parse_thresholds,
 )
 from pytest_helmbench.store.result_queries import ResultRow
-
-__all__ = [
-    "Card",
-    "CaseLine",
-    "cards",
-    "case_lines",
-    "cost_rows",
-    "detection_rows",
-    "gates",
-    "part_cautions",
-    "part_differences",
-    "setting_rows",
-    "usd",
-]
 
 _SHOWN_SETTING = 300
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.reports.exports.json_export import export_schema
-from pytest_helmbench.reports.own_schemas import own_schema, part_of, schema_of
+from pytest_helmbench.reports.exports import export_schema
+from pytest_helmbench.reports.json_report import own_schema, part_of, schema_of
 
 
 def test_what_the_file_says_of_a_column_stays() -> None:

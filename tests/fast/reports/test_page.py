@@ -15,9 +15,9 @@ from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.page import document
+from pytest_helmbench.reports.page.columns import MOST_STEPS
 from pytest_helmbench.reports.page.document import PageTooLargeError
 from pytest_helmbench.reports.page.plots import heat_map, histogram
-from pytest_helmbench.reports.page.steps import MOST_STEPS
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.store.result_queries import CallRow
 

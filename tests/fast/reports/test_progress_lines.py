@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.reports.failure_lines import PartCounts, failure_table, same_errors
-from pytest_helmbench.reports.progress_lines import Progress, progress_text
+from pytest_helmbench.reports.session_texts import (
+    PartCounts,
+    Progress,
+    failure_table,
+    progress_text,
+    same_errors,
+)
 from pytest_helmbench.results.run_counts import RunCounts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.reports.exports.csv_export import spreadsheet_cell
+from pytest_helmbench.reports.exports import spreadsheet_cell
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_helmbench.view.history import History
+from pytest_helmbench.view.shelf import History
 
 
 def test_only_what_is_newer_is_told_and_what_has_gone_means_all_anew() -> None:

@@ -15,13 +15,11 @@ from uuid import UUID
 from pytest_helmbench.core.case import is_judgement
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.reports.cards import prompt_lines
-from pytest_helmbench.reports.exports.exported import Exported, ExportError, ExportWish
-from pytest_helmbench.reports.readable_json import readable_json
+from pytest_helmbench.reports.exports import Exported, ExportError, ExportWish
+from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.result_queries import ResultRow
 from pytest_helmbench.store.run_queries import RunDetail
-
-__all__ = ["eee_export"]
 
 _SCHEMA = "0.3.0"
 _RESULT = "score"

@@ -29,12 +29,10 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
 from pytest_helmbench.core.scrub import full_observed
 from pytest_helmbench.reports.cards import sent_messages
-from pytest_helmbench.reports.exports.flat_rows import AXES, axes_of
+from pytest_helmbench.reports.exports import AXES, axes_of
 from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
 from pytest_helmbench.store.run_queries import RunDetail
-
-__all__ = ["inspect_log"]
 
 _SCORER = "helmbench"
 _STATUS: Mapping[str, Literal["started", "success", "cancelled"]] = {

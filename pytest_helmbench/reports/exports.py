@@ -1,0 +1,215 @@
+"""Runs with every result: as a table for spreadsheets, as JSON."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from io import StringIO
+from typing import Protocol, get_type_hints
+
+from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.kind_words import OwnColumns
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.reports.cards import (
+    EVALUATION_FIELDS,
+    evaluation_record,
+    prompt_lines,
+    run_record,
+    sent_messages,
+)
+from pytest_helmbench.reports.json_report import own_schema, part_of, schema_of
+from pytest_helmbench.reports.tables import readable_json
+from pytest_helmbench.results.run_report import RecordedRun
+from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
+
+Exported = Mapping[str, str | bytes]
+"""Contents of the files of an export: `MAIN`, or several by their paths below a folder."""
+
+MAIN = ""
+"""The one file, which the user names, or standard output."""
+
+
+class ExportError(HelmbenchError):
+    """An export that cannot be made; the text says why and what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportWish:
+    """How runs are to be exported.
+
+    Args:
+        with_text: Also prompts, replies and the judge's words, which quote replies.
+        name: Of the file that is written; empty for standard output.
+    """
+
+    with_text: bool = False
+    name: str = ""
+
+
+class Export(Protocol):
+    """Writes runs in one format.
+
+    Raises:
+        ExportError: These runs, or this file, cannot be written so.
+    """
+
+    def __call__(self, runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported: ...
+
+
+AXES = ("pillar", "behaviour", "scenario", "condition", "user_context", "perturbation")
+"""Parts of a case's code."""
+
+# What stands elsewhere in an export, and what stands after all other columns of a result.
+_ELSEWHERE = ("id", "code", "repetition", "family", "scenario", "request", "reply", "evaluations", "words")
+_LAST = ("node_id", "started_at", "completed_at")
+_NAMES = [field.name for field in fields(ResultRow)]
+
+RESULT_FIELDS = (*(name for name in _NAMES if name not in (*_ELSEWHERE, *_LAST)), *_LAST)
+"""Columns of a result beside its code, its parts and its family."""
+
+_RUN = ("run", "session", "benchmark", "version", "benchmark_hash", "model")
+_TEXTS = ("justification", "prompt", "reply")
+
+
+def axes_of(code: str) -> Sequence[str | None]:
+    """Return the components, behaviour and scenario in full: their short codes alone mean nothing."""
+    parts = CaseCode.parse(code)
+    if parts is None:
+        return (None,) * len(AXES)
+    pillar, behaviour, scenario, *rest = parts.parts()
+    return (pillar, f"{pillar}-{behaviour}", f"{pillar}-{behaviour}-{scenario}", *rest)
+
+
+def column_names(runs: Sequence[RecordedRun], *, with_text: bool) -> tuple[str, ...]:
+    """Return the columns of `flat_rows`; those of single kinds last."""
+    own = [name for run in runs for name in run.columns.cells(None, with_text=with_text)]
+    case = ("code", "repetition", "family", *AXES, *RESULT_FIELDS, *EVALUATION_FIELDS)
+    return tuple(dict.fromkeys((*_RUN, *case, *(_TEXTS if with_text else ()), *own)))
+
+
+def flat_rows(runs: Sequence[RecordedRun], *, with_text: bool) -> Iterator[dict[str, object]]:
+    """Yield one row per evaluation by column; a result without any (error, skipped) has one row.
+
+    Columns that a row says nothing of are absent.
+
+    Args:
+        runs: With texts where `with_text` asks for them.
+        with_text: Also prompts, replies and the judge's words.
+    """
+    for run in runs:
+        of_run = _of_run(run)
+        for row in run.results:
+            of_result = of_run | _of_result(row) | run.columns.cells(row.words, with_text=with_text)
+            if with_text:
+                of_result |= {"prompt": _prompt(row), "reply": row.reply}
+            for evaluation in row.evaluations or (None,):
+                yield of_result | _of_evaluation(evaluation, with_text=with_text)
+
+
+def _of_run(run: RecordedRun) -> dict[str, object]:
+    summary = run.detail.summary
+    values = (
+        summary.id,
+        summary.session_id,
+        summary.benchmark,
+        summary.version,
+        run.detail.benchmark_hash,
+        summary.model,
+    )
+    return dict(zip(_RUN, values, strict=True))
+
+
+def _of_result(row: ResultRow) -> dict[str, object]:
+    plain = {"code": row.code, "repetition": row.repetition, "family": row.family}
+    axes = dict(zip(AXES, axes_of(row.code), strict=True))
+    return plain | axes | {name: getattr(row, name) for name in RESULT_FIELDS}
+
+
+def _of_evaluation(evaluation: EvaluationRow | None, *, with_text: bool) -> dict[str, object]:
+    if evaluation is None:
+        return {}
+    return evaluation_record(evaluation, with_text=with_text)
+
+
+def _prompt(row: ResultRow) -> str | None:
+    return None if row.request is None else "\n".join(prompt_lines(row.request))
+
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠", "|")
+_SKIPPED = " \n\u00a0\u200b\u200c\u200d\u2060\u3000\ufeff"
+"""What some programs leave out before they look for a formula."""
+
+
+def csv_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
+    """Return one line per evaluation.
+
+    Unknown is an empty cell. A text that a spreadsheet would run as a formula gets an apostrophe before it.
+    """
+    names = column_names(runs, with_text=wish.with_text)
+    stream = StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(names)
+    for row in flat_rows(runs, with_text=wish.with_text):
+        writer.writerow([spreadsheet_cell(row.get(name)) for name in names])
+    return {MAIN: stream.getvalue()}
+
+
+def spreadsheet_cell(value: object) -> object:
+    """Return a value for a cell: a text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    if isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, str):
+        return value
+    text = scrub(value)
+    return f"'{text}" if text.lstrip(_SKIPPED).startswith(_FORMULA_STARTS) else text
+
+
+EXPORT_FORMAT = "helmbench-export/1"
+
+
+def export_schema() -> dict[str, JsonValue]:
+    """Return the JSON Schema of `export_document`; columns of which its file says no more have their types alone."""
+    schema = own_schema("export")
+    columns = part_of(schema, "$defs", "result", "properties")
+    types = get_type_hints(ResultRow)
+    for name in RESULT_FIELDS:
+        columns.setdefault(name, schema_of(types[name]))
+    return schema
+
+
+def export_document(run: RecordedRun, *, with_text: bool) -> dict[str, object]:
+    """Return a run with its results as one JSON object, as the schema `export` says.
+
+    Args:
+        run: With texts where `with_text` asks for them.
+        with_text: Also prompts, replies and the judge's words, which quote replies.
+    """
+    return {
+        "format": EXPORT_FORMAT,
+        "run": run_record(run.detail),
+        "results": [_result(row, run.columns, with_text=with_text) for row in run.results],
+    }
+
+
+def json_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
+    """Return `export_document` as text; of several runs, a list of them."""
+    documents = [export_document(run, with_text=wish.with_text) for run in runs]
+    return {MAIN: readable_json(documents[0] if len(documents) == 1 else documents, indent=1) + "\n"}
+
+
+def _result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str, object]:
+    record: dict[str, object] = {"code": row.code, "repetition": row.repetition, "family": row.family}
+    record |= dict(zip(AXES, axes_of(row.code), strict=True))
+    record |= {name: getattr(row, name) for name in RESULT_FIELDS}
+    record |= columns.cells(row.words, with_text=with_text)
+    record["evaluations"] = [
+        evaluation_record(evaluation, with_text=with_text) for evaluation in row.evaluations
+    ]
+    if with_text:
+        record["messages"] = None if row.request is None else sent_messages(row.request)
+        record["reply"] = row.reply
+    return record
