@@ -28,7 +28,6 @@ _SOLE_USERS = {
     "jinja2": {"reports"},
     "pycurl": {"gateway"},
     "regex": {"core"},
-    "sqlite_utils": {"store"},
     "yaml": {"files"},
 }
 _AT_EVERY_START: dict[str, set[str]] = {

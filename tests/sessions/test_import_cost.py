@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
-
-from trees import category, write_tree
 
 
 def test_looking_for_benchmarks_imports_no_yaml() -> None:
@@ -47,7 +43,7 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
     (tmp_path / "conftest.py").write_text(
         "import sys\n\n"
         "def pytest_unconfigure(config):\n"
-        "    heavy = ('pytest_helmbench', 'aiohttp', 'pycurl', 'yaml', 'genai_prices', 'sqlite_utils', 'jsonschema')\n"
+        "    heavy = ('pytest_helmbench', 'aiohttp', 'pycurl', 'yaml', 'genai_prices', 'jsonschema')\n"
         "    print('LOADED', *sorted(name for name in sys.modules if name.startswith(heavy)))\n"
     )
     (tmp_path / "test_own.py").write_text("def test_own(): pass\n")
@@ -83,21 +79,3 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
     shown = [line for line in result.stdout.splitlines() if not line.startswith(("plugins:", "LOADED"))]
     assert not [line for line in shown if "helmbench" in line.replace(str(tmp_path), "")]
     assert set(tmp_path.rglob("*")) == before
-
-
-def test_sessions_on_a_new_file_and_on_one_of_today_do_without_sqlite_utils(tmp_path: Path) -> None:
-    write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
-    (tmp_path / "conftest.py").write_text(
-        "import sys\n\ndef pytest_unconfigure(config):\n    print('LOADED', 'sqlite_utils' in sys.modules)\n"
-    )
-    for runs in (1, 2):
-        result = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-s", "benchmark", "--helmbench-model=baseline/lexical"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert "\nLOADED False\n" in result.stdout, result.stdout + result.stderr
-        with closing(sqlite3.connect(tmp_path / "helmbench.db")) as conn:
-            assert conn.execute("SELECT count(*) FROM evaluation_runs").fetchone() == (runs,)
