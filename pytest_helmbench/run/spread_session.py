@@ -79,7 +79,7 @@ def this_host() -> tuple[str, str]:
 def key_variables() -> tuple[str, ...]:
     """Return the names of the variables that hold keys here, never their values."""
     return tuple(
-        sorted(name for name, value in os.environ.items() if value and re.search("_(KEY|TOKEN)$", name))
+        sorted(name for name, value in os.environ.items() if value and re.search("_(API_KEY|TOKEN)$", name))
     )
 
 

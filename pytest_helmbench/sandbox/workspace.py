@@ -189,15 +189,6 @@ class Workspace:
                 size += status.st_blocks * 512
         return files, size
 
-    def put_link(self, name: str, target: str) -> None:
-        """Make a symbolic link, whatever its target; ours are the only eyes that never follow it."""
-        parts = _parts(name)
-        with _refusals(name), self._folder(parts[:-1], make=True) as folder:
-            _clear(folder, parts[-1])
-            os.symlink(target, parts[-1], dir_fd=folder)
-            if self.uid is not None:
-                os.chown(parts[-1], self.uid, self.uid, dir_fd=folder, follow_symlinks=False)
-
     def _put_file(self, source: Path, name: str) -> None:
         try:
             descriptor = os.open(source, _OLD_FILE)

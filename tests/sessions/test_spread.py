@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from certificates import write_certificate
 from commands import environment, helmbench
 from provider import Provider
 from records import integrity
@@ -45,12 +47,12 @@ def _tree(pytester: pytest.Pytester, cases: int) -> None:
 
 
 @contextmanager
-def _spreading(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def _spreading(folder: Path, *arguments: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
     """Yield the command in a process of its own, which is gone at the end with all that it has started."""
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest_helmbench", "spread", *arguments],
         cwd=folder,
-        env=environment(),
+        env=environment(**variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -188,6 +190,50 @@ def test_arguments_that_pytest_cannot_use_are_told_at_once(
         said, _ = spreading.communicate(timeout=_PATIENCE_S)
     assert spreading.returncode == 4, said
     assert "--no-such-option" in said
+
+
+def test_a_cluster_behind_tls_runs_it(pytester: pytest.Pytester, provider: Provider) -> None:
+    _tree(pytester, 8)
+    write_certificate(pytester.path)
+    files = {"CERT": "cert.pem", "KEY": "key.pem"}
+    tls = {
+        f"DASK_DISTRIBUTED__COMM__TLS__{role}__{part}": str(pytester.path / name)
+        for role in ("CLIENT", "SCHEDULER", "WORKER")
+        for part, name in files.items()
+    }
+    tls["DASK_DISTRIBUTED__COMM__TLS__CA_FILE"] = str(pytester.path / "cert.pem")
+    address = pytester.path / "scheduler.json"
+    scheduler = ["scheduler", "--protocol=tls", "--host=127.0.0.1", "--port=0", "--no-dashboard"]
+    scheduler.append(f"--scheduler-file={address}")
+    worker = ["worker", f"--scheduler-file={address}", "--nthreads=2", "--no-dashboard", "--no-nanny"]
+    with _dask(scheduler, tls):
+        until(address.exists, "the scheduler is there")
+        where = json.loads(address.read_text())["address"]
+        assert where.startswith("tls://")
+        with (
+            _dask(worker, {**tls, "OPENAI_API_KEY": "sk-of-the-cluster"}),
+            _spreading(
+                pytester.path, f"--dask={where}", "--shards=2", *_asking(provider), **tls
+            ) as spreading,
+        ):
+            said, _ = spreading.communicate(timeout=_PATIENCE_S)
+            with _spreading(pytester.path, f"--dask={where}", "--", "check", **tls) as checking:
+                there, _ = checking.communicate(timeout=_PATIENCE_S)
+    assert spreading.returncode == 0, said
+    assert len(rows(pytester.path / "helmbench.db", "SELECT code FROM results")) == 10
+    assert "OPENAI_API_KEY" in there
+    assert "sk-of" not in there
+
+
+@contextmanager
+def _dask(words: list[str], variables: dict[str, str]) -> Iterator[None]:
+    """Run a part of a cluster meanwhile."""
+    program = "from dask.__main__ import main; main()"
+    with subprocess.Popen([sys.executable, "-c", program, *words], env=environment(**variables)) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 def test_a_shard_with_a_failing_test_is_merged_and_ends_1(

@@ -116,17 +116,6 @@ class Session:
             self._process = _start(arguments, folder, env, output, anew=anew)
 
     @property
-    def judges(self) -> list[int]:
-        """The judge processes that are its own children."""
-        found = []
-        for place in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent == self._process.pid and b"judge_process" in (place / "cmdline").read_bytes():
-                    found.append(int(place.name))
-        return found
-
-    @property
     def text(self) -> str:
         """What was printed so far."""
         return self._output.read_text(encoding="utf-8", errors="replace")
