@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -12,13 +11,20 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.cards import evaluation_texts, prompt_lines
 from pytest_helmbench.reports.comparison_lines import comparison_markdown, comparison_section
 from pytest_helmbench.reports.panel_tables import panel_table
-from pytest_helmbench.reports.run_facts import COST_HEAD, cautions, cost_cells, made_with
+from pytest_helmbench.reports.run_facts import (
+    COST_HEAD,
+    cautions,
+    cost_cells,
+    rate_text,
+    setting_rows,
+    unjudged_rows,
+)
 from pytest_helmbench.reports.score_lines import SCORE_HEAD, repetitions_sentence, score_cells
 from pytest_helmbench.reports.standings_tables import standings_markdown
 from pytest_helmbench.reports.tables import code_span, fenced, folded, pipe_table, plain, share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import ReportedRuns
-from pytest_helmbench.scoring.breakdown import Detection, Matrix, Rate
+from pytest_helmbench.scoring.breakdown import Detection, Matrix
 from pytest_helmbench.scoring.reruns import RepetitionRates
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.cost_queries import CostRow
@@ -169,16 +175,12 @@ def _beside(report: RunReport, extent: _Extent) -> Iterator[str]:
 def _rate_cells(found: Detection) -> tuple[str, ...]:
     recall, false_escalation = found.recall, found.false_escalation
     return (
-        _rate(found.right),
-        _rate(recall),
+        rate_text(found.right),
+        rate_text(recall),
         share(recall.weighted),
-        _rate(false_escalation),
+        rate_text(false_escalation),
         share(false_escalation.weighted),
     )
-
-
-def _rate(rate: Rate) -> str:
-    return f"{share(rate.plain)} ({rate.rows}/{rate.of_rows})" if rate.of_rows else "-"
 
 
 def _matrices(matrices: Sequence[Matrix], extent: _Extent) -> Iterator[str]:
@@ -265,21 +267,14 @@ def _texts(row: ResultRow) -> Iterator[str]:
 
 
 def _unjudged(report: RunReport) -> Iterator[str]:
-    counts = [
-        (outcome, reason or "", count)
-        for (outcome, reason), count in report.detail.outcomes.items()
-        if outcome in ("error", "skipped")
-    ]
-    if report.not_run:
-        counts.append(("not run", "", report.not_run))
-    if not counts:
-        return
-    counts.sort(key=lambda entry: (-entry[2], entry[0], entry[1]))
-    rows = [(outcome, plain(reason), str(count)) for outcome, reason, count in counts]
-    yield "#### Not judged"
-    yield ""
-    yield from pipe_table(("outcome", "reason", "cases"), rows, left=("outcome", "reason"), most=len(rows))
-    yield ""
+    rows = [(outcome, plain(reason), count) for outcome, reason, count in unjudged_rows(report)]
+    if rows:
+        yield "#### Not judged"
+        yield ""
+        yield from pipe_table(
+            ("outcome", "reason", "cases"), rows, left=("outcome", "reason"), most=len(rows)
+        )
+        yield ""
 
 
 def _costs(costs: Sequence[CostRow], extent: _Extent) -> Iterator[str]:
@@ -290,15 +285,11 @@ def _costs(costs: Sequence[CostRow], extent: _Extent) -> Iterator[str]:
 
 
 def _settings(report: RunReport) -> Iterator[str]:
-    rows = [(plain(name), _setting(value)) for name, value in made_with(report.detail).items()]
+    rows = [(plain(name), code_span(value)) for name, value in setting_rows(report)]
     yield from folded(
         "Settings and versions",
         pipe_table(("setting", "value"), rows, left=("setting", "value"), most=len(rows)),
     )
-
-
-def _setting(value: object) -> str:
-    return code_span(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 LONGEST_SUMMARY = 65_000

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.score_lines import score_notes
 from pytest_helmbench.reports.session_texts import cost_text, judging_lines, unstated_lines
-from pytest_helmbench.reports.tables import number
+from pytest_helmbench.reports.tables import UNKNOWN, number, share
 from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.scoring.breakdown import Rate
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.run_queries import DECIDING, RunDetail
 
+_SHOWN_SETTING = 300
 _PATHS = frozenset(
     {"db", "benchmark_path", "models_file", "judge_template", "markdown_report", "json_report"}
 )
@@ -122,3 +126,29 @@ def cost_cells(row: CostRow) -> tuple[str, ...]:
         number(row.completion_tokens) if row.calls else "-",
         cost_text(row.known_cost_usd, row.unknown_costs),
     )
+
+
+def setting_rows(report: RunReport) -> Iterator[tuple[str, str]]:
+    """Yield settings and versions; of a server only its name."""
+    for name, value in made_with(report.detail).items():
+        shown = server_name(str(value)) if name.endswith(("server", "base_url")) else value
+        text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+        yield name, excerpt(text, _SHOWN_SETTING) or UNKNOWN
+
+
+def rate_text(rate: Rate) -> str:
+    """Return `91.3 % (21/23)`; a dash where there is no row."""
+    return f"{share(rate.plain)} ({rate.rows}/{rate.of_rows})" if rate.of_rows else "-"
+
+
+def unjudged_rows(report: RunReport) -> list[tuple[str, str, str]]:
+    """Return outcome, reason and number of what was not judged, the most first."""
+    found = [
+        (outcome, reason or "", count)
+        for (outcome, reason), count in report.detail.outcomes.items()
+        if outcome in ("error", "skipped")
+    ]
+    if report.not_run:
+        found.append(("not run", "", report.not_run))
+    found.sort(key=lambda entry: (-entry[2], entry[0], entry[1]))
+    return [(outcome, reason, str(count)) for outcome, reason, count in found]

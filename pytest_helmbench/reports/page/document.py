@@ -20,6 +20,7 @@ from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.reports.comparison_lines import comparison_lines, points, scope_line
 from pytest_helmbench.reports.page import plots, sections
 from pytest_helmbench.reports.page.columns import Block, Cells, Flip, PagePart, columns_block, run_blocks
+from pytest_helmbench.reports.run_facts import COST_HEAD, setting_rows, unjudged_rows
 from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.standings_tables import PAIR_HEAD, PAIRS_NOTE, StandingsTable, standings_table
@@ -287,6 +288,7 @@ def _environment() -> Environment:
         "cards": sections.cards,
         "case_lines": sections.case_lines,
         "comparison_lines": comparison_lines,
+        "cost_head": COST_HEAD,
         "cost_rows": sections.cost_rows,
         "cost_text": cost_text,
         "detection_rows": sections.detection_rows,
@@ -302,7 +304,8 @@ def _environment() -> Environment:
         "repetitions_sentence": repetitions_sentence,
         "scope_line": scope_line,
         "seconds_text": seconds,
-        "setting_rows": sections.setting_rows,
+        "setting_rows": setting_rows,
+        "unjudged_rows": unjudged_rows,
         "usd_text": sections.usd,
     }
     return environment

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
@@ -10,11 +9,16 @@ from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.reports.page.columns import PagePart, told_evaluation
-from pytest_helmbench.reports.run_facts import cautions, differing_facts, made_with, server_name
+from pytest_helmbench.reports.run_facts import (
+    cautions,
+    cost_cells,
+    differing_facts,
+    rate_text,
+)
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
-from pytest_helmbench.reports.tables import UNKNOWN, number, seconds, share
+from pytest_helmbench.reports.tables import seconds, share
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.scoring.breakdown import Detection, Rate
+from pytest_helmbench.scoring.breakdown import Detection
 from pytest_helmbench.scoring.thresholds import (
     GateVerdict,
     ThresholdError,
@@ -23,8 +27,6 @@ from pytest_helmbench.scoring.thresholds import (
     parse_thresholds,
 )
 from pytest_helmbench.store.result_queries import ResultRow
-
-_SHOWN_SETTING = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,30 +172,9 @@ def _marked(expected: str, observed: str) -> Iterator[tuple[str, bool]]:
 def detection_rows(found: Iterable[Detection]) -> Iterator[tuple[str, ...]]:
     """Yield code, share right, recall and false escalation of each group."""
     for one in found:
-        yield (one.code, *(_rate(rate) for rate in (one.right, one.recall, one.false_escalation)))
-
-
-def _rate(rate: Rate) -> str:
-    return f"{share(rate.plain)} ({rate.rows}/{rate.of_rows})" if rate.of_rows else "-"
+        yield (one.code, *map(rate_text, (one.right, one.recall, one.false_escalation)))
 
 
 def cost_rows(report: RunReport) -> Iterator[tuple[str, ...]]:
-    """Yield what every purpose in every behaviour took."""
-    for row in report.costs:
-        yield (
-            row.behaviour or "-",
-            row.purpose,
-            f"{row.calls:,}",
-            f"{row.cached_answers:,}",
-            number(row.prompt_tokens) if row.calls else "-",
-            number(row.completion_tokens) if row.calls else "-",
-            cost_text(row.known_cost_usd, row.unknown_costs),
-        )
-
-
-def setting_rows(report: RunReport) -> Iterator[tuple[str, str]]:
-    """Yield settings and versions; of a server only its name."""
-    for name, value in made_with(report.detail).items():
-        shown = server_name(str(value)) if name.endswith(("server", "base_url")) else value
-        text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
-        yield name, excerpt(text, _SHOWN_SETTING) or UNKNOWN
+    """Yield what every purpose in every behaviour took, below `COST_HEAD`."""
+    return map(cost_cells, report.costs)
