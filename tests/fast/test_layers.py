@@ -222,7 +222,7 @@ def test_dataclasses_are_made_by_one_decorator() -> None:
         if name == "dataclasses" and "inside" not in path.parts and "dataclass" in _named(node)
     ]
 
-    assert found == ["core/light_dataclass.py"], "see decision 25 of docs/design.md"
+    assert found == ["core/light_dataclass.py"], "see decision 8 of docs/design.md"
 
 
 def _named(node: ast.stmt) -> list[str]:
