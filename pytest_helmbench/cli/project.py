@@ -5,14 +5,13 @@ pytest itself is not asked: it would import every plugin of the project first. W
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-
-from iniconfig import IniConfig, ParseError
 
 from pytest_helmbench.benchmarks.archives import opened
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
@@ -164,6 +163,12 @@ class Project:
                 return
 
 
+class _IniFile(configparser.RawConfigParser):
+    def optionxform(self, optionstr: str) -> str:
+        """Return a key as written."""
+        return optionstr
+
+
 def _configuration(start: Path) -> tuple[Path | None, Mapping[str, object]]:
     """Return the ini file that pytest takes, and what it says."""
     for folder in (start, *start.parents):
@@ -185,8 +190,11 @@ def _read(path: Path) -> Mapping[str, object]:
     try:
         if path.suffix == ".toml":
             return tomllib.loads(path.read_text(encoding="utf-8"))
-        return {section.name: dict(section.items()) for section in IniConfig(path)}
-    except (OSError, ValueError, ParseError) as error:
+        # As pytest reads them: a value is text, and its lines begin with spaces.
+        parser = _IniFile(default_section="", allow_no_value=True)
+        parser.read_string(path.read_text(encoding="utf-8-sig"))
+        return {section: dict(parser.items(section)) for section in parser.sections()}
+    except (OSError, ValueError, configparser.Error) as error:
         reason = " ".join(str(error).split())
         raise CommandError(
             f"{path}: cannot be read: {reason}\n  hint: pytest cannot read it either"

@@ -77,8 +77,8 @@ def _said(values: Mapping[str, object]) -> Mapping[str, object]:
     ("name", "text", "reason"),
     [
         ("pyproject.toml", "[tool", "Expected"),
-        ("pytest.ini", "[pytest]\na = 1\na = 2\n", "duplicate name 'a'"),
-        ("tox.ini", "[pytest]\n[pytest]\n", "duplicate section 'pytest'"),
+        ("pytest.ini", "[pytest]\na = 1\na = 2\n", "option 'a' .* already exists"),
+        ("tox.ini", "[pytest]\n[pytest]\n", "section 'pytest' already exists"),
     ],
 )
 def test_a_file_that_pytest_refuses_is_refused(tmp_path: Path, name: str, text: str, reason: str) -> None:
