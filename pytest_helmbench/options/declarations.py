@@ -206,7 +206,7 @@ class Options:
     take_over: bool = _RECORD(
         FLAG,
         False,
-        "with --helmbench-resume=RUN: though another process holds it (a container that is gone)",
+        "with --helmbench-resume=RUN: though another process holds it that has been silent for 60 s",
     )
     min_score: str | None = _RESULT(
         _stated("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"

@@ -20,7 +20,6 @@ _TEXTS = re.compile(r"'[^']*'")
 _COMMANDS = (
     "runs",
     "show last",
-    "score last",
     "costs",
     "report last",
     "export last --format csv",
