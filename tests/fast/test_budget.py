@@ -19,31 +19,32 @@ from pytest_helmbench.cli.main import helmbench
 from pytest_helmbench.options.declarations import OPTIONS
 
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
-_PACKAGE_LINES = 83_900
+_PACKAGE_LINES = 77_900
+"""Most raw lines of the package; the target that is still to be reached is 60,000."""
 _ROOM_LINES = {
-    "benchmarks/packs": (13_700, 11_500),
-    "benchmarks/bench_packs": (6_900, 5_200),
-    "benchmarks/scenario_trees": (5_620, 3_900),
-    "benchmarks": (1_960, 1_700),
-    "gateway": (10_260, 6_500),
-    "run, results": (8_050, 5_000),
-    "store": (7_570, 3_700),
-    "reports, view, imports": (8_790, 5_200),
-    "pytest_side": (5_270, 3_800),
-    "sandbox": (3_640, 3_000),
-    "engine": (3_740, 1_800),
-    "core": (3_060, 1_800),
-    "scoring": (3_360, 2_600),
-    "cli": (3_230, 1_900),
-    "files, judging, options, plugin": (4_250, 2_400),
+    "benchmarks/packs": (13_550, 11_500),
+    "benchmarks/bench_packs": (6_880, 5_200),
+    "benchmarks/scenario_trees": (4_780, 3_900),
+    "benchmarks": (1_820, 1_700),
+    "gateway": (8_360, 6_500),
+    "run, results": (7_580, 5_000),
+    "store": (5_610, 3_700),
+    "reports, view, imports": (7_360, 5_200),
+    "pytest_side": (4_750, 3_800),
+    "sandbox": (3_620, 3_000),
+    "engine": (1_800, 1_800),
+    "core": (2_540, 1_800),
+    "scoring": (2_700, 2_600),
+    "cli": (2_750, 1_900),
+    "files, judging, options, plugin": (4_160, 2_400),
 }
 """Most raw lines of each room, and the target that is still to be reached."""
 _MOST = {
-    "modules": (790, 400),
-    "settings": (88, 75),
-    "commands": (27, 20),
-    "dependencies": (16, 15),
-    "test lines": (83_700, 45_000),
+    "modules": (401, 400),
+    "settings": (75, 75),
+    "commands": (20, 20),
+    "dependencies": (15, 15),
+    "test lines": (56_600, 45_000),
 }
 
 
