@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 from inner_pytest import run_pytest_forked
 from packs import row, write_pack
 from provider import Provider
+
+from pytest_helmbench.engine.loop import close_to_others
 
 # What somebody of the same user does, without root's rights: root reads everything.
 _ROBS = """
@@ -53,8 +56,9 @@ def _robbed(pid: int) -> dict[str, str]:
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_process_that_is_closed_shows_nothing_to_its_own_user(*, closed: bool) -> None:
     """The honest twin is a process that is not: the attack itself works."""
-    file = Path(__file__).parents[3] / "pytest_helmbench" / "engine" / "closed_process.py"
-    source = f"exec({file.read_text()!r}, globals()); close_to_others()" if closed else ""
+    source = (
+        f"_PR_SET_DUMPABLE = 4\n{inspect.getsource(close_to_others)}\nclose_to_others()" if closed else ""
+    )
     code = _HOLDS.replace("UID", str(_UID)).replace("CLOSES", source)
     argv = [sys.executable, "-c", code]
     held = subprocess.Popen(argv, stdout=subprocess.PIPE)

@@ -20,9 +20,10 @@ from pytest_helmbench.judging.comparisons.stated import Stated, stated_answer, w
 
 MOST_CHOICES = 26
 """One letter each."""
-_LABEL = re.compile(r"(?:(?:option|choice|answer|letter)\s)?[(\[]?([A-Z])[)\]]?[.:]?", re.IGNORECASE)
+_LABEL = re.compile(r"(?:(?:option|choice|answer|letter)\s)?[(\[]?((?-i:[A-Za-z]))[)\]]?[.:]?", re.IGNORECASE)
 _LABELLED = re.compile(
-    r"(?:(?:option|choice)\s)?[(\[]?([A-Z])(?:[)\].:,]+|\s[-=])\s*(?P<text>.+)", re.IGNORECASE | re.DOTALL
+    r"(?:(?:option|choice)\s)?[(\[]?((?-i:[A-Za-z]))(?:[)\].:,]+|\s[-=])\s*(?P<text>.+)",
+    re.IGNORECASE | re.DOTALL,
 )
 _LETTERS = re.compile(r"[(\[]?[A-Z][)\].:]?(?:(?:\s*[,;/&]\s*|\s+)(?:(?:and|or)\s+)?[(\[]?[A-Z][)\].:]?)+")
 _MENTIONED = re.compile(r"(?<![\w'./^+=-])[A-Z](?![\w'/^+=-]|\.\w)")
