@@ -192,5 +192,5 @@ def _lives(pid: int) -> bool:
         os.kill(pid, 0)
         # A process that nobody has waited for yet is dead all the same.
         return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
-    except ProcessLookupError:  # in reading, too
+    except (ProcessLookupError, FileNotFoundError):  # in reading, too
         return False
