@@ -48,7 +48,8 @@ _PIECES = st.sampled_from(
     ]
 )
 _PATTERNS = st.lists(_PIECES, min_size=1, max_size=6).map("".join)
-_TEXTS = st.text(alphabet="abA1_ .-é\n\x1c\v٣ ", max_size=12)
+# Without U+001C: it is white space to `re` alone.
+_TEXTS = st.text(alphabet="abA1_ .-é\n\v٣ ", max_size=12)
 
 
 @given(_PATTERNS, _TEXTS)

@@ -99,7 +99,7 @@ def test_a_locked_database_holds_the_calls_back_and_a_kill_costs_few(
         asked = len(provider.requests)
         assert asked <= stored + _most_unstored(workers)
         session.kill_all()
-    assert _missing(database, provider, locked - 0.1) == 0
+    assert _missing(database, provider, locked - 0.5) == 0  # a busy machine may not have read a newer one
     assert len(answered_hashes(database)) >= stored
     assert asked < _CASES / 2
     # Nobody was shown a verdict that is not on record.
