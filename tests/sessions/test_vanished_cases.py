@@ -97,7 +97,6 @@ def test_what_broken_scenarios_would_have_run_is_planned_and_never_judged_wherev
         {
             "P1-B1-S1": category(*["RISK"] * 3),  # 15 points
             "P1-B1-S2": category("RISK", "RISK"),  # 10 points, its prompt is broken
-            "P1_B2_S1": category("RISK"),  # no code, but it seems to mean one
         },
     )
     (folder / "scenarios" / "P1-B1-S2" / "S2.md").write_text(
@@ -106,91 +105,30 @@ def test_what_broken_scenarios_would_have_run_is_planned_and_never_judged_wherev
     database, report = pytester.path / "helmbench.db", pytester.path / "report.json"
 
     ran = run_tree(
-        pytester, mode, "--helmbench-min-coverage=0.31", f"--helmbench-json={report}", url=provider.url
+        pytester, mode, "--helmbench-min-coverage=0.61", f"--helmbench-json={report}", url=provider.url
     )
 
-    ran.assert_outcomes(passed=3, errors=2)
-    assert "coverage of test/good is 30.0 %, below 31.0 %" in ran.stdout.str()
-    assert rows(database, "SELECT coverage, score, status FROM evaluation_runs") == [(0.3, 1.0, "partial")]
-    assert json.loads(report.read_text())["runs"][0]["run"]["coverage"] == 0.3
+    ran.assert_outcomes(passed=3, errors=1)
+    assert "coverage of test/good is 60.0 %, below 61.0 %" in ran.stdout.str()
+    assert rows(database, "SELECT coverage, score, status FROM evaluation_runs") == [(0.6, 1.0, "partial")]
+    assert json.loads(report.read_text())["runs"][0]["run"]["coverage"] == 0.6
     selected = run_tree(pytester, mode, "--helmbench-select=P1-B1-S1-C1,P1-B1-S2-C1-PT2", url=provider.url)
-    selected.assert_outcomes(passed=3, errors=2)  # what has no code concerns every selection
+    selected.assert_outcomes(passed=3, errors=1)
     assert main(["rescore", "1", f"--db={database}"]) == 0
-    assert rows(database, "SELECT coverage FROM evaluation_runs") == [(0.3,), (0.75,), (0.3,)]
+    assert rows(database, "SELECT coverage FROM evaluation_runs") == [(0.6,), (0.75,), (0.6,)]
     capsys.readouterr()
     assert main(["check", str(folder)]) == 1
     assert (
-        "\n3 cases of 2 broken scenarios cannot run: they count as planned and not judged"
+        "\n2 cases of 1 broken scenario cannot run: they count as planned and not judged"
         in capsys.readouterr().out
     )
 
 
-@pytest.mark.parametrize(
-    ("place", "named", "to"),
-    [
-        ("scenarios/safety/P1-B1-S3", "P1-B1-S3", "scenarios/P1-B1-S3"),
-        ("scenarios/safety/more/P1-B1-S3--calm", "P1-B1-S3--calm", "scenarios/P1-B1-S3--calm"),
-        ("P1-B1-S3", "P1-B1-S3", "scenarios/P1-B1-S3"),
-        ("drafts/2026/P1-B1-S3", "P1-B1-S3", "scenarios/P1-B1-S3"),
-        ("scenarios/P1/old/B1/S3", "S3", "a folder like scenarios/P1-B1-S3"),
-    ],
-)
-def test_a_scenario_where_nobody_reads_it_is_an_item_that_errs_and_keeps_a_gate_from_holding(
-    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], place: str, named: str, to: str
-) -> None:
-    folder = write_tree(
-        pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B1-S3": category("RISK", "RISK")}
-    )
-    (folder / place).parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(folder / "scenarios" / "P1-B1-S3", folder / place)
-
-    ran = run_tree(pytester, "--helmbench-model=baseline/first", "--helmbench-min-score=0")
-
-    assert ran.parseoutcomes()["errors"] == 1
-    assert any(line.startswith("ERROR") and f"::{named}" in line for line in ran.outlines)
-    assert "coverage of the run 0.3333 is below 1.0000" in ran.stdout.str()
-    assert main(["check", str(folder)]) == 1
-    shown = capsys.readouterr().out
-    assert f"{place}: error: the folder is read by nobody: it " in shown
-    assert f"hint: move it to {to}\n" in shown
-    assert "\n2 cases of 1 broken scenario cannot run" in shown
-
-
-def test_what_no_scenario_can_be_meant_by_is_no_error(tmp_path: Path) -> None:
-    folder = write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
-    for place in ("node_modules/x", ".old", "venv/lib"):
-        write_tree(folder / place, {"P1-B1-S3": category("RISK")})
-        shutil.move(folder / place / "scenarios" / "P1-B1-S3", folder / place / "P1-B1-S3")
-        shutil.rmtree(folder / place / "scenarios")
-    (folder / "venv" / "pyvenv.cfg").touch()
-    write_tree(folder / "another", {"P1-B1-S3": category("RISK")})  # a benchmark of its own
-    (folder / "results" / "P1-B1-S3").mkdir(parents=True)
-    (folder / "results" / "P1-B1-S3" / "notes.md").touch()
-    (folder / "linked").symlink_to(folder / ".old", target_is_directory=True)
-
-    assert load_tree(folder).problems == {}
-
-
-@pytest.mark.parametrize("place", ["S9.md", "P1-B1-S9.md", "scenarios/safety/S9.md"])
-def test_a_prompt_that_lies_where_nobody_reads_it_is_an_error(tmp_path: Path, place: str) -> None:
-    folder = write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
-    (folder / place).parent.mkdir(exist_ok=True)
-    (folder / place).write_text("Sort.\n")
-
-    ((path, (problem,)),) = load_tree(folder).problems.items()
-
-    assert path == folder / place
-    assert problem.hint == "move it to scenarios/P1-B1-S9/S9.md"
-
-
 def test_what_could_not_be_read_of_a_broken_scenario_counts_one_point(tmp_path: Path) -> None:
-    trees = {f"P1-B1-S{number}": category("RISK", "RISK") for number in range(1, 5)}
+    trees = {f"P1-B1-S{number}": category("RISK", "RISK") for number in (1, 2, 4)}
     folder = write_tree(tmp_path / "benchmark", trees) / "scenarios"
     (folder / "P1-B1-S1" / "perturbations.md").unlink()
     (folder / "P1-B1-S2" / "perturbations.md").write_text("# PT1\n---\nseverity: [\n---\nHello.\n")
-    (folder / "P1-B1-S3" / "perturbations.md").write_text(
-        "# PT1\nHello.\n# PT2\n---\nseverity: 0\n---\nBye.\n"
-    )
 
     unrun = load_tree(tmp_path / "benchmark").unrun
 
@@ -199,5 +137,4 @@ def test_what_could_not_be_read_of_a_broken_scenario_counts_one_point(tmp_path: 
     } == {
         "P1-B1-S1": [("P1-B1-S1-C1", 1)],
         "P1-B1-S2": [("P1-B1-S2-C1-PT1", 1)],
-        "P1-B1-S3": [("P1-B1-S3-C1-PT1", 1), ("P1-B1-S3-C1-PT2", 0)],
     }

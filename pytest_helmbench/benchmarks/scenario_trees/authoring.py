@@ -25,7 +25,6 @@ from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     SCORING,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
@@ -145,7 +144,6 @@ def checked_tree(root: Path) -> Checked:
     """
     tree = load_tree(root)
     errors = [problem for problems in tree.problems.values() for problem in problems]
-    warnings = [*tree.warnings, *static_warnings(tree)]
     cases = sum(
         (len(scenario.conditions) or 1) * (len(scenario.user_contexts) or 1) * len(scenario.perturbations)
         for scenario in tree.scenarios.values()
@@ -155,7 +153,7 @@ def checked_tree(root: Path) -> Checked:
     if tree.unrun:
         unrun = sum(1 for scenario in tree.unrun.values() for _ in scenario.cases())
         broken = f"{counted(unrun, 'case')} of {counted(len(tree.unrun), 'broken scenario')} cannot run"
-    return Checked(healthy, tuple(errors), tuple(warnings), tuple(_stakes(tree)), broken)
+    return Checked(healthy, tuple(errors), tree.warnings, tuple(_stakes(tree)), broken)
 
 
 def _stakes(tree: ScenarioTree) -> Iterator[Stake]:

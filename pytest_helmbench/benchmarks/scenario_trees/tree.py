@@ -39,7 +39,6 @@ class Component:
         weight: Severity (−10..10) of a user context or perturbation, difficulty (0..10) of a condition.
         path: File it stands in.
         line: 1-based line of its H1 (consolidated) or of the body (individual file).
-        is_weight_known: Whether what says its weight could be read.
     """
 
     code: str
@@ -49,7 +48,6 @@ class Component:
     weight: int
     path: Path
     line: int
-    is_weight_known: bool = True
 
 
 def _contexts(found: Sequence[Component], *, add_no_context: bool) -> Sequence[Component | None]:
@@ -212,12 +210,10 @@ class BrokenScenario:
         self, condition: Component | None, context: Component | None, perturbation: Component | None
     ) -> BrokenCase:
         parts = [part for part in (condition, context, perturbation) if part is not None]
-        weighing = [part for part in (context, perturbation) if part is not None]
-        severity = sum(part.weight for part in weighing)
-        is_known = perturbation is not None and all(part.is_weight_known for part in weighing)
+        severity = sum(part.weight for part in (context, perturbation) if part is not None)
         return BrokenCase(
             "-".join((self.code, *(part.code for part in parts))),
-            severity if is_known else severity or 1,
+            severity or 1,  # what could not be read counts one point
             condition.weight if condition is not None else 0,
             self.evaluations,
         )

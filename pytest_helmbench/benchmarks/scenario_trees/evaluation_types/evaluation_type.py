@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from pytest_helmbench.benchmarks.scenario_trees.format.folders import ScenarioFiles
-from pytest_helmbench.benchmarks.scenario_trees.tree import Rule, Scenario
+from pytest_helmbench.benchmarks.scenario_trees.tree import Rule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.source import Fault, Reader
 from pytest_helmbench.files.strict_json import a_mapping, a_text, texts
 from pytest_helmbench.files.yaml_text import Document, Place
@@ -72,10 +71,6 @@ def _nothing(_source: RuleSource) -> None:
     pass
 
 
-def _none(_scenario: Scenario) -> Iterable[Problem]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationType:
     """A row of the table of types.
@@ -92,7 +87,6 @@ class EvaluationType:
         is_judged: A marking model judges.
         reads_rubric: `criteria.md` belongs to it.
         asks_for_polarity: A base severity below 0 without `polarity: by_severity` looks like a mistake.
-        warnings: Returns what is odd about the rule of a healthy scenario, beyond what its values tell.
     """
 
     name: str
@@ -104,4 +98,3 @@ class EvaluationType:
     is_judged: bool = False
     reads_rubric: bool = False
     asks_for_polarity: bool = False
-    warnings: Callable[[Scenario], Iterable[Problem]] = _none

@@ -13,18 +13,15 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.folders import ScenarioFiles
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import (
-    key_line,
     linted_headings,
     split_file,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, outline
+from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import outline
 from pytest_helmbench.benchmarks.scenario_trees.format.side_files import CRITERIA
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario
 from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.source import Fault, Reader, listed
 from pytest_helmbench.files.strict_json import a_mapping, a_text, numbers, texts
 from pytest_helmbench.files.validation import validate
@@ -48,21 +45,7 @@ def _by_criteria(source: RuleSource) -> JudgeRule | None:
     return JudgeRule((criterion,), source.by_severity) if criterion is not None else None
 
 
-def _all_pass(scenario: Scenario) -> Iterator[Problem]:
-    """Yield rubrics whose every option passes."""
-    for criterion in scenario.rule.criteria if isinstance(scenario.rule, JudgeRule) else ():
-        if set(criterion.options) <= set(criterion.pass_values):
-            path = scenario.path.with_name(f"{criterion.name or 'criteria'}.md")
-            if not path.is_file():
-                path = scenario.path
-            message = "constant answer: every option of the rubric passes"
-            hint = "leave out of pass_values what is wrong"
-            yield Problem(path, key_line(path, "pass_values"), message, hint)
-
-
-SQE = EvaluationType(
-    JUDGED_RULE, {}, _by_criteria, _check_criteria, is_judged=True, reads_rubric=True, warnings=_all_pass
-)
+SQE = EvaluationType(JUDGED_RULE, {}, _by_criteria, _check_criteria, is_judged=True, reads_rubric=True)
 """Structured qualitative evaluation: `criteria.md` holds the rubric and the judge's menu."""
 
 
@@ -162,8 +145,7 @@ def load_criterion(reader: Reader, path: Path, name: str) -> Criterion | None:
         return None
     split = split_file(text)
     faults = [*split.faults]
-    start = min(split.body_start or 0, len(text))
-    body = Body(text, start, len(text), (), outline(text).fences)
+    body = outline(text).body(min(split.body_start or 0, len(text)), len(text))
     if split.document is None and not faults:
         hint = "start the file with '---', 'options:', 'pass_values:' and '---'"
         faults.append(Fault(1, "the rubric has no frontmatter", hint))

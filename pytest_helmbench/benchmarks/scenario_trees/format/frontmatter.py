@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
-from pathlib import Path
 
 from frontmatter.default_handlers import BaseHandler
 
@@ -143,13 +142,6 @@ def without_frontmatter(text: str) -> str:
     """Return a text without its frontmatter; all of it where the frontmatter never closes."""
     parts = _HANDLER.parts(text)
     return text if parts is None or parts.body_start is None else text[parts.body_start :]
-
-
-def key_line(path: Path, key: str) -> int | None:
-    """Return the first line of a file that starts with a frontmatter key; None where there is none."""
-    text = path.read_text(encoding="utf-8-sig")
-    found = re.search(rf"^{key}[ \t]*:", text, re.MULTILINE | re.IGNORECASE)
-    return None if found is None else text.count("\n", 0, found.start()) + 1
 
 
 def _is_meant(key: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from functools import lru_cache
 
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -48,14 +49,6 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
-    """The headings and fences of a text, in order."""
-
-    headings: tuple[Heading, ...]
-    fences: tuple[Fence, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Body:
     """A stretch of a file that goes into a prompt.
 
@@ -91,6 +84,21 @@ class Body:
         return any(fence.start <= offset < fence.end for fence in self.fences)
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The headings and fences of a text, in order."""
+
+    text: str
+    headings: tuple[Heading, ...]
+    fences: tuple[Fence, ...]
+
+    def body(self, start: int, end: int) -> Body:
+        """Return the stretch of the text between two offsets."""
+        first = bisect_left(self.headings, start, key=lambda heading: heading.start)
+        last = bisect_left(self.headings, end, key=lambda heading: heading.start)
+        return Body(self.text, start, end, self.headings[first:last], self.fences)
+
+
 def outline(text: str, cuts: re.Pattern[str] | None = None) -> Outline:
     """Find headings and code fences.
 
@@ -123,7 +131,7 @@ def outline(text: str, cuts: re.Pattern[str] | None = None) -> Outline:
         headings.append(Heading(len(mark["hashes"]), title, mark.start(), mark.end() + 1, line, cut))
     if opened is not None:
         fences.append(Fence(opened.start(), len(text), opened_line, closed=False))
-    return Outline(tuple(headings), tuple(fences))
+    return Outline(text, tuple(headings), tuple(fences))
 
 
 def _closes(opened: re.Match[str], mark: re.Match[str]) -> bool:

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault, listed
-from pytest_helmbench.files.strict_json import a_mapping, a_whole_number, texts
+from pytest_helmbench.files.strict_json import a_mapping, texts
 from pytest_helmbench.files.yaml_text import Place
 
 BRANCHES = ("anyOf", "oneOf", "allOf")
@@ -103,58 +103,6 @@ class FoundField:
     parts: tuple[JsonObject, ...] = ()
     unknown: str | None = None
     known: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Menu:
-    """The values that a field, or each item of its list, may take.
-
-    Args:
-        values: In the schema's order.
-        is_list: Whether the field is a list of them.
-        least: Fewest items of a list.
-        most: Most items of a list; None for any number.
-    """
-
-    values: tuple[JsonValue, ...]
-    is_list: bool = False
-    least: int = 0
-    most: int | None = None
-
-
-def field_menu(schema: JsonObject, field: str, *, is_list: bool) -> Menu | None:
-    """Return what a field may hold, or None where the schema leaves it open.
-
-    Args:
-        schema: Bare response schema.
-        field: Key or dotted path.
-        is_list: Whether the values of a list in it are meant.
-    """
-    parts = found_field(schema, field).parts
-    if not is_list:
-        values = _listed_values(parts)
-        return Menu(values) if values is not None else None
-    lists = [part for part in parts if "array" in kinds_of(part)]
-    values = _listed_values(item_parts(schema, lists))
-    if values is None:
-        return None
-    most = [longest for part in lists if (longest := a_whole_number(part.get("maxItems"))) is not None]
-    return Menu(
-        values,
-        is_list=True,
-        least=min(a_whole_number(part.get("minItems")) or 0 for part in lists),
-        most=max(most) if len(most) == len(lists) else None,
-    )
-
-
-def _listed_values(parts: Iterable[JsonObject]) -> tuple[JsonValue, ...] | None:
-    found: list[JsonValue] = []
-    for part in parts:
-        if "enum" not in part and "const" not in part and types_of(part) != ("boolean",):
-            return None
-        allowed = _allowed(part)
-        found.extend([True, False] if allowed is None else allowed)
-    return tuple(item for index, item in enumerate(found) if item not in found[:index]) or None
 
 
 def _allowed(part: JsonObject) -> list[JsonValue] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -45,8 +44,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     load_benchmark_file,
     load_scoring,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.unread_files import refuse_beside
-from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, meant_as_scenarios, words_of_suffix
+from pytest_helmbench.benchmarks.scenario_trees.places import meant_as_scenarios, words_of_suffix
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
     BrokenScenario,
@@ -66,9 +64,6 @@ from pytest_helmbench.files.source import Fault, Findings, Reader, listed
 from pytest_helmbench.files.strict_json import a_text
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
-
-_LEVEL = re.compile(r"[PBS]\d", re.IGNORECASE)
-_SEEMS = re.compile(r"P(\d+)(?:[\W_]*B(\d+))?(?:[\W_]*S(\d+[A-Z]?))?", re.IGNORECASE)
 
 
 def load_tree(root: Path) -> ScenarioTree:
@@ -91,7 +86,6 @@ def load_tree(root: Path) -> ScenarioTree:
         raise UnreadableBenchmarkError(
             (Problem(root / "scenarios", None, message, _hint_of_none(root)),)
         ) from error
-    refuse_beside(root, reader.findings)
     if not folders and not reader.findings.problems:
         hint = "name the folder of a scenario like P1-B1-S1"
         reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint))
@@ -101,7 +95,6 @@ def load_tree(root: Path) -> ScenarioTree:
     digest = reader.content_hash(root)
     pillars, behaviours = _readmes(root, codes)
     problems = _by_file(reader.findings.problems)
-    misnamed = [path for path in problems if path not in broken and path.is_dir()]
     return ScenarioTree(
         root=root,
         name=named.name or root.absolute().name,
@@ -115,7 +108,7 @@ def load_tree(root: Path) -> ScenarioTree:
         problems=problems,
         broken={path: broken.get(path, path.stem) for path in problems},
         warnings=tuple(sorted(reader.findings.warnings, key=_order)),
-        unrun=_all_unrun(root, misnamed, unrun, scenarios.values()),
+        unrun=unrun,
     )
 
 
@@ -129,31 +122,6 @@ def _hint_of_none(root: Path) -> str:
         if meant == root
         else f"rename {meant.name!r} to 'scenarios'"
     )
-
-
-def _all_unrun(
-    root: Path, misnamed: Iterable[Path], unrun: Mapping[str, BrokenScenario], healthy: Iterable[Scenario]
-) -> Mapping[str, BrokenScenario]:
-    """Return what broken scenarios would have run; a scenario that is there as well is planned once."""
-    found = {path.stem: _misnamed(root, path) for path in misnamed}
-    codes = {scenario.code for scenario in healthy}
-    return {name: one for name, one in found.items() if one.code not in codes} | dict(unrun)
-
-
-def _misnamed(root: Path, path: Path) -> BrokenScenario:
-    """Return what a folder of which nobody can tell the code would have run, under the code that it seems to mean."""
-    *outer, own = path.relative_to(root).parts
-    levels = (bare_name(part) for part in outer if _LEVEL.match(part))
-    found = _SEEMS.search("-".join((*levels, own)))
-    pillar, behaviour, scenario = (
-        ("0", "0", "0") if found is None else (part or "0" for part in found.groups())
-    )
-    code = f"P{pillar}-B{behaviour}-S{scenario}"
-    reader = Reader(Findings(), root)  # what else is wrong with it is told when it has a name
-    conditions, contexts, perturbations = (
-        load_components(reader, path, code, kind) for kind in (CONDITIONS, USER_CONTEXTS, PERTURBATIONS)
-    )
-    return BrokenScenario(code, conditions, contexts, perturbations)
 
 
 def _load_scenarios(
@@ -301,10 +269,7 @@ def _load_prompt(reader: Reader, files: ScenarioFiles) -> _Prompt | None:
     usable = not faults
     if document is not None:
         faults.extend(_key_faults(document, multi=files.multi))
-    outlined = outline(text)
-    start = min(split.body_start or 0, len(text))
-    inner = tuple(heading for heading in outlined.headings if heading.start >= start)
-    body = Body(text, start, len(text), inner, outlined.fences)
+    body = outline(text).body(min(split.body_start or 0, len(text)), len(text))
     block = ""
     if split.body_start is not None:
         block, found = compose(body)

@@ -644,12 +644,6 @@ ERRORS = _params(
 )
 WARNINGS = _params(
     (
-        "codes that differ in zeros alone",
-        {"perturbations.md": "# PT1\n\nHello.\n\n# PT01\n\nBye.\n"},
-        "perturbations.md:5: PT01 looks like PT1: both count, as two",
-        "hint: remove one of them, or number it anew",
-    ),
-    (
         "a schema name with a space",
         {
             "S1.json": (
@@ -733,7 +727,7 @@ WARNINGS = _params(
     (
         "a component file that is no code",
         {"perturbations.md": None, "perturbations/PT1.md": "x\n", "perturbations/first.md": "y\n"},
-        "perturbations/first.md: the file is ignored: 'first' is no code of perturbations",
+        "perturbations/first.md: the file is ignored: 'first.md' is no name of perturbations",
         "hint: name it like PT1.md to use it",
     ),
     (
