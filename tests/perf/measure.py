@@ -52,7 +52,6 @@ class Measure:
         requests: That the provider saw.
         most_in_flight: Requests that were open at once.
         output: What was printed.
-        switches: How often its threads gave up their core to wait, for the interpreter's lock mostly: each costs CPU.
     """
 
     wall_s: float
@@ -64,7 +63,6 @@ class Measure:
     requests: int
     most_in_flight: int
     output: str
-    switches: int
 
 
 @contextmanager
@@ -122,7 +120,6 @@ def measure(command: Command, folder: Path, url: str | None = None) -> Measure:
         requests=requests,
         most_in_flight=most,
         output=text,
-        switches=usage.ru_nvcsw,
     )
 
 

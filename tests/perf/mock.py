@@ -9,25 +9,10 @@ import argparse
 import asyncio
 import contextlib
 import json
-import math
-import re
-import statistics
 import sys
-import zlib
-from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["latency_s"]
-
 _ANSWER = '{"category": "HANDOFF"}'
-_CASE = re.compile(rb"Condition (\d+)\..*?Message (\d+)\.", re.DOTALL)
-_NORMAL = statistics.NormalDist()
-
-
-def latency_s(condition: int, message: int, median_s: float, sigma: float) -> float:
-    """Return the log-normal latency of a case: the same in every run, whoever asks and in whatever order."""
-    share = (zlib.crc32(b"%d %d" % (condition, message)) + 0.5) / 2**32
-    return median_s * math.exp(sigma * _NORMAL.inv_cdf(share))
 
 
 def _http_answer(text: str) -> bytes:
@@ -49,9 +34,9 @@ def _http_answer(text: str) -> bytes:
 class _Mock:
     """What all connections share."""
 
-    def __init__(self, answer: bytes, latency_of: Callable[[bytes], float]) -> None:
+    def __init__(self, answer: bytes, latency_s: float) -> None:
         self.answer = answer
-        self.latency_of = latency_of
+        self.latency_s = latency_s
         self.requests = 0
         self.in_flight = 0
         self.most_in_flight = 0
@@ -87,20 +72,19 @@ class _Connection(asyncio.Protocol):
                     length = int(line[15:])
             if len(self._buffer) < end + 4 + length:
                 return
-            body = bytes(self._buffer[end + 4 : end + 4 + length])
             del self._buffer[: end + 4 + length]
             if head.startswith(b"get"):
                 counts = self._mock.counts()
                 self._write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(counts), counts))
             else:
-                self._accept(body)
+                self._accept()
 
-    def _accept(self, body: bytes) -> None:
+    def _accept(self) -> None:
         mock = self._mock
         mock.requests += 1
         mock.in_flight += 1
         mock.most_in_flight = max(mock.most_in_flight, mock.in_flight)
-        asyncio.get_running_loop().call_later(mock.latency_of(body), self._answer)
+        asyncio.get_running_loop().call_later(mock.latency_s, self._answer)
 
     def _answer(self) -> None:
         self._mock.in_flight -= 1
@@ -111,26 +95,14 @@ class _Connection(asyncio.Protocol):
             self._transport.write(data)
 
 
-def _latency_of(median_s: float, sigma: float) -> Callable[[bytes], float]:
-    if not sigma:
-        return lambda _body: median_s
-
-    def by_case(body: bytes) -> float:
-        found = _CASE.search(body)
-        return latency_s(int(found[1]), int(found[2]), median_s, sigma) if found else median_s
-
-    return by_case
-
-
 async def main() -> None:
     """Serve until killed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("latency_ms", type=float, help="of every answer; the median with --sigma")
-    parser.add_argument("--sigma", type=float, default=0.0, help="of a log-normal latency by case")
+    parser.add_argument("latency_ms", type=float, help="of every answer")
     parser.add_argument("--answer", type=Path, help="file with the text of every reply")
     given = parser.parse_args()
     text = given.answer.read_text(encoding="utf-8") if given.answer else _ANSWER
-    mock = _Mock(_http_answer(text), _latency_of(given.latency_ms / 1000, given.sigma))
+    mock = _Mock(_http_answer(text), given.latency_ms / 1000)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Connection(mock), "127.0.0.1", 0, backlog=2048)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")

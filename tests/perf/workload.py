@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
-from perf.mock import latency_s
-
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-
-__all__ = [
-    "semaphore_wall_s",
-    "tail_latencies_s",
-    "write_bench_pack",
-    "write_forest",
-    "write_heavy_schema",
-    "write_prompts",
-    "write_tree",
-]
 
 _CONDITIONS = 10
 _WORDS = [
@@ -31,22 +17,9 @@ _WORDS = [
     "invoice",
     "payment",
     "delivery",
-    "screen",
     "policy",
-    "address",
     "upgrade",
-    "password",
-    "customer",
-    "urgent",
-    "please",
-    "replace",
-    "broken",
-    "yesterday",
     "contract",
-    "number",
-    "shipping",
-    "update",
-    "cancel",
 ]
 _SCHEMA = {
     "type": "object",
@@ -55,32 +28,6 @@ _SCHEMA = {
     "additionalProperties": False,
 }
 _FINDINGS = 300
-_ASKING = """
-  const response = await fetch(`${provider.baseUrl}/chat/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${secret.value}` },
-    body: JSON.stringify({ model: input.model.model, messages: [{ role: "user", content: TEXT + input.scenario.id }] }),
-  });
-  const reply = (await response.json()).choices[0].message.content;
-"""
-_BENCH_PACK = """
-const TEXT = "%s";
-module.exports = {
-  async listScenarios() {
-    return Array.from({ length: %d }, (_, number) => ({ id: `S-${number + 1}`, title: `Scenario ${number + 1}` }));
-  },
-  async prepare({ providers: [provider], secrets: [secret] }) {
-    return {
-      async runScenario(input) {
-        %s
-        return { scenarioId: input.scenario.id, status: "pass", score: 100, summary: "ok", rawLog: reply };
-      },
-      async dispose() {},
-    };
-  },
-  scoreModelResults: (results) => ({ totalScore: results.length, categories: [] }),
-};
-"""
 
 
 def write_tree(root: Path, cases: int) -> None:
@@ -117,24 +64,6 @@ def _write_scenario(root: Path, number: int, cases: int) -> None:
         ),
         encoding="utf-8",
     )
-
-
-def write_bench_pack(root: Path, scenarios: int, *, asks: bool) -> None:
-    """Write a Bench Pack in `root/pack` whose scenarios ask their model once, or do nothing at all."""
-    entry = root / "pack" / "dist" / "benchlocal" / "index.js"
-    entry.parent.mkdir(parents=True)
-    manifest = {
-        "schemaVersion": 1,
-        "protocolVersion": 1,
-        "id": "load",
-        "name": "Load",
-        "version": "1.0.0",
-        "entry": "./dist/benchlocal/index.js",
-        "capabilities": {"verification": False},
-    }
-    (root / "pack" / "benchlocal.pack.json").write_text(json.dumps(manifest), encoding="utf-8")
-    act = _ASKING if asks else 'const reply = "";'
-    entry.write_text(_BENCH_PACK % (_text(1), scenarios, act), encoding="utf-8")
 
 
 def write_prompts(root: Path) -> Path:
@@ -177,23 +106,6 @@ def write_heavy_schema(root: Path) -> Path:
     answer = root / "answer.json"
     answer.write_text(json.dumps({"category": "HANDOFF", "findings": findings}), encoding="utf-8")
     return answer
-
-
-def tail_latencies_s(cases: int, median_s: float, sigma: float) -> list[float]:
-    """Return what the provider takes for every case, in the order in which pytest runs them."""
-    return [
-        latency_s(condition, message, median_s, sigma)
-        for condition in range(1, _CONDITIONS + 1)
-        for message in range(1, _messages(cases) + 1)
-    ]
-
-
-def semaphore_wall_s(latencies_s: Iterable[float], places: int) -> float:
-    """Return how long calls of these latencies take that start in order, as many at once as there are places."""
-    free_at_s = [0.0] * places
-    for latency in latencies_s:
-        heapq.heapreplace(free_at_s, free_at_s[0] + latency)
-    return max(free_at_s)
 
 
 def _messages(cases: int) -> int:
