@@ -13,7 +13,7 @@ from dataclasses import fields
 import pytest
 
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran
-from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import Testing
+from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import Testing
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import Checking
 from pytest_helmbench.benchmarks.packs.task import PackTask
 

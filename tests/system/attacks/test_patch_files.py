@@ -10,7 +10,7 @@ from engines import Running
 from once import found_once
 from repositories import git, make_repository, patch_task
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.core.outcome import Verdict
 
@@ -79,14 +79,14 @@ _HONEST = {
 
 
 @pytest.fixture(scope="module")
-def found(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, PatchFinding]:
+def found(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, AgentFinding]:
     folder = tmp_path_factory.mktemp("patches") / "repository"
     commit = make_repository(folder, _FILES)
 
-    async def judged() -> Mapping[str, PatchFinding]:
+    async def judged() -> Mapping[str, AgentFinding]:
         places = asyncio.Semaphore(3)
 
-        async def one(command: tuple[str, ...], code: str) -> PatchFinding:
+        async def one(command: tuple[str, ...], code: str) -> AgentFinding:
             (folder / "src/calculator.py").write_text(_HEAD + code if code else _RIGHT)
             patch = git(folder, "diff")
             git(folder, "reset", "-q", "--hard")
@@ -101,16 +101,16 @@ def found(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[s
 
 
 @pytest.mark.parametrize("name", _ATTACKS)
-def test_no_attack_passes(name: str, found: Mapping[str, PatchFinding]) -> None:
+def test_no_attack_passes(name: str, found: Mapping[str, AgentFinding]) -> None:
     assert found[name].verdict is Verdict.FAILED, found[name]
 
 
 @pytest.mark.parametrize("name", _HONEST)
-def test_honest_work_passes(name: str, found: Mapping[str, PatchFinding]) -> None:
-    assert found[name] == PatchFinding(Verdict.PASSED)
+def test_honest_work_passes(name: str, found: Mapping[str, AgentFinding]) -> None:
+    assert found[name] == AgentFinding(Verdict.PASSED)
 
 
-def test_what_was_changed_is_said(found: Mapping[str, PatchFinding]) -> None:
+def test_what_was_changed_is_said(found: Mapping[str, AgentFinding]) -> None:
     put_back = found["a later file, put back"]
     assert put_back.reason == "tests_changed"
     assert (

@@ -13,7 +13,7 @@ from engines import Running
 from once import found_once
 from repositories import git, make_repository, patch_task
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.core.outcome import Verdict
 
@@ -30,7 +30,7 @@ _FILES = {
 }
 _RIGHT = "def add(a, b):\n    return a + b\n"
 _WRONG = "def add(a, b):\n    return 0\n"
-_PASSED = PatchFinding(Verdict.PASSED)
+_PASSED = AgentFinding(Verdict.PASSED)
 _AT_ONCE = 3
 
 
@@ -181,7 +181,7 @@ _HONEST: Sequence[Try] = (
 
 
 @pytest.fixture(scope="module")
-def found(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, PatchFinding]:
+def found(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, AgentFinding]:
     """All patches judged, a few at a time."""
     with controls_once():
         return found_once(
@@ -189,7 +189,7 @@ def found(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[s
         )
 
 
-def _found(bwrap: Running, place: Path) -> Mapping[str, PatchFinding]:
+def _found(bwrap: Running, place: Path) -> Mapping[str, AgentFinding]:
     folder = place / "repository"
     commit = make_repository(folder, _FILES)
 
@@ -202,10 +202,10 @@ def _found(bwrap: Running, place: Path) -> Mapping[str, PatchFinding]:
         git(folder, "reset", "-q", "--hard")
         return text
 
-    async def judged(tries: Sequence[tuple[Try, str]]) -> list[PatchFinding]:
+    async def judged(tries: Sequence[tuple[Try, str]]) -> list[AgentFinding]:
         places = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(each: Try, patch: str) -> PatchFinding:
+        async def one(each: Try, patch: str) -> AgentFinding:
             task = patch_task(commit, folder, command=each.command, allow_sensitive_paths=("*",))
             async with places:
                 return await evaluate_patch(task, patch, bwrap.engine)
@@ -217,18 +217,18 @@ def _found(bwrap: Running, place: Path) -> Mapping[str, PatchFinding]:
 
 
 @pytest.mark.parametrize("name", [each.name for each in _ATTACKS])
-def test_no_attack_passes(name: str, found: Mapping[str, PatchFinding]) -> None:
+def test_no_attack_passes(name: str, found: Mapping[str, AgentFinding]) -> None:
     assert found[name].verdict is Verdict.FAILED, found[name]
 
 
 @pytest.mark.parametrize("name", [each.name for each in _BREAKS])
-def test_what_the_candidate_breaks_is_its_failure(name: str, found: Mapping[str, PatchFinding]) -> None:
+def test_what_the_candidate_breaks_is_its_failure(name: str, found: Mapping[str, AgentFinding]) -> None:
     assert found[name].verdict is Verdict.FAILED, found[name]
     assert "without the candidate" not in found[name].message
 
 
 @pytest.mark.parametrize("name", [each.name for each in _HONEST])
-def test_an_honest_patch_passes(name: str, found: Mapping[str, PatchFinding]) -> None:
+def test_an_honest_patch_passes(name: str, found: Mapping[str, AgentFinding]) -> None:
     assert found[name] == _PASSED
 
 

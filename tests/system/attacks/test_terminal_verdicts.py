@@ -12,7 +12,8 @@ from controls import controls_once
 from engines import Running
 from once import found_once
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalFinding, TerminalTests
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import CheckerFiles, opened_place
 from pytest_helmbench.benchmarks.packs.task import (
@@ -115,8 +116,8 @@ _HONEST: Sequence[Try] = (
 )
 
 
-def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, TerminalFinding]:
-    async def one(each: Try, places: asyncio.Semaphore) -> TerminalFinding:
+def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, AgentFinding]:
+    async def one(each: Try, places: asyncio.Semaphore) -> AgentFinding:
         planned, checker = [], each.checker
         if isinstance(checker, Mapping):
             for name, text in checker.items():
@@ -139,7 +140,7 @@ def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, T
             evaluator = CheckerFiles(tuple(planned), "." if planned else None)
             return await evaluate_terminal(task, place.workspace, room.engine, evaluator=evaluator)
 
-    async def every() -> list[TerminalFinding]:
+    async def every() -> list[AgentFinding]:
         places = asyncio.Semaphore(_AT_ONCE)
         return await asyncio.gather(*(one(each, places) for each in tries))
 
@@ -148,22 +149,22 @@ def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, T
 
 
 @pytest.fixture(scope="module")
-def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, TerminalFinding]:
+def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, AgentFinding]:
     folder = tmp_path_factory.mktemp("attacks")
     return found_once(tmp_path_factory, "terminal_attacks", lambda: _judged(bwrap, folder, _ATTACKS))
 
 
 @pytest.fixture(scope="module")
-def honest(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, TerminalFinding]:
+def honest(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, AgentFinding]:
     folder = tmp_path_factory.mktemp("honest")
     return found_once(tmp_path_factory, "terminal_honest", lambda: _judged(bwrap, folder, _HONEST))
 
 
 @pytest.mark.parametrize("name", [each.name for each in _ATTACKS])
-def test_no_attack_passes(name: str, attacks: Mapping[str, TerminalFinding]) -> None:
+def test_no_attack_passes(name: str, attacks: Mapping[str, AgentFinding]) -> None:
     assert attacks[name].verdict is Verdict.FAILED, attacks[name]
 
 
 @pytest.mark.parametrize("name", [each.name for each in _HONEST])
-def test_honest_work_passes(name: str, honest: Mapping[str, TerminalFinding]) -> None:
-    assert honest[name] == TerminalFinding(Verdict.PASSED)
+def test_honest_work_passes(name: str, honest: Mapping[str, AgentFinding]) -> None:
+    assert honest[name] == AgentFinding(Verdict.PASSED)

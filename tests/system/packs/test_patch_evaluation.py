@@ -12,13 +12,14 @@ from controls import controls_once
 from engines import Running
 from repositories import CALCULATOR, TEST, bundle_of, git, make_repository, patch_task
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchFinding, PatchPhase
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.core.outcome import Verdict
 
 _WRONG = {"src/calculator.py": CALCULATOR.replace("a - b", "a * b")}
 _RIGHT = {"src/calculator.py": CALCULATOR.replace("a - b", "a + b")}
-_PASSED = PatchFinding(Verdict.PASSED)
+_PASSED = AgentFinding(Verdict.PASSED)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class CaseContext:
         git(self.folder, "reset", "-q", "--hard")
         return text
 
-    def judge(self, patch: str, *, parity: bool = False, **changes: Any) -> PatchFinding:
+    def judge(self, patch: str, *, parity: bool = False, **changes: Any) -> AgentFinding:
         """Judge a patch; `changes` go to the task."""
         task = patch_task(
             changes.pop("commit", self.commit), changes.pop("repository", self.folder), **changes
@@ -65,8 +66,8 @@ def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield CaseContext(bwrap, folder, make_repository(folder, files))
 
 
-def _is(finding: PatchFinding, verdict: Verdict, phase: PatchPhase, reason: str, start: str = "") -> None:
-    assert (finding.verdict, finding.phase, finding.reason) == (verdict, phase, reason), finding
+def _is(finding: AgentFinding, verdict: Verdict, phase: PatchPhase, reason: str, start: str = "") -> None:
+    assert (finding.verdict, finding.step, finding.reason) == (verdict, phase, reason), finding
     assert finding.message.startswith(start), finding.message
 
 
@@ -99,7 +100,7 @@ def test_a_wrong_base_commit_is_the_packs_fault_whatever_the_patch(
         f"base_commit is 'abc123', which repository does not hold: it is at '{bench.commit}'\n"
         "  hint: correct input.base_commit, or the repository"
     )
-    assert finding == PatchFinding(_ERROR, PatchPhase.BASE_COMMIT, "wrong_base_commit", message)
+    assert finding == AgentFinding(_ERROR, "wrong_base_commit", message, step=PatchPhase.BASE_COMMIT)
     for commit in ("--all", "HEAD..main", "x" * 300, "a\nb", ""):
         finding = bench.judge("no patch at all", commit=commit)
         _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "wrong_base_commit", "base_commit is ")
@@ -232,7 +233,7 @@ def test_links_and_submodules(bench: CaseContext) -> None:
     copied = "diff --git a/tests/test_add.py b/src/x.py\ncopy from tests/test_add.py\ncopy to src/x.py\n"
     _is(bench.judge(copied), _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'tests/test_add.py': ")
     allowed = bench.judge(copied, allow_sensitive_paths=("tests/",))
-    assert allowed.phase is PatchPhase.COMMAND
+    assert allowed.step == PatchPhase.COMMAND
 
 
 def test_tests_are_added_after_the_candidate(bench: CaseContext) -> None:
@@ -287,7 +288,7 @@ def test_how_the_command_ends(
 
 
 def test_a_broken_command_is_told_from_a_broken_candidate(bench: CaseContext) -> None:
-    def judge(patch: str, *arguments: str) -> PatchFinding:
+    def judge(patch: str, *arguments: str) -> AgentFinding:
         command = ("env", "X=1", "python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
         return bench.judge(patch, command=command)
 

@@ -12,12 +12,8 @@ import pytest
 from engines import IMAGE, Running
 from repositories import CALCULATOR, bundle_of, git, make_repository, patch_task
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
-    CandidateFaultError,
-    PackFaultError,
-    PatchFinding,
-    PatchPhase,
-)
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchFaultError, PatchPhase
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import candidate_of, opened_workplace
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile, Resource, Visibility
@@ -26,7 +22,7 @@ from pytest_helmbench.sandbox.box import Command, Ended, Limits
 
 _MIB = 1024 * 1024
 _LIMITS = Limits(wall_s=60, disk_bytes=64 * _MIB)
-_PASSED = PatchFinding(Verdict.PASSED)
+_PASSED = AgentFinding(Verdict.PASSED)
 
 
 async def _worked(
@@ -119,11 +115,11 @@ def test_nothing_that_is_done_to_gits_folder_bends_the_patch(
 
 
 def test_a_patch_that_grows_beyond_all_bounds_is_the_agents_fault(bwrap: Running, folder: Path) -> None:
-    with pytest.raises(CandidateFaultError) as caught:
+    with pytest.raises(PatchFaultError) as caught:
         bwrap.wait(_worked(bwrap, _task(folder), "head -c 50000000 /dev/urandom > big"))
     assert str(caught.value) == "the changes in the workspace cannot be made into a patch: it is too large"
     finding = caught.value.finding
-    assert (finding.verdict, finding.phase, finding.reason) == (
+    assert (finding.verdict, finding.step, finding.reason) == (
         Verdict.FAILED,
         PatchPhase.CANDIDATE_PATCH,
         "no_diff",
@@ -201,45 +197,31 @@ def test_what_the_pack_sets_up_is_there_before_the_agent_starts_and_has_no_past(
     assert "BROKEN" in said
     assert bwrap.wait(evaluate_patch(task, patch, bwrap.engine)) == _PASSED
     lost = patch_task(commit, source, setup_patch=setup.replace("# RIGHT", "# NEVER"))
-    with pytest.raises(PackFaultError, match=r"^eval\.tests\.setup_patch does not apply: "):
+    with pytest.raises(PatchFaultError, match=r"^eval\.tests\.setup_patch does not apply: "):
         bwrap.wait(_worked(bwrap, lost, "true"))
 
 
 @pytest.mark.parametrize(
-    ("script", "wanted"),
+    ("path", "script", "wanted"),
     [
-        ("echo THE-PATCH > fix.patch; echo x > k", "THE-PATCH\n"),
-        ("ln -s /etc/passwd fix.patch", None),
-        ("mkfifo fix.patch", None),
-        ("echo > fix.patch", None),
-        ("true", None),
+        ("fix.patch", "echo THE-PATCH > fix.patch; echo x > k", "THE-PATCH\n"),
+        ("fix.patch", "ln -s /etc/passwd fix.patch", None),
+        ("fix.patch", "echo > fix.patch", None),
+        ("fix.patch", "true", None),
+        ("k", "sed -i s/-/+/ src/calculator.py; touch k", None),
+        ("k", "echo THE-PATCH > k", "THE-PATCH\n"),
     ],
 )
 def test_a_patch_file_that_the_row_asks_for(
-    bwrap: Running, folder: Path, script: str, wanted: str | None
+    bwrap: Running, folder: Path, path: str, script: str, wanted: str | None
 ) -> None:
-    assert bwrap.wait(_artifact(bwrap, folder, "fix.patch", script)) == (False, wanted)
-
-
-@pytest.mark.parametrize(
-    ("script", "wanted"),
-    [
-        ("sed -i s/-/+/ src/calculator.py; touch k", None),
-        ("echo THE-PATCH > k", "THE-PATCH\n"),
-        ("rm k", None),
-    ],
-)
-def test_a_file_of_the_repository_is_no_patch_file_as_long_as_it_is_untouched(
-    bwrap: Running, folder: Path, script: str, wanted: str | None
-) -> None:
-    assert bwrap.wait(_artifact(bwrap, folder, "k", script)) == (True, wanted)
-
-
-async def _artifact(room: Running, folder: Path, path: str, script: str) -> tuple[bool, str | None]:
-    """Let an agent run one script; return whether the patch file was there before, and what it is at the end."""
     task = patch_task("base", folder)
     task = replace(task, resources={**task.resources, "artifact_path": Resource(path, Visibility.PUBLIC)})
-    async with opened_workplace(task, room.engine, _LIMITS) as place:
-        async with await room.engine.open(place.spec) as box:
-            await box.run(Command(("sh", "-c", script)))
-        return place.has_artifact, place.artifact()
+
+    async def written() -> str | None:
+        async with opened_workplace(task, bwrap.engine, _LIMITS) as place:
+            async with await bwrap.engine.open(place.spec) as box:
+                await box.run(Command(("sh", "-c", script)))
+            return place.artifact()
+
+    assert bwrap.wait(written()) == wanted

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 from engines import Running
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalFinding, TerminalTests
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import CheckerFiles, opened_place
 from pytest_helmbench.benchmarks.packs.task import Environment, FileCheck, PackTask, PlannedFile
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Command, Limits
 
-_PASSED = TerminalFinding(Verdict.PASSED)
+_PASSED = AgentFinding(Verdict.PASSED)
 _MIB = 1024 * 1024
 _LIMITS = Limits(wall_s=20, disk_bytes=64 * _MIB)
 
@@ -74,7 +75,7 @@ def _planned(folder: Path, contents: Mapping[str, str]) -> CheckerFiles:
 
 def _judge(
     room: Running, folder: Path, script: str, tests: Mapping[str, str] | None = None, timeout_s: float = 30.0
-) -> TerminalFinding:
+) -> AgentFinding:
     """Let an agent run a script, then judge what it leaves."""
     task = PackTask(
         "demo/attack",
@@ -85,7 +86,7 @@ def _judge(
     )
     evaluator = _planned(folder, tests or _TESTS)
 
-    async def judged() -> TerminalFinding:
+    async def judged() -> AgentFinding:
         async with opened_place(task, room.engine, _LIMITS) as place:
             async with await room.engine.open(place.spec) as box:
                 await box.run(Command(("sh", "-c", script)))
@@ -178,7 +179,7 @@ def test_no_file_of_the_workspace_runs_before_the_tests(
         "truncate -s 300G answer.txt",
         "mkdir evaluator; echo forty-one > evaluator/expected.txt; cp evaluator/* .; cp expected.txt answer.txt",
         "i=0; while [ $i -lt 400 ]; do mkdir d; cd d; i=$((i+1)); done; echo x > answer.txt",
-        "(setsid sh -c 'while :; do echo forty-two > answer.txt; done' &) ; sleep 0.1; rm -f answer.txt",
+        "(setsid sh -c 'sleep 2; while :; do echo forty-two > answer.txt; done' &) ; sleep 0.1; rm -f answer.txt",
         "cp /bin/sh answer.txt; chmod 6777 answer.txt",
     ],
 )

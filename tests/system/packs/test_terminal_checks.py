@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from engines import IMAGE, Running
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalFinding, TerminalTests
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
     CheckerFiles,
@@ -31,7 +32,7 @@ from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Command, Limits
 from pytest_helmbench.sandbox.workspace import SandboxError
 
-_PASSED = TerminalFinding(Verdict.PASSED)
+_PASSED = AgentFinding(Verdict.PASSED)
 _ANSWER = (
     "from pathlib import Path\n\n\ndef test_answer():\n    assert Path('answer.txt').read_text() == '42\\n'\n"
 )
@@ -62,7 +63,7 @@ class Judge:
         public = {"instructions": Resource("Write solution.py, or answer.txt.", Visibility.PUBLIC)}
         return PackTask("demo/answer", "demo", "terminal_task", {}, public, self.environment, check=tests)
 
-    def command(self, *argv: str, script: str = "true", **changes: Any) -> TerminalFinding:
+    def command(self, *argv: str, script: str = "true", **changes: Any) -> AgentFinding:
         """Judge what a script leaves, by a command."""
         return self._judge(CommandCheck(argv, **changes), CheckerFiles(), script)
 
@@ -74,16 +75,14 @@ class Judge:
         entry: str = ".",
         source: Any = "pytest",
         **changes: Any,
-    ) -> TerminalFinding:
+    ) -> AgentFinding:
         """Judge what a script leaves, by files of the pack."""
         return self._judge(FileCheck(source, entry, **changes), self.evaluator(contents, entry), script)
 
-    def _judge(
-        self, checker: CommandCheck | FileCheck, evaluator: CheckerFiles, script: str
-    ) -> TerminalFinding:
+    def _judge(self, checker: CommandCheck | FileCheck, evaluator: CheckerFiles, script: str) -> AgentFinding:
         return self.room.wait(self._judged(self.task(checker), evaluator, script))
 
-    async def _judged(self, task: PackTask, evaluator: CheckerFiles, script: str) -> TerminalFinding:
+    async def _judged(self, task: PackTask, evaluator: CheckerFiles, script: str) -> AgentFinding:
         engine = self.room.engine
         async with opened_place(task, engine, Limits(), self.assets) as place:
             async with await engine.open(place.spec) as box:
@@ -105,7 +104,7 @@ def bare(podman: Running, tmp_path: Path) -> Judge:
     return Judge(podman, tmp_path, environment=Environment(image=IMAGE))
 
 
-def _is(finding: TerminalFinding, verdict: Verdict, reason: str, message: str) -> None:
+def _is(finding: AgentFinding, verdict: Verdict, reason: str, message: str) -> None:
     assert (finding.verdict, finding.reason, finding.message) == (verdict, reason, message), finding
 
 
@@ -273,14 +272,14 @@ def test_dangerous_commands_need_leave(judge: Judge) -> None:
     assert denied_commands(task, UsersWord(())) == message
     assert denied_commands(task, UsersWord(("chroot",))) is None
 
-    def judged(*allowed: str) -> TerminalFinding:
+    def judged(*allowed: str) -> AgentFinding:
         engine = judge.room.engine
         with engine.new_workspace() as workspace:
             return judge.room.wait(
                 evaluate_terminal(task, workspace, engine, allowed_commands=UsersWord(allowed))
             )
 
-    assert judged() == TerminalFinding(Verdict.ERROR, "denied_command", message)
+    assert judged() == AgentFinding(Verdict.ERROR, "denied_command", message)
     assert judged("chroot") == _PASSED
 
 
@@ -288,7 +287,7 @@ def test_a_command_that_is_allowed_works_in_a_container(bare: Judge) -> None:
     task = bare.task(CommandCheck(("chroot", "/", "true")), needed=("chroot",))
     engine = bare.room.engine
 
-    async def judged(allowed: tuple[str, ...]) -> tuple[int | None, TerminalFinding]:
+    async def judged(allowed: tuple[str, ...]) -> tuple[int | None, AgentFinding]:
         async with opened_place(task, engine, Limits(), allowed_commands=UsersWord(allowed)) as place:
             async with await engine.open(place.spec) as box:
                 ended = await box.run(Command(("chroot", "/", "true")))

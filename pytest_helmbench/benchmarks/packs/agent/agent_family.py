@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
 
 if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
@@ -15,39 +17,34 @@ if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
     from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
     from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["AgentFamily", "AgentFinding", "AgentSession", "asset_list"]
+COMMAND_STEP = "command"
+"""The step in which the tests run."""
 
 
-class AgentFinding(Protocol):
-    """What came of an agent's work. Holds no hidden value."""
+@dataclass(frozen=True, slots=True)
+class AgentFinding:
+    """The verdict over an agent's work. Holds no hidden value.
 
-    @property
-    def verdict(self) -> Verdict:
-        """Passed; failed for what the work is wrong in; error for what is the pack's or the sandbox's fault."""
+    Args:
+        verdict: Passed; failed for what the work is wrong in; error for what is the pack's or the sandbox's fault.
+        reason: One word for tables, such as `tests_failed`, `path_denied`, `timeout`; None when it passed.
+        message: For people; empty when it passed.
+        output: End of what the checks wrote, scrubbed; it may show lines of hidden tests.
+        step: The step that it ended in; empty when it passed, and where the family has no steps.
+        taken: What was taken away before it was judged, in sentences for people.
+    """
 
-    @property
-    def reason(self) -> str | None:
-        """One word for tables; None when it passed."""
-
-    @property
-    def step(self) -> str:
-        """The step that it ended in; empty where the family has no steps."""
-
-    @property
-    def message(self) -> str:
-        """For people; empty when it passed."""
-
-    @property
-    def output(self) -> str:
-        """End of what the checks wrote, scrubbed; it may show lines of hidden tests."""
+    verdict: Verdict
+    reason: str | None = None
+    message: str = ""
+    output: str = ""
+    step: str = ""
+    taken: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def in_process(self) -> bool:
-        """Whether what is judged could run beside what judges it."""
-
-    @property
-    def taken(self) -> tuple[str, ...]:
-        """What was taken away before it was judged, in sentences for people."""
+        """Whether what is judged could run beside what judges it: tests may import, or start, what they judge."""
+        return self.step in ("", COMMAND_STEP)
 
 
 class AgentSession(Protocol):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import scrub
@@ -30,7 +31,6 @@ class Session:
     """What one run of tests has reported.
 
     Args:
-        runner: `pytest` or `functions`; empty when it has said nothing after it got its key.
         items: Names of the tests that were collected, in order.
         named: Names of tests in files that could not be imported.
         broken: Files that could not be collected, each with the reason.
@@ -42,7 +42,6 @@ class Session:
         unfit: Why the files of tests cannot be run here; empty where they can.
     """
 
-    runner: str = ""
     items: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     broken: tuple[tuple[str, str], ...] = ()
@@ -56,39 +55,33 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Witnessed:
-    """All that was reported while a command ran.
-
-    Args:
-        sessions: One per key that was taken.
-    """
+    """All that was reported while a command ran: one session per key that was taken."""
 
     sessions: tuple[Session, ...] = ()
 
     @property
-    def is_whole(self) -> bool:
-        """Whether there were runs of tests, and each came to its end by itself."""
-        return bool(self.sessions) and all(session.ended is not None for session in self.sessions)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Names of all tests that have reported."""
-        return frozenset(name for session in self.sessions for name, _ in session.tests)
-
-    @property
-    def broken(self) -> frozenset[tuple[str, str]]:
-        """Files that could not be collected, each with the reason."""
-        return frozenset(pair for session in self.sessions for pair in session.broken)
+    def broken(self) -> list[tuple[str, str]]:
+        """Files that could not be collected, each with the reason, in order of their names."""
+        return sorted({pair for session in self.sessions for pair in session.broken})
 
     @property
     def ends(self) -> tuple[int | None, ...]:
         """How each session ended, by its own word."""
         return tuple(session.ended for session in self.sessions)
 
+    @property
+    def tests(self) -> list[tuple[str, str]]:
+        """Names of all tests that have reported, with what became of them."""
+        return [pair for session in self.sessions for pair in session.tests]
+
+    @property
+    def tampered(self) -> frozenset[str]:
+        """Functions that were replaced."""
+        return frozenset(name for session in self.sessions for name in session.tampered)
+
     def counts(self, words: frozenset[str]) -> Counter[str]:
         """Return how many tests of each name ended so, parameters left out."""
-        return Counter(
-            _base(name) for session in self.sessions for name, word in session.tests if word in words
-        )
+        return Counter(_base(name) for name, word in self.tests if word in words)
 
 
 def read_records(data: bytes, keys: Iterable[str]) -> Witnessed:
@@ -112,50 +105,31 @@ def read_records(data: bytes, keys: Iterable[str]) -> Witnessed:
 
 
 def _session(lines: list[list[object]]) -> Session:
-    def texts(word: str, size: int) -> list[tuple[str, ...]]:
-        return [tuple(map(str, parts[1:])) for parts in lines if parts[0] == word and len(parts) == size + 1]
+    def texts(word: str) -> list[str]:
+        return [str(parts[1]) for parts in lines if parts[0] == word and len(parts) == 2]
 
-    ends = [
-        parts[1] for parts in lines if parts[0] == "end" and len(parts) == 2 and isinstance(parts[1], int)
-    ]
-    decoys = [word for (word,) in texts("decoy", 1)]
+    def pairs(word: str) -> list[tuple[str, str]]:
+        return [(str(parts[1]), str(parts[2])) for parts in lines if parts[0] == word and len(parts) == 3]
+
+    ends = [parts[1] for parts in lines if parts[0] == "end" and len(parts) == 2]
+    decoys = texts("decoy")
     return Session(
-        runner=next((name for (name,) in texts("open", 1)), ""),
-        items=tuple(name for (name,) in texts("item", 1)),
-        named=tuple(name for (name,) in texts("named", 1)),
-        broken=tuple((name, why) for name, why in texts("broken", 2)),
-        tests=tuple((name, word) for name, word in texts("test", 2) if word != "rerun"),
+        items=tuple(texts("item")),
+        named=tuple(texts("named")),
+        broken=tuple(pairs("broken")),
+        tests=tuple((name, word) for name, word in pairs("test") if word != "rerun"),
         ended=ends[0] if len(ends) == 1 and isinstance(ends[0], int) else None,
         decoy=next((word for word in decoys if word != "failed"), decoys[0] if decoys else None),
-        tampered=frozenset(name for (name,) in texts("tampered", 1)),
-        spread=bool(texts("spread", 0)),
-        unfit=next((why for (why,) in texts("unfit", 1)), ""),
+        tampered=frozenset(texts("tampered")),
+        spread=["spread"] in lines,
+        unfit=next(iter(texts("unfit")), ""),
     )
 
 
-def failed_tests(seen: Witnessed) -> list[str]:
-    """Return the names of the tests that failed, each once."""
-    return sorted({name for session in seen.sessions for name, word in session.tests if word == "failed"})
-
-
-@dataclass(frozen=True, slots=True)
-class Shortfall:
-    """What is missing for a pass; nothing is where both are empty.
-
-    Args:
-        sentences: In general words.
-        details: With the names of tests, which may say what they want.
-    """
-
-    sentences: tuple[str, ...] = ()
-    details: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.sentences)
-
-
-def shortfall(seen: Witnessed, wanted: Witnessed, without: Witnessed | None = None) -> Shortfall:
-    """Return what is missing for a pass.
+def shortfall(
+    seen: Witnessed, wanted: Witnessed, without: Witnessed | None = None
+) -> tuple[list[str], list[str]]:
+    """Return what is missing for a pass: in general words, and with names of tests, which may say what they want.
 
     Args:
         seen: With the candidate.
@@ -165,19 +139,16 @@ def shortfall(seen: Witnessed, wanted: Witnessed, without: Witnessed | None = No
     sentences = list(_loose_ends(seen))
     if len(seen.sessions) < len(wanted.sessions):
         sentences.append(f"{len(seen.sessions)} of {len(wanted.sessions)} test runs have reported")
-    lost = _lost_tests(seen, wanted, without)
+    lost = list(_lost_tests(seen, wanted, without))
     sentences += [f"{count} {what}" for what, count in Counter(what for _, what in lost).items()]
     if not seen.counts(_GOOD):
         sentences.append("no test has passed")
-    replaced = {name for session in seen.sessions for name in session.tampered}
-    allowed = {name for session in (without or wanted).sessions for name in session.tampered}
-    sentences += [f"{name} was replaced" for name in sorted(replaced - allowed)]
-    broken = [f"{name} cannot be collected: {why}" for name, why in sorted(seen.broken)]
-    return Shortfall(tuple(sentences), (*broken, *(f"{name} {what}" for name, what in lost)))
+    sentences += [f"{name} was replaced" for name in sorted(seen.tampered - (without or wanted).tampered)]
+    return sentences, [*_uncollected(seen), *(f"{name} {what}" for name, what in lost)]
 
 
-def _lost_tests(seen: Witnessed, wanted: Witnessed, without: Witnessed | None) -> list[tuple[str, str]]:
-    """Return names of tests that did not pass as often as they are there, with what became of them."""
+def _lost_tests(seen: Witnessed, wanted: Witnessed, without: Witnessed | None) -> Iterator[tuple[str, str]]:
+    """Yield names of tests that did not pass as often as they are there, with what became of them."""
     good, other = seen.counts(_GOOD), seen.counts(_OTHER)
     excused = Counter[str]() if without is None else without.counts(_OTHER - {"failed"})
     ran = None if without is None else without.counts(_GOOD | _OTHER)
@@ -185,16 +156,15 @@ def _lost_tests(seen: Witnessed, wanted: Witnessed, without: Witnessed | None) -
     expected |= Counter({_base(name): 1 for session in wanted.sessions for name in session.named})
     for name in other:
         expected.setdefault(name, 0)
-    found = []
     for name, count in expected.items():
         missing = count - good[name] - min(other[name], excused[name])
         never = ran is not None and not ran[name] and not other[name]
         if (missing > 0 and not never) or other[name] > excused[name]:
-            found.append((name, _what_became(name, seen)))
-    return found
+            words = {word for each, word in seen.tests if _base(each) == name}
+            yield name, next((word for word in ("failed", "skipped", "xfailed") if word in words), "not run")
 
 
-def _loose_ends(seen: Witnessed) -> Iterable[str]:
+def _loose_ends(seen: Witnessed) -> Iterator[str]:
     if not seen.sessions:
         yield "no test run has reported"
     for session in seen.sessions:
@@ -208,13 +178,12 @@ def _loose_ends(seen: Witnessed) -> Iterable[str]:
             yield "there are tests that cannot be collected"
 
 
-def _what_became(name: str, seen: Witnessed) -> str:
-    words = [word for session in seen.sessions for each, word in session.tests if _base(each) == name]
-    return next((word for word in ("failed", "skipped", "xfailed") if word in words), "not run")
-
-
 def _base(name: str) -> str:
     return name.partition("[")[0]
+
+
+def _uncollected(seen: Witnessed) -> list[str]:
+    return [f"{name} cannot be collected: {why}" for name, why in seen.broken]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,30 +200,36 @@ class Ran:
     seen: Witnessed
     changed: frozenset[str] = frozenset()
 
-    def is_like(self, other: Ran) -> bool:
-        """Return whether it broke down in the same way as another."""
-        return self._shape() == other._shape()
-
-    def _shape(self) -> tuple[object, ...]:
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What is the same where two runs broke down in the same way."""
         ended = self.ended
         return ended.exit_code, ended.timed_out, ended.reason, self.seen.ends, self.seen.broken
 
+    @property
+    def why_broken(self) -> str:
+        """How it broke down, in one word for tables."""
+        if self.ended.timed_out:
+            return "timeout"
+        if self.ended.exit_code is None:
+            return "limit"
+        if self.ended.exit_code in _NOT_STARTED:
+            return "cannot_start"
+        return "does_not_load" if self.seen.broken else "broken_off"
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """A verdict over a command.
-
-    Args:
-        verdict: Passed; failed for what the candidate is wrong in; error for what is so without it too.
-        reason: One word for tables; None when it passed.
-        message: What happened, behind the name of the command; empty when it passed.
-        details: Names of tests, and what became of them.
-    """
-
-    verdict: Verdict
-    reason: str | None = None
-    message: str = ""
-    details: tuple[str, ...] = ()
+    @property
+    def how_broken(self) -> str:
+        """The same, for people."""
+        code, files = self.ended.exit_code, len(self.seen.broken)
+        if code is None:
+            return f"was stopped: {self.ended.reason}"
+        if files:
+            return f"{files} file{'s' * (files > 1)} of tests cannot be collected"
+        if code in _NOT_STARTED:
+            return f"cannot be started (exit code {code})"
+        if _NO_TESTS in self.seen.ends:
+            return "there are no tests"
+        return f"ended with exit code {code} before its tests had all reported"
 
 
 Control: TypeAlias = Callable[[bool], Awaitable[Ran]]
@@ -266,99 +241,86 @@ def runs_tests(command: tuple[str, ...]) -> bool:
     return _RUNS_TESTS.search(" ".join(command)) is not None
 
 
-async def weighed(
-    ran: Ran, control: Control, *, names_tests: bool, excuses: Callable[[Ran], bool] = lambda _: True
-) -> Weighed:
-    """Return the verdict over a command.
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """Reads the verdict off a command that has run.
 
     A pass needs every test that there is without the candidate: reported, and passed. A breakdown is the candidate's
     unless the untouched tree breaks down in the same way.
 
     Args:
+        name: The field of the row that holds the command.
         ran: With the candidate.
         control: Runs it without; asked for nothing that is not needed.
         names_tests: The command names pytest.
         excuses: Whether a breakdown without the candidate, the same as with it, is the pack's.
     """
-    ended, seen = ran.ended, ran.seen
-    code = ended.exit_code
-    unfit = next((session.unfit for session in seen.sessions if session.unfit), "")
-    if unfit:
-        return Weighed(Verdict.ERROR, "unfit_tests", unfit)
-    failed = failed_tests(seen)
-    if failed and code is not None:
-        message = f"{len(failed)} of {len(seen.names)} tests failed"
-        return Weighed(Verdict.FAILED, "tests_failed", message, tuple(failed))
-    if code == 0 and not (names_tests or seen.sessions):
-        return Weighed(Verdict.PASSED)
-    if code == 0:
-        return await _complete(ran, control, excuses)
-    if code is not None and code not in _NOT_STARTED and _is_plain(ran, names_tests=names_tests):
-        return Weighed(Verdict.FAILED, "tests_failed", f"ended with exit code {code}")
-    without = await control(False)
-    if ran.is_like(without) and excuses(without):
-        message = f"{_how(ran)}, as it does without the candidate"
-        return Weighed(Verdict.ERROR, _reason(ran), message, _broken(ran))
-    return Weighed(Verdict.FAILED, _reason(ran), _how(ran), _broken(ran))
 
+    name: str
+    ran: Ran
+    control: Control
+    names_tests: bool
+    excuses: Callable[[Ran], bool] = lambda _: True
 
-async def _complete(ran: Ran, control: Control, excuses: Callable[[Ran], bool]) -> Weighed:
-    """Return the verdict over a command that ended with 0."""
-    wanted = await control(True)
-    lacks = shortfall(ran.seen, wanted.seen)
-    if lacks and (ran.seen.sessions or wanted.seen.sessions):
-        without = await control(False)
-        if not ran.seen.is_whole and ran.is_like(without) and excuses(without):
-            message = f"{_how(ran)}, as it does without the candidate"
-            return Weighed(Verdict.ERROR, "broken_off", message, _broken(ran))
-        lacks = shortfall(ran.seen, wanted.seen, without.seen)
-    if not lacks:
-        return Weighed(Verdict.PASSED)
-    if not ran.seen.sessions and not wanted.seen.sessions:
-        return Weighed(Verdict.ERROR, "no_evidence", _NO_EVIDENCE)
-    is_packs = bool(ran.seen.broken) and ran.seen.broken == wanted.seen.broken and excuses(wanted)
-    return _incomplete(lacks, is_packs=is_packs)
+    async def finding(self) -> AgentFinding:
+        """Return passed; failed for what the candidate is wrong in; error for what is so without it too."""
+        ran, seen, code = self.ran, self.ran.seen, self.ran.ended.exit_code
+        unfit = next((session.unfit for session in seen.sessions if session.unfit), "")
+        if unfit:
+            return self._found(Verdict.ERROR, "unfit_tests", unfit)
+        failed = sorted({name for name, word in seen.tests if word == "failed"})
+        if failed and code is not None:
+            message = f"{len(failed)} of {len(dict(seen.tests))} tests failed"
+            return self._found(Verdict.FAILED, "tests_failed", message, failed)
+        if code == 0 and not (self.names_tests or seen.sessions):
+            return AgentFinding(Verdict.PASSED)
+        if code == 0:
+            return await self._complete()
+        if code is not None and code not in _NOT_STARTED and self._is_plain():
+            return self._found(Verdict.FAILED, "tests_failed", f"ended with exit code {code}")
+        return self._broken(ran.why_broken, await self.control(False))
 
+    async def _complete(self) -> AgentFinding:
+        """Return the finding on a command that ended with 0."""
+        seen, collected = self.ran.seen, await self.control(True)
+        wanted = collected.seen
+        lacks, details = shortfall(seen, wanted)
+        if lacks and (seen.sessions or wanted.sessions):
+            without = await self.control(False)
+            is_whole = seen.sessions and None not in seen.ends
+            if not is_whole and self._is_like(without):
+                return self._broken("broken_off", without)
+            lacks, details = shortfall(seen, wanted, without.seen)
+        if not lacks:
+            return AgentFinding(Verdict.PASSED)
+        if not seen.sessions and not wanted.sessions:
+            return self._found(Verdict.ERROR, "no_evidence", _NO_EVIDENCE)
+        message = "; ".join(lacks[:_MOST_SHOWN])
+        if seen.broken and seen.broken == wanted.broken and self.excuses(collected):
+            return self._found(Verdict.ERROR, "unfit_tests", message, details)
+        return self._found(Verdict.FAILED, "incomplete", message, details)
 
-def _incomplete(lacks: Shortfall, *, is_packs: bool) -> Weighed:
-    message = "; ".join(lacks.sentences[:_MOST_SHOWN])
-    if is_packs:
-        return Weighed(Verdict.ERROR, "unfit_tests", message, lacks.details)
-    return Weighed(Verdict.FAILED, "incomplete", message, lacks.details)
+    def _is_like(self, without: Ran) -> bool:
+        return self.ran.shape == without.shape and self.excuses(without)
 
+    def _is_plain(self) -> bool:
+        """Return whether the command came to an end of its own, and no run of tests in it broke off."""
+        seen = self.ran.seen
+        if not seen.sessions:
+            return not self.names_tests
+        return not seen.broken and all(ended in (0, 1) for ended in seen.ends)
 
-def _is_plain(ran: Ran, *, names_tests: bool) -> bool:
-    """Return whether the command came to an end of its own, and no run of tests in it broke off."""
-    if not ran.seen.sessions:
-        return not names_tests
-    return not ran.seen.broken and all(ended in (0, 1) for ended in ran.seen.ends)
+    def _broken(self, reason: str, without: Ran) -> AgentFinding:
+        how, details = self.ran.how_broken, _uncollected(self.ran.seen)
+        if self._is_like(without):
+            return self._found(Verdict.ERROR, reason, f"{how}, as it does without the candidate", details)
+        return self._found(Verdict.FAILED, reason, how, details)
 
-
-def _reason(ran: Ran) -> str:
-    if ran.ended.timed_out:
-        return "timeout"
-    if ran.ended.exit_code is None:
-        return "limit"
-    if ran.ended.exit_code in _NOT_STARTED:
-        return "cannot_start"
-    return "does_not_load" if ran.seen.broken else "broken_off"
-
-
-def _how(ran: Ran) -> str:
-    ended = ran.ended
-    if ended.exit_code is None:
-        return f"was stopped: {ended.reason}"
-    if ran.seen.broken:
-        return f"{len(ran.seen.broken)} file{'s' * (len(ran.seen.broken) > 1)} of tests cannot be collected"
-    if ended.exit_code in _NOT_STARTED:
-        return f"cannot be started (exit code {ended.exit_code})"
-    if _NO_TESTS in ran.seen.ends:
-        return "there are no tests"
-    return f"ended with exit code {ended.exit_code} before its tests had all reported"
-
-
-def _broken(ran: Ran) -> tuple[str, ...]:
-    return tuple(f"{name} cannot be collected: {why}" for name, why in sorted(ran.seen.broken))
+    def _found(
+        self, verdict: Verdict, reason: str, message: str, details: Sequence[str] = ()
+    ) -> AgentFinding:
+        output = "\n".join((*details, tail(self.ran.ended)))
+        return AgentFinding(verdict, reason, f"{self.name}: {message}", output)
 
 
 def tail(ended: Ended) -> str:

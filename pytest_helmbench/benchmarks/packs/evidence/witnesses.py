@@ -1,4 +1,4 @@
-"""A checker's own folder, and the reports that come out of it while the checker runs.
+"""A command that judges, run in a box with a folder of ours beside it, out of which its tests report.
 
 Keys lie ready in a pipe: who takes one opens a session that has to end well. Reports go into another pipe, from which
 nothing can be taken back. Both are named pipes, since every engine can mount those, on one and the same kernel.
@@ -9,76 +9,81 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import posixpath
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
-from pytest_helmbench.benchmarks.packs.evidence.verdicts import Witnessed, read_records
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, Witnessed, read_records
+from pytest_helmbench.benchmarks.packs.task import PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.sandbox.box import Box, Engine, Mount
-from pytest_helmbench.sandbox.workspace import Workspace
+from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Engine, Limits, Mount
+from pytest_helmbench.sandbox.closed_programs import closed_programs
+from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
+
+_MIB = 1024 * 1024
+CHECK_LIMITS = Limits(
+    wall_s=600.0,
+    cpus=2.0,
+    memory_bytes=2048 * _MIB,
+    pids=256,
+    output_bytes=4 * _MIB,
+    disk_bytes=4096 * _MIB,
+)
+"""Bounds of a checker; the row's own timeout takes the place of `wall_s`."""
 
 _FOLDER = "pytest_helmbench.benchmarks.packs.evidence.inside"
 _LOGIN = ("sh", "-lc")
 _KEEP_PATH = 'export PYTHONPATH="{}${{PYTHONPATH:+:$PYTHONPATH}}"; '
 _KEY_BYTES = 64
 _KEYS = 64
-_MOST_BYTES = 64 * 1024 * 1024
+_MOST_BYTES = 64 * _MIB
 _CHUNK = 1 << 16
+_SYSTEM = ("/", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/tmp")
 _DECOY = "def test():\n    assert sorted([2, 1]) == [2, 1]\n"
 
 
 @dataclass(frozen=True, slots=True)
 class WitnessSettings:
-    """What the programs in a checker's own folder are told.
+    """How tests are judged.
 
     Args:
-        workspace: Absolute path in the box.
         tests_inside: The tests lie in the workspace, as those of a repository do.
         exempt: Names of modules that the untouched workspace has itself.
         collects: Tests are only collected.
     """
 
-    workspace: str
     tests_inside: bool
     exempt: tuple[str, ...] = ()
     collects: bool = False
 
 
 class Witness:
-    """A checker's own folder.
+    """A box with a folder of ours beside the workspace.
 
     Args:
-        folder: Belongs to the user that the checker runs as.
-        place: Where the checker sees it.
+        box: Where commands run.
+        image: Of the box.
+        folder: Ours; it belongs to the user that commands run as.
+        place: Where commands see it.
+        settings: How tests are judged.
     """
 
-    def __init__(self, folder: Workspace, place: str) -> None:
-        self.folder = folder
-        self.place = place
+    def __init__(
+        self, box: Box, image: str | None, folder: Workspace, place: str, settings: WitnessSettings
+    ) -> None:
+        self.box = box
+        self.place = box.inside(place)
+        self._image = image
+        self._folder = folder
         self._keys = [secrets.token_hex(_KEY_BYTES // 2) for _ in range(_KEYS)]
         self._data = bytearray()
-
-    @property
-    def mount(self) -> Mount:
-        """How the checker sees the folder."""
-        return Mount(self.folder.path, self.place)
-
-    def env(self, box: Box) -> tuple[tuple[str, str], ...]:
-        """Return what makes every Python of a checker begin here."""
-        return (
-            ("PYTHONPATH", box.inside(self.place)),
-            ("PYTHONNOUSERSITE", "1"),
-            ("PYTHONDONTWRITEBYTECODE", "1"),
-        )
-
-    def prepare(self, settings: WitnessSettings) -> None:
-        """Write the programs."""
         decoy = f"d{secrets.token_hex(6)}/test_{secrets.token_hex(6)}.py"
         told: dict[str, object] = {
-            "workspace": settings.workspace,
+            "workspace": box.workdir,
             "tests_inside": settings.tests_inside,
             "exempt": list(settings.exempt),
             "mode": "collect" if settings.collects else "run",
@@ -86,13 +91,35 @@ class Witness:
             "decoy": decoy,
             "later": [],
         }
-        self.folder.put("settings.json", json.dumps(told).encode())
-        self.folder.put("sitecustomize.py", f"{_source('start')}\n\nmain({told!r}, __file__)\n".encode())
-        self.folder.put("witness.py", _source("witness").encode())
-        self.folder.put(decoy, _DECOY.encode())
+        folder.put("settings.json", json.dumps(told).encode())
+        folder.put("sitecustomize.py", f"{_source('start')}\n\nmain({told!r}, __file__)\n".encode())
+        folder.put("witness.py", _source("witness").encode())
+        folder.put(decoy, _DECOY.encode())
+
+    async def run(
+        self, argv: tuple[str, ...], workdir: str, env: tuple[tuple[str, str], ...], limits: Limits
+    ) -> Ran:
+        """Run a command of which every Python begins in our folder."""
+        env = (
+            *env,
+            ("PYTHONPATH", self.place),
+            ("PYTHONNOUSERSITE", "1"),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            # Plugins that this machine happens to have take no part in a verdict; those of an image belong to it.
+            *((("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"),) if self._image is None else ()),
+        )
+        with self._listening():
+            ended = await self.box.run(Command(argv, workdir, env, limits=limits))
+        return Ran(ended, self._seen())
+
+    def with_path(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a command with our folder first, also where a login shell sets the environment anew."""
+        if argv[:2] == _LOGIN and len(argv) == 3:
+            return (*_LOGIN, _KEEP_PATH.format(self.place) + argv[2])
+        return argv
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
+    def _listening(self) -> Iterator[None]:
         """Give out keys and take reports while a command runs; on this loop."""
         keys, records = self._pipe("keys", 0o444), self._pipe("records", 0o666)
         os.write(keys, "".join(self._keys).encode())
@@ -110,12 +137,11 @@ class Witness:
             os.close(keys)
             os.close(records)
 
-    def seen(self) -> Witnessed:
-        """Return what was reported."""
+    def _seen(self) -> Witnessed:
         return read_records(bytes(self._data), self._keys)
 
     def _pipe(self, name: str, mode: int) -> int:
-        path = self.folder.path / name
+        path = self._folder.path / name
         os.mkfifo(path)
         path.chmod(mode)
         return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -128,26 +154,41 @@ class Witness:
 
 
 @asynccontextmanager
-async def opened_witness(engine: Engine, image: str | None, uid: int | None) -> AsyncIterator[Witness]:
-    """Make a checker's own folder, and remove it at the end.
-
-    Args:
-        engine: What runs the checker.
-        image: Of its box.
-        uid: Of the workspace.
-    """
-    folder = Workspace(engine.new_workspace(image).path, uid=uid)
+async def opened_witness(
+    engine: Engine, spec: BoxSpec, workspace: Workspace, settings: WitnessSettings
+) -> AsyncIterator[Witness]:
+    """Open a box over a workspace with a folder of ours beside it, and remove the folder at the end."""
+    folder = Workspace(engine.new_workspace(spec.image).path, uid=workspace.uid)
     try:
-        yield Witness(folder, f"/checker-{secrets.token_hex(16)}")
+        # Nobody can guess where it lies. Who makes a root of his own copies its programs.
+        place = f"/checker-{secrets.token_hex(16)}"
+        closed = () if spec.capabilities else await closed_programs(engine, spec.image)
+        mounts = (*spec.mounts, Mount(folder.path, place), *closed)
+        async with await engine.open(replace(spec, workspace=workspace, mounts=mounts)) as box:
+            yield Witness(box, spec.image, folder, place, settings)
     finally:
         await asyncio.to_thread(folder.close)
 
 
-def with_path(argv: tuple[str, ...], place: str) -> tuple[str, ...]:
-    """Return a command with our folder first, also where a login shell sets the environment anew."""
-    if argv[:2] == _LOGIN and len(argv) == 3:
-        return (*_LOGIN, _KEEP_PATH.format(place) + argv[2])
-    return argv
+def lay_out(workspace: Workspace, planned: Sequence[PlannedFile]) -> None:
+    """Copy planned files into a workspace; whatever stands in their way is replaced.
+
+    Raises:
+        SandboxError: One of them cannot be read or written, or has changed since.
+    """
+    for item in planned:
+        if item.is_folder and item.target != ".":
+            workspace.put_folder(item.target, mode=item.mode | 0o700)
+        elif not item.is_folder:
+            if item.source.stat().st_size != item.size:
+                raise SandboxError(f"{item.target}: the file has changed since it was planned")
+            workspace.put_tree(item.source, item.target)
+
+
+def system_free(stated: str) -> str | None:
+    """Return a workdir as an absolute path; None where a workspace there would hide a part of the system."""
+    path = "/" + posixpath.normpath(posixpath.join("/", stated)).lstrip("/")
+    return None if path in _SYSTEM else path
 
 
 @cache

@@ -8,24 +8,25 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
 from pytest_helmbench.benchmarks.packs.evidence.inside.start import called, runs_pytest
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import (
     Ran,
     Session,
-    Weighed,
+    Weighing,
     Witnessed,
     read_records,
     runs_tests,
     shortfall,
-    weighed,
 )
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Ended
 
 _ENDED = Ended(0, b"", b"", False, False, "", 1.0)
-_WANTED = Session("pytest", items=("t.py::a", "t.py::b[1]", "t.py::b[2]"), ended=0)
+_WANTED = Session(items=("t.py::a", "t.py::b[1]", "t.py::b[2]"), ended=0)
 _TESTS = (("t.py::a", "passed"), ("t.py::b[x]", "passed"), ("t.py::b[y]", "passed"))
-_WHOLE = Session("pytest", tests=_TESTS, ended=0, decoy="failed")
+_NOTHING: tuple[list[str], list[str]] = ([], [])
+_WHOLE = Session(tests=_TESTS, ended=0, decoy="failed")
 
 
 def _seen(*sessions: Session) -> Witnessed:
@@ -48,25 +49,25 @@ def _seen(*sessions: Session) -> Witnessed:
     ],
 )
 def test_what_is_missing_for_a_pass(session: Session, sentences: tuple[str, ...]) -> None:
-    assert shortfall(_seen(session), _seen(_WANTED)).sentences == sentences
+    assert shortfall(_seen(session), _seen(_WANTED))[0] == list(sentences)
 
 
 def test_fewer_cases_of_one_test_are_missing() -> None:
-    assert shortfall(_seen(replace(_WHOLE, tests=_TESTS[:2])), _seen(_WANTED))
+    assert shortfall(_seen(replace(_WHOLE, tests=_TESTS[:2])), _seen(_WANTED))[0]
 
 
 def test_what_is_so_without_the_candidate_is_excused() -> None:
     seen = _seen(replace(_WHOLE, tests=(("t.py::a", "skipped"), *_TESTS[1:])))
-    assert shortfall(seen, _seen(_WANTED))
-    assert not shortfall(seen, _seen(_WANTED), seen)
+    assert shortfall(seen, _seen(_WANTED))[0]
+    assert shortfall(seen, _seen(_WANTED), seen) == _NOTHING
     never = _seen(replace(_WHOLE, tests=_TESTS[1:]))
-    assert not shortfall(never, _seen(_WANTED), never)
+    assert shortfall(never, _seen(_WANTED), never) == _NOTHING
 
 
 def test_names_in_files_that_cannot_be_imported_without_the_candidate_are_expected() -> None:
-    wanted = _seen(Session("pytest", named=("t.py::a", "t.py::b"), ended=2))
-    assert not shortfall(_seen(_WHOLE), wanted)
-    assert shortfall(_seen(replace(_WHOLE, tests=_TESTS[:1])), wanted).details == ("t.py::b not run",)
+    wanted = _seen(Session(named=("t.py::a", "t.py::b"), ended=2))
+    assert shortfall(_seen(_WHOLE), wanted) == _NOTHING
+    assert shortfall(_seen(replace(_WHOLE, tests=_TESTS[:1])), wanted)[1] == ["t.py::b not run"]
 
 
 def test_only_known_keys_say_anything_and_a_session_ends_once() -> None:
@@ -75,24 +76,24 @@ def test_only_known_keys_say_anything_and_a_session_ends_once() -> None:
         *(("k9", ["test", "b", "failed"]), ("k1", ["end", 0])),
     )
     data = "".join(f"{key} {json.dumps(parts)}\n" for key, parts in lines).encode() + b"k1 nonsense\n\xff\n"
-    assert read_records(data, ["k1"]) == _seen(Session("pytest", tests=(("a", "passed"),), ended=0))
+    assert read_records(data, ["k1"]) == _seen(Session(tests=(("a", "passed"),), ended=0))
     assert read_records(data + b'k1 ["end", 0]\n', ["k1"]).ends == (None,)
     assert read_records(b"", ["k1"]).ends == (None,)
 
 
 def test_a_breakdown_is_the_packs_only_when_it_is_the_same_without() -> None:
-    def judged(ran: Ran, without: Ran) -> Weighed:
+    def judged(ran: Ran, without: Ran) -> AgentFinding:
         async def control(_collects: bool) -> Ran:
             return without
 
-        return asyncio.run(weighed(ran, control, names_tests=True))
+        return asyncio.run(Weighing("it", ran, control, names_tests=True).finding())
 
-    killed, nothing = Ran(replace(_ENDED, exit_code=137), _seen(Session("pytest"))), Ran(_ENDED, _seen())
+    killed, nothing = Ran(replace(_ENDED, exit_code=137), _seen(Session())), Ran(_ENDED, _seen())
     assert judged(killed, killed).verdict is Verdict.ERROR
     assert judged(killed, Ran(_ENDED, _seen(_WANTED))).verdict is Verdict.FAILED
     assert judged(nothing, nothing).reason == "no_evidence"
     assert judged(nothing, Ran(_ENDED, _seen(_WANTED))).verdict is Verdict.FAILED
-    assert judged(Ran(_ENDED, _seen(_WHOLE)), Ran(_ENDED, _seen(_WANTED))) == Weighed(Verdict.PASSED)
+    assert judged(Ran(_ENDED, _seen(_WHOLE)), Ran(_ENDED, _seen(_WANTED))) == AgentFinding(Verdict.PASSED)
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
-    CandidateFaultError,
-    PackFaultError,
+    PatchFaultError,
     PatchPhase,
     PatchTests,
 )
-from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, Git, said
+from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Git, said
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import encoded, strip_of
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Ended
+from pytest_helmbench.sandbox.workspace import Workspace
 
 _OWN = "helmbench"  # a folder of ours in git's own
 _SETUP, _CANDIDATE, _TESTS = (f"{_OWN}/{name}.patch" for name in ("setup", "candidate", "tests"))
-_UNREADABLE, _SETUP_FAILED, _BASELINE_FAILED, _CANDIDATE_FAILED, _TESTS_FAILED = 70, 71, 72, 73, 74
+_UNREADABLE, _SETUP_FAILED, _BASELINE_FAILED, _CANDIDATE_FAILED, _TESTS_FAILED, _LATE = range(70, 76)
 _SPECIAL_MODES = ("120000", "160000")
 
 # What models write: hunks that are longer or shorter than they say, other white space than the file's, no last lines.
@@ -107,12 +108,12 @@ class Applying:
     """Patches on their way into a checkout.
 
     Args:
-        checkout: At the base commit.
+        workspace: A repository at the base commit.
         tests: Of the row.
-        git: In a box over the checkout.
+        git: Over it.
     """
 
-    checkout: Checkout
+    workspace: Workspace
     tests: PatchTests
     git: Git
 
@@ -131,8 +132,7 @@ class Applying:
             parity: Take it only as it is.
 
         Raises:
-            PackFaultError: The setup patch does not apply, or the repository cannot be committed.
-            CandidateFaultError: Git cannot read the candidate's patch, or it does not apply.
+            PatchFaultError: A patch cannot be read or does not apply, or the repository cannot be committed.
         """
         self._put_setup()
         strip = 1
@@ -152,14 +152,30 @@ class Applying:
         """Apply the setup patch for an agent, and leave one commit without a past; nothing where there is none.
 
         Raises:
-            PackFaultError: It does not apply, or the repository cannot be committed.
+            PatchFaultError: It does not apply, or the repository cannot be committed.
         """
-        if not self._put_setup():
-            return
-        ended = await self.git.run(_BEGIN)
-        if ended.exit_code != 0:
-            raise _fault(ended)
-        self.done()
+        if self._put_setup():
+            ended = await self.git.run(_BEGIN)
+            if ended.exit_code != 0:
+                raise _fault(ended)
+            self.done()
+
+    async def add_tests(self, baseline: str) -> None:
+        """Apply the pack's test patch, if there is one.
+
+        Raises:
+            PatchFaultError: It does not apply to the baseline, or no longer after the candidate's patch.
+        """
+        text = self.tests.test_patch or ""
+        if text.strip():
+            self._put(_TESTS, _whole(text))
+            ended = await self.git.run(_ADD_TESTS, baseline, str(strip_of(text)))
+            if ended.exit_code != 0:
+                raise _fault(ended, _LATE if ended.exit_code == _CANDIDATE_FAILED else _TESTS_FAILED)
+
+    def done(self) -> None:
+        """Take our own files out of git's folder."""
+        self.workspace.remove(f".git/{_OWN}")
 
     def _put_setup(self) -> bool:
         setup = self.tests.setup_patch
@@ -169,51 +185,29 @@ class Applying:
         self._put(f"{_SETUP}.strip", str(strip_of(setup)).encode())
         return True
 
-    async def add_tests(self, baseline: str) -> None:
-        """Apply the pack's test patch, if there is one.
-
-        Raises:
-            PackFaultError: It does not apply to the baseline.
-            CandidateFaultError: It no longer applies after the candidate's patch.
-        """
-        phase, text = PatchPhase.TEST_PATCH, self.tests.test_patch or ""
-        if not text.strip():
-            return
-        self._put(_TESTS, _whole(text))
-        ended = await self.git.run(_ADD_TESTS, baseline, str(strip_of(text)))
-        if ended.exit_code == _CANDIDATE_FAILED:
-            message = f"the tests no longer apply after the candidate's patch: {said(ended)}"
-            raise CandidateFaultError(phase, "tests_do_not_apply", message)
-        if ended.exit_code != 0:
-            message = f"eval.tests.test_patch does not apply: {said(ended)}"
-            raise PackFaultError(phase, "does_not_apply", message)
-
-    def done(self) -> None:
-        """Take our own files out of git's folder."""
-        self.checkout.workspace.remove(f".git/{_OWN}")
-
     def _put(self, name: str, data: bytes) -> None:
-        self.checkout.workspace.put(f".git/{name}", data)
+        self.workspace.put(f".git/{name}", data)
 
 
-def _fault(ended: Ended) -> PackFaultError | CandidateFaultError:
+_OURS, _THEIRS = Verdict.ERROR, Verdict.FAILED
+_UNKNOWN = (_THEIRS, PatchPhase.CHANGED_PATHS, "unknown_changes", "git cannot tell what the patch changes")
+_UNREAD = "there seems to be a patch in it, but none that git reads"
+_NO_COMMIT = "the repository cannot be committed before the patch"
+_OUTDATED = "the tests no longer apply after the candidate's patch"
+_FAULTS = {
+    _UNREADABLE: (_THEIRS, PatchPhase.CANDIDATE_PATCH, "no_patch", _UNREAD),
+    _SETUP_FAILED: (_OURS, PatchPhase.SETUP_PATCH, "does_not_apply", "eval.tests.setup_patch does not apply"),
+    _BASELINE_FAILED: (_OURS, PatchPhase.BASELINE_COMMIT, "no_baseline", _NO_COMMIT),
+    _CANDIDATE_FAILED: (_THEIRS, PatchPhase.CANDIDATE_PATCH, "does_not_apply", "the patch does not apply"),
+    _TESTS_FAILED: (_OURS, PatchPhase.TEST_PATCH, "does_not_apply", "eval.tests.test_patch does not apply"),
+    _LATE: (_THEIRS, PatchPhase.TEST_PATCH, "tests_do_not_apply", _OUTDATED),
+}
+
+
+def _fault(ended: Ended, step: int | None = None) -> PatchFaultError:
     """Return whose fault it is that patches were not applied, by the step that ended."""
-    why = said(ended)
-    match ended.exit_code:
-        case 70:
-            message = f"there seems to be a patch in it, but none that git reads: {why}"
-            return CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "no_patch", message)
-        case 71:
-            message = f"eval.tests.setup_patch does not apply: {why}"
-            return PackFaultError(PatchPhase.SETUP_PATCH, "does_not_apply", message)
-        case 72:
-            message = f"the repository cannot be committed before the patch: {why}"
-            return PackFaultError(PatchPhase.BASELINE_COMMIT, "no_baseline", message)
-        case 73:
-            message = f"the patch does not apply: {why}"
-            return CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "does_not_apply", message)
-    message = f"git cannot tell what the patch changes: {why}"
-    return CandidateFaultError(PatchPhase.CHANGED_PATHS, "unknown_changes", message)
+    verdict, phase, reason, what = _FAULTS.get(step or ended.exit_code or 0, _UNKNOWN)
+    return PatchFaultError(verdict, phase, reason, f"{what}: {said(ended)}")
 
 
 def _parts(stdout: bytes) -> list[list[bytes]]:

@@ -1,10 +1,12 @@
-"""repo_patch: what a row holds and is held to, the finding on a patch, and errors by whose fault it is."""
+"""repo_patch: what a row holds and is held to, and the steps of a patch."""
 
 from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import partial
 
+from pytest_helmbench.benchmarks.packs.agent.agent_family import COMMAND_STEP, AgentFinding
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy, hard_fault
 from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import (
@@ -21,7 +23,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     text_in,
     texts_in,
 )
-from pytest_helmbench.benchmarks.packs.task import CommandCheck, Visibility
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, ConfigError, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
@@ -57,21 +59,27 @@ def patch_tests(hidden: JsonObject) -> PatchTests:
     """Return what a row without faults is held to."""
     tests = object_in(hidden, "tests")
     policy = object_in(hidden, "candidate_policy") or object_in(tests, "candidate_policy")
-    return PatchTests(
-        command=command_check(tests),
-        setup_patch=_patch(tests, "setup_patch"),
-        test_patch=_patch(tests, "test_patch"),
-        policy=PatchPolicy(texts_in(policy, "allow_paths"), texts_in(policy, "allow_sensitive_paths")),
+    setup, added = (
+        text_in(tests, name) or text_in(object_in(tests, name), "patch")
+        for name in ("setup_patch", "test_patch")
     )
+    allowed = PatchPolicy(texts_in(policy, "allow_paths"), texts_in(policy, "allow_sensitive_paths"))
+    return PatchTests(command_check(tests), setup, added, allowed)
 
 
-def _patch(tests: JsonObject, name: str) -> str | None:
-    """Return a patch, which is a text or an object that holds one."""
-    return text_in(tests, name) or text_in(object_in(tests, name), "patch")
+def patch_tests_of(task: PackTask) -> PatchTests:
+    """Return what a task's patch is held to.
+
+    Raises:
+        ConfigError: The task is of another family, or has no tests.
+    """
+    if not isinstance(task.check, PatchTests):
+        raise ConfigError(f"{task.id}: eval.tests: there is no command that judges a patch")
+    return task.check
 
 
 class PatchPhase(StrEnum):
-    """The steps in their order; a finding names the one that it ended in."""
+    """The steps in their order."""
 
     EMPTY_PATCH = "empty_patch"
     BASE_COMMIT = "base_commit"
@@ -81,69 +89,21 @@ class PatchPhase(StrEnum):
     CANDIDATE_PATCH = "candidate_patch"
     CHANGED_PATHS = "changed_paths"
     TEST_PATCH = "test_patch"
-    COMMAND = "command"
+    COMMAND = COMMAND_STEP
 
 
-@dataclass(frozen=True, slots=True)
-class PatchFinding:
-    """The verdict over a patch. Holds no hidden value.
-
-    Args:
-        verdict: Passed; failed for what is the candidate's fault; error for what is the pack's or the sandbox's.
-        phase: Where it ended; None when it passed.
-        reason: One word for tables, such as `path_denied`, `does_not_apply`, `timeout`; None when it passed.
-        message: For people; empty when it passed.
-        output: End of what the command wrote, scrubbed: the candidate's and the tests' own words.
-    """
-
-    verdict: Verdict
-    phase: PatchPhase | None = None
-    reason: str | None = None
-    message: str = ""
-    output: str = ""
-
-    @property
-    def in_process(self) -> bool:
-        """True where the tests had a word in it: they import what they judge."""
-        return self.phase in (None, PatchPhase.COMMAND)
-
-    @property
-    def taken(self) -> tuple[str, ...]:
-        """Nothing: a patch goes through git."""
-        return ()
-
-    @property
-    def step(self) -> str:
-        """The step that it ended in; empty when it passed."""
-        return self.phase or ""
-
-
-class PackFaultError(HelmbenchError):
-    """A patch cannot be judged, and the candidate has no part in that.
+class PatchFaultError(HelmbenchError):
+    """A patch has no further step.
 
     Args:
-        phase: Where it came out.
+        verdict: Failed where that is the candidate's fault; error where the candidate has no part in it.
+        step: Where it came out.
         reason: One word for tables.
         message: For people.
     """
 
-    def __init__(self, phase: PatchPhase, reason: str, message: str) -> None:
-        self.finding = PatchFinding(Verdict.ERROR, phase, reason, message)
-        super().__init__(message)
-
-
-class CandidateFaultError(HelmbenchError):
-    """A patch is wrong, by the fault of the candidate.
-
-    Args:
-        phase: Where it came out.
-        reason: One word for tables.
-        message: For people.
-        output: End of what the command wrote, scrubbed.
-    """
-
-    def __init__(self, phase: PatchPhase, reason: str, message: str, output: str = "") -> None:
-        self.finding = PatchFinding(Verdict.FAILED, phase, reason, message, output)
+    def __init__(self, verdict: Verdict, step: PatchPhase, reason: str, message: str) -> None:
+        self.finding = AgentFinding(verdict, reason, message, step=step)
         super().__init__(message)
 
 
@@ -199,10 +159,6 @@ def _tests(faults: RowFaults, where: str, value: JsonValue) -> None:
         _policy(faults, f"{where}.candidate_policy", value["candidate_policy"])
 
 
-def _gold_patch(faults: RowFaults, where: str, value: JsonValue) -> None:
-    check_inline(faults, where, value, "patch", hidden=True)
-
-
 def _policy(faults: RowFaults, where: str, value: JsonValue) -> None:
     if not isinstance(value, dict):
         not_an_object(faults, where, value)
@@ -233,6 +189,6 @@ INPUT_FIELDS: Fields = {
 }
 EVAL_FIELDS: Fields = {
     "tests": Field(_tests, required=True, visibility=Visibility.EVALUATION_INPUTS),
-    "gold_patch": Field(_gold_patch, names=Names.A_FILE),
+    "gold_patch": Field(partial(check_inline, key="patch", hidden=True), names=Names.A_FILE),
     "candidate_policy": Field(_policy, visibility=Visibility.EVALUATION_INPUTS),
 }

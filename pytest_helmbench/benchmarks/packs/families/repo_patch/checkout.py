@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import posixpath
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PackFaultError, PatchPhase, PatchTests
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.evidence.witnesses import CHECK_LIMITS, lay_out, system_free
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
+    PatchFaultError,
+    PatchPhase,
+    patch_tests_of,
+)
+from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine, Limits
+from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 _MIB = 1024 * 1024
-GIT_LIMITS = Limits(
-    wall_s=300.0,
-    cpus=2.0,
-    memory_bytes=2048 * _MIB,
-    pids=64,
-    output_bytes=32 * _MIB,
-    disk_bytes=8192 * _MIB,
-)
+GIT_LIMITS = replace(CHECK_LIMITS, wall_s=300.0, pids=64, output_bytes=32 * _MIB, disk_bytes=8192 * _MIB)
 """Bounds of one git command: large repositories fit."""
 
 # The system's own programs first: the PATH of an image may lead into the working tree.
@@ -33,31 +31,17 @@ _FIND_GIT = """\
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 command -v git >/dev/null || exit 127
 """
-_LARGEST_CONFIG = 1 * _MIB
+_NAME, _MAIL, _DATE = "helmbench", "helmbench@localhost", "2000-01-01T00:00:00Z"
 _ENVIRONMENT = (
-    ("HOME", "/nonexistent"),
-    ("XDG_CONFIG_HOME", "/nonexistent"),
-    ("GIT_CONFIG_NOSYSTEM", "1"),
-    ("GIT_CONFIG_SYSTEM", "/dev/null"),
-    ("GIT_CONFIG_GLOBAL", "/dev/null"),
-    ("GIT_CONFIG_COUNT", "0"),
-    ("GIT_CONFIG_PARAMETERS", ""),
-    ("GIT_ATTR_NOSYSTEM", "1"),
-    ("GIT_NO_REPLACE_OBJECTS", "1"),
-    ("GIT_NO_LAZY_FETCH", "1"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("GIT_ALLOW_PROTOCOL", ""),
-    ("GIT_PAGER", "cat"),
-    ("GIT_EDITOR", "false"),
-    ("GIT_ASKPASS", "false"),
-    ("GIT_AUTHOR_NAME", "helmbench"),
-    ("GIT_AUTHOR_EMAIL", "helmbench@localhost"),
-    ("GIT_AUTHOR_DATE", "2000-01-01T00:00:00Z"),
-    ("GIT_COMMITTER_NAME", "helmbench"),
-    ("GIT_COMMITTER_EMAIL", "helmbench@localhost"),
-    ("GIT_COMMITTER_DATE", "2000-01-01T00:00:00Z"),
-    ("LC_ALL", "C"),
+    *((name, "/nonexistent") for name in ("HOME", "XDG_CONFIG_HOME")),
+    *((name, "/dev/null") for name in ("GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL")),
+    *((name, "1") for name in ("GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM", "GIT_NO_REPLACE_OBJECTS")),
+    *((name, "0") for name in ("GIT_CONFIG_COUNT", "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT")),
+    *((name, "") for name in ("GIT_CONFIG_PARAMETERS", "GIT_ALLOW_PROTOCOL")),
+    *((name, "false") for name in ("GIT_EDITOR", "GIT_ASKPASS")),
+    *(("GIT_NO_LAZY_FETCH", "1"), ("GIT_PAGER", "cat"), ("LC_ALL", "C")),
+    *(("GIT_AUTHOR_NAME", _NAME), ("GIT_AUTHOR_EMAIL", _MAIL), ("GIT_AUTHOR_DATE", _DATE)),
+    *(("GIT_COMMITTER_NAME", _NAME), ("GIT_COMMITTER_EMAIL", _MAIL), ("GIT_COMMITTER_DATE", _DATE)),
 )
 _SHA1 = "[core]\n\trepositoryformatversion = 0\n"
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n[core]\n\trepositoryformatversion = 1\n"
@@ -107,7 +91,7 @@ def hardened(workspace: Workspace, git_dir: str) -> Iterator[None]:
         workspace: That holds the repository.
         git_dir: Git's own folder in it, such as `.git`.
     """
-    own = workspace.get(f"{git_dir}/config", limit_bytes=_LARGEST_CONFIG) or b""
+    own = workspace.get(f"{git_dir}/config", limit_bytes=_MIB) or b""
     form = _SHA256 if _IS_SHA256.search(own) else _SHA1
     for name in ("config.worktree", "index.lock", "info/grafts", "hooks"):
         workspace.remove(f"{git_dir}/{name}")
@@ -131,12 +115,8 @@ class Git:
 
     def __init__(self, box: Box, git_dir: str | None = None) -> None:
         self._box = box
-        self.tree = box.workdir
-        self._env = (
-            *_ENVIRONMENT,
-            ("GIT_DIR", box.inside(git_dir) if git_dir is not None else f"{box.workdir}/.git"),
-            ("GIT_WORK_TREE", box.workdir),
-        )
+        place = f"{box.workdir}/.git" if git_dir is None else box.inside(git_dir)
+        self._env = (*_ENVIRONMENT, ("GIT_DIR", place), ("GIT_WORK_TREE", box.workdir))
 
     async def run(self, script: str, *arguments: str) -> Ended:
         """Run a shell script of git commands at the top of the working tree, in one sandbox.
@@ -150,6 +130,16 @@ class Git:
         return await self._box.run(Command(argv, None, self._env, limits=GIT_LIMITS))
 
 
+@asynccontextmanager
+async def opened_git(
+    engine: Engine, spec: BoxSpec, workspace: Workspace, git_dir: str | None = None
+) -> AsyncIterator[Git]:
+    """Open git over a workspace whose repository is deaf meanwhile."""
+    with hardened(workspace, ".git"):
+        async with await engine.open(spec) as box:
+            yield Git(box, git_dir)
+
+
 def said(ended: Ended) -> str:
     """Return how a command ended, for people: why we stopped it, else its last words, else its exit code."""
     if ended.reason:
@@ -159,12 +149,10 @@ def said(ended: Ended) -> str:
 
 
 _WORKDIR = "/workspace"
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
 _BUNDLE = ".git/helmbench.bundle"
 _COPIED = ("HEAD", "packed-refs", "shallow", "refs", "objects")
 _UNREADABLE = 65
 _WHERE = "environment.image and environment.workdir say where it is, or environment.repository names a bundle"
-_LARGEST_FILE = 1024 * 1024
 _HEX = re.compile(r"[0-9a-fA-F]{4,64}")
 _REVISION = re.compile(r"(?![-/])(?!.*(?:\.\.|//|@\{|\.lock$))[\w./+@-]{1,200}")
 
@@ -207,12 +195,6 @@ class Checkout:
     commit: str
     modules: tuple[str, ...] = ()
 
-    @contextmanager
-    def quiet(self) -> Iterator[None]:
-        """Inside, git does nothing but what it is told."""
-        with hardened(self.workspace, ".git"):
-            yield
-
 
 @asynccontextmanager
 async def opened_checkout(
@@ -226,12 +208,12 @@ async def opened_checkout(
         assets: Public files of the row, laid over the working tree.
 
     Raises:
-        PackFaultError: There is no repository, or it is not at the base commit.
+        PatchFaultError: There is no repository, or it is not at the base commit.
         SandboxError: The sandbox failed.
     """
     environment = task.environment
-    base = base_commit_of(task)
-    workdir = workdir_of(task)
+    base = str(task.input_value("base_commit", "")).strip()
+    workdir = _workdir_of(task)
     workspace = engine.new_workspace(environment.image)
     spec = BoxSpec(
         image=environment.image, workdir=workdir, workspace=workspace, limits=GIT_LIMITS, label=task.id
@@ -241,44 +223,22 @@ async def opened_checkout(
             commit = await _from_pack(spec, workspace, engine, environment.repository, base)
         else:
             commit = await _from_image(spec, workspace, engine, base)
-        for item in assets:
-            await asyncio.to_thread(_lay_out, workspace, item)
+        await asyncio.to_thread(lay_out, workspace, assets)
         yield Checkout(spec, workspace, commit, await asyncio.to_thread(_modules, workspace))
     finally:
         await asyncio.to_thread(workspace.close)
 
 
-def base_commit_of(task: PackTask) -> str:
-    """Return the commit that a task starts from, as the row names it."""
-    return str(task.input_value("base_commit", "")).strip()
-
-
-def patch_tests_of(task: PackTask) -> PatchTests:
-    """Return what a task's patch is held to.
-
-    Raises:
-        ConfigError: The task is of another family, or has no tests.
-    """
-    if not isinstance(task.check, PatchTests):
-        raise ConfigError(f"{task.id}: eval.tests: there is no command that judges a patch")
-    return task.check
-
-
-def workdir_of(task: PackTask) -> str:
-    """Return where commands find the repository: what the environment says, else where the tests run.
-
-    Raises:
-        PackFaultError: It is no folder of its own.
-    """
+def _workdir_of(task: PackTask) -> str:
+    """Return where commands find the repository: what the environment says, else where the tests run."""
     tests = patch_tests_of(task).command.workdir or ""
     stated = task.environment.workdir or (tests if tests.startswith("/") else _WORKDIR)
-    path = posixpath.normpath(posixpath.join("/", stated))
-    path = "/" + path.lstrip("/")
-    if path == "/" or any(path == name or path.startswith(f"{name}/") for name in _SYSTEM):
+    path = system_free(stated)
+    if path is None:
         message = (
             f"the repository cannot be at {excerpt(stated)!r}: give environment.workdir a folder of its own"
         )
-        raise PackFaultError(PatchPhase.BASE_COMMIT, "no_repository", message)
+        raise PatchFaultError(Verdict.ERROR, PatchPhase.BASE_COMMIT, "no_repository", message)
     return path
 
 
@@ -295,7 +255,7 @@ async def _from_image(spec: BoxSpec, workspace: Workspace, engine: Engine, base:
     except SandboxError as error:
         # What follows in brackets names a container that is different every time.
         raise _missing(base, excerpt(str(error).partition(" (")[0])) from error
-    if workspace.get(".git/HEAD", limit_bytes=_LARGEST_FILE) is None:
+    if workspace.get(".git/HEAD", limit_bytes=_MIB) is None:
         raise _missing(base, f"{spec.workdir} of {image} is no git repository")
     head, commit = await _found(spec, workspace, engine, base, check_out=False)
     if commit is None or commit != head:
@@ -317,9 +277,8 @@ async def _found(
 ) -> tuple[str | None, str | None]:
     """Return the commit that the repository was at, and the base commit; None for what is not there."""
     revision = base if _HEX.fullmatch(base) or _REVISION.fullmatch(base) else ""
-    with hardened(workspace, ".git"):
-        async with await engine.open(spec) as box:
-            ended = await Git(box).run(_FIND, revision, "check-out" if check_out else "")
+    async with opened_git(engine, spec, workspace) as git:
+        ended = await git.run(_FIND, revision, "check-out" if check_out else "")
     if ended.exit_code == 127:
         raise _missing(base, f"there is no git in {spec.image or 'the sandbox'}")
     if ended.exit_code == _UNREADABLE:
@@ -354,21 +313,14 @@ def _modules(workspace: Workspace) -> tuple[str, ...]:
     return tuple(sorted({name.removesuffix(".py") for name in names if "/" not in name}))
 
 
-def _lay_out(workspace: Workspace, item: PlannedFile) -> None:
-    if item.is_folder:
-        workspace.put_folder(item.target, mode=item.mode | 0o700)
-    else:
-        workspace.put_tree(item.source, item.target)
-
-
-def _missing(base: str, why: str) -> PackFaultError:
+def _missing(base: str, why: str) -> PatchFaultError:
     message = f"base_commit {_shown(base)} cannot be found: {why}\n  hint: {_WHERE}"
-    return PackFaultError(PatchPhase.BASE_COMMIT, "no_repository", message)
+    return PatchFaultError(Verdict.ERROR, PatchPhase.BASE_COMMIT, "no_repository", message)
 
 
-def _wrong(base: str, what: str) -> PackFaultError:
+def _wrong(base: str, what: str) -> PatchFaultError:
     message = f"base_commit is {_shown(base)}, {what}\n  hint: correct input.base_commit, or the repository"
-    return PackFaultError(PatchPhase.BASE_COMMIT, "wrong_base_commit", message)
+    return PatchFaultError(Verdict.ERROR, PatchPhase.BASE_COMMIT, "wrong_base_commit", message)
 
 
 def _shown(base: str) -> str:

@@ -2,41 +2,70 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import posixpath
 import re
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, runs_tests, tail, weighed
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, Weighing, runs_tests
+from pytest_helmbench.benchmarks.packs.evidence.witnesses import (
+    CHECK_LIMITS,
+    WitnessSettings,
+    opened_witness,
+)
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applied, Applying
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
-    CandidateFaultError,
-    PackFaultError,
-    PatchFinding,
+    PatchFaultError,
     PatchPhase,
     PatchTests,
+    patch_tests_of,
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
     Checkout,
-    Git,
     opened_checkout,
-    patch_tests_of,
+    opened_git,
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import MalformedPatchError, read_patch
-from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import check_paths, check_special
-from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import Testing
+from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import (
+    PatchPolicy,
+    check_paths,
+    check_special,
+    denial,
+)
 from pytest_helmbench.benchmarks.packs.task import PackTask, PathPolicyError, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import Engine
-from pytest_helmbench.sandbox.workspace import SandboxError
+from pytest_helmbench.sandbox.workspace import Workspace
 
-_LARGEST_PATCH = 32 * 1024 * 1024
+_MIB = 1024 * 1024
+TEST_LIMITS = replace(CHECK_LIMITS, wall_s=1800.0, memory_bytes=4096 * _MIB, pids=512, disk_bytes=8192 * _MIB)
+"""Bounds of the command that tests a patch; the row's own timeout takes the place of `wall_s`."""
+
+_SAFE = (
+    # Tests may ask git about the repository, whoever its files belong to.
+    ("GIT_CONFIG_COUNT", "1"),
+    ("GIT_CONFIG_KEY_0", "safe.directory"),
+    ("GIT_CONFIG_VALUE_0", "*"),
+)
+_LARGEST_PATCH = 32 * _MIB
 _MOST_SHOWN = 5
 # In the words of Python from 3.7 on.
 _LACKS = re.compile(
     r"No module named '([\w.]+)'|cannot import name '\w+' from (?:partially initialized module )?'([\w.]+)'"
 )
+
+FileMarks = Mapping[str, tuple[int, int, int]]
+"""By path: what changes whenever a file is written to or replaced, and what no program can set back."""
+
+
+def repository_environment(task: PackTask) -> tuple[tuple[str, str], ...]:
+    """Return what commands of a task's repository find in their environment, beside the image's own."""
+    return (*_SAFE, *((("HOME", "/tmp"),) if task.environment.image is None else ()))
 
 
 async def evaluate_patch(
@@ -46,7 +75,7 @@ async def evaluate_patch(
     *,
     parity: bool = False,
     assets: Sequence[PlannedFile] = (),
-) -> PatchFinding:
+) -> AgentFinding:
     """Apply a candidate's patch to a fresh copy of the task's repository and run the task's tests.
 
     Args:
@@ -58,74 +87,76 @@ async def evaluate_patch(
 
     Raises:
         ConfigError: The task is of another family, or has no tests.
+        SandboxError: The sandbox failed.
 
     Source:
         Benchmark packs, section 4, repo_patch.
     """
-    tests = patch_tests_of(task)
-    if not candidate.strip():
-        return PatchFinding(Verdict.FAILED, PatchPhase.EMPTY_PATCH, "empty_patch", "the patch is empty")
-    run: _Run | None = None
+    testing = Testing(task, patch_tests_of(task), engine, assets, parity)
     try:
+        if not candidate.strip():
+            raise _failed(PatchPhase.EMPTY_PATCH, "empty_patch", "the patch is empty")
         async with opened_checkout(task, engine, assets) as checkout:
-            run = _Run(task, tests, parity, engine, checkout, assets)
-            await run.judge(candidate)
-    except (PackFaultError, CandidateFaultError) as error:
+            await testing.apply(checkout, _read(candidate))
+            return await testing.finding(checkout)
+    except PatchFaultError as error:
         return error.finding
-    except SandboxError as error:
-        phase = PatchPhase.BASE_COMMIT if run is None else run.phase
-        return PatchFinding(Verdict.ERROR, phase, "sandbox", excerpt(str(error)))
-    return PatchFinding(Verdict.PASSED)
 
 
-@dataclass(slots=True)
-class _Run:
-    """One patch on its way."""
+def _failed(phase: PatchPhase, reason: str, message: str) -> PatchFaultError:
+    return PatchFaultError(Verdict.FAILED, phase, reason, message)
+
+
+def _read(candidate: str) -> str:
+    if len(candidate) > _LARGEST_PATCH:
+        message = f"the patch has more than {_LARGEST_PATCH:,} characters"
+        raise _failed(PatchPhase.CANDIDATE_PATCH, "too_large", message)
+    try:
+        return read_patch(candidate)
+    except MalformedPatchError as error:
+        raise _failed(PatchPhase.CANDIDATE_PATCH, "no_patch", str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Testing:
+    """The tests of a row.
+
+    Args:
+        task: The row.
+        tests: Of the row.
+        engine: What runs them.
+        assets: Public files of the row.
+        parity: By the published rules.
+    """
 
     task: PackTask
     tests: PatchTests
-    parity: bool
     engine: Engine
-    checkout: Checkout
     assets: Sequence[PlannedFile]
-    phase: PatchPhase = field(default=PatchPhase.BASE_COMMIT, init=False)
+    parity: bool = False
 
-    async def judge(self, candidate: str) -> None:
-        """Take all steps; what is wrong is raised."""
-        patch = self._read(candidate)
-        async with await self.engine.open(self.checkout.spec) as box:
-            with self.checkout.quiet():
-                applying = Applying(self.checkout, self.tests, Git(box))
-                self.phase = PatchPhase.CANDIDATE_PATCH
-                applied = await applying.apply(patch, self._check, parity=self.parity)
+    async def apply(self, checkout: Checkout, patch: str | None) -> None:
+        """Apply the pack's own patches and the candidate's, if there is one; what is wrong is raised."""
+        async with opened_git(self.engine, checkout.spec, checkout.workspace) as git:
+            applying = Applying(checkout.workspace, self.tests, git)
+            check = None if patch is None else self._check
+            applied = await applying.apply(patch, check, parity=self.parity)
+            if patch is not None:
                 self._compare(applied)
-                self.phase = PatchPhase.TEST_PATCH
-                await applying.add_tests(applied.baseline)
-            applying.done()
-        self.phase = PatchPhase.COMMAND
-        await self._test()
-
-    def _read(self, candidate: str) -> str:
-        if len(candidate) > _LARGEST_PATCH:
-            message = f"the patch has more than {_LARGEST_PATCH:,} characters"
-            raise CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "too_large", message)
-        try:
-            return read_patch(candidate)
-        except MalformedPatchError as error:
-            raise CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "no_patch", str(error)) from error
+            await applying.add_tests(applied.baseline)
+        applying.done()
 
     def _check(self, paths: frozenset[str], phase: PatchPhase = PatchPhase.PATH_POLICY) -> None:
         try:
             check_paths(paths, self.tests.policy, parity=self.parity)
         except PathPolicyError as error:
-            raise CandidateFaultError(phase, "path_denied", str(error)) from error
+            raise _failed(phase, "path_denied", str(error)) from error
 
     def _compare(self, applied: Applied) -> None:
         """Hold what git has really changed to the announcement, and to the policy once more."""
-        self.phase = phase = PatchPhase.CHANGED_PATHS
-        changed, announced = applied.changed, applied.announced
+        phase, changed, announced = PatchPhase.CHANGED_PATHS, applied.changed, applied.announced
         if not changed:
-            raise CandidateFaultError(phase, "no_changes", "the patch changes nothing")
+            raise _failed(phase, "no_changes", "the patch changes nothing")
         lines = [
             f"{what}: {_listed(paths)}"
             for what, paths in (
@@ -135,42 +166,83 @@ class _Run:
             if paths
         ]
         if lines:
-            raise CandidateFaultError(phase, "other_paths", "\n".join(lines))
+            raise _failed(phase, "other_paths", "\n".join(lines))
         self._check(changed | announced | applied.sources, phase)
         try:
             if not self.parity:
                 check_special(applied.special, self.tests.policy)
         except PathPolicyError as error:
-            raise CandidateFaultError(phase, "path_denied", str(error)) from error
+            raise _failed(phase, "path_denied", str(error)) from error
 
-    async def _test(self) -> None:
-        testing = Testing(self.task, self.tests, self.engine, self.assets)
-        ran = await testing.run(self.checkout)
+    async def finding(self, checkout: Checkout) -> AgentFinding:
+        """Run the command over a checkout to which everything has been applied; return the verdict."""
+        ran = await self.run(checkout)
+
+        def is_packs(without: Ran) -> bool:
+            # Not where tests import what the repository does not have yet: that is what the patch was to add.
+            lacks = [_LACKS.search(why) for _, why in without.seen.broken]
+            modules = {(found[1] or found[2]).partition(".")[0] for found in lacks if found is not None}
+            return modules.isdisjoint(checkout.modules)
+
         names_tests = runs_tests(self.tests.command.command)
-        found = await weighed(ran, testing.without, names_tests=names_tests, excuses=self._is_packs)
-        message = f"eval.tests.command: {found.message}"
-        if found.verdict is Verdict.ERROR:
-            raise PackFaultError(self.phase, found.reason or "", message)
-        if found.verdict is Verdict.FAILED:
-            output = "\n".join((*found.details, tail(ran.ended)))
-            raise CandidateFaultError(self.phase, found.reason or "", message, output)
+        found = await Weighing("eval.tests.command", ran, self.without, names_tests, is_packs).finding()
+        if found.verdict is not Verdict.PASSED:
+            return replace(found, step=PatchPhase.COMMAND)
         if ran.changed and not self.parity:
             # Some tests write to files of the repository, whoever is tested.
-            changed = ran.changed - (await testing.without(False)).changed
+            changed = ran.changed - (await self.without(False)).changed
             if changed:
-                message = (
-                    f"eval.tests.command: files of the tests were changed while they ran: {_listed(changed)}"
-                )
-                raise CandidateFaultError(self.phase, "tests_changed", message)
+                what = f"files of the tests were changed while they ran: {_listed(changed)}"
+                raise _failed(PatchPhase.COMMAND, "tests_changed", f"eval.tests.command: {what}")
+        return found
 
-    def _is_packs(self, ran: Ran) -> bool:
-        """Return whether a breakdown that is the same without the candidate is the pack's.
+    async def run(self, checkout: Checkout, *, collects: bool = False) -> Ran:
+        """Run the command over a checkout to which everything has been applied."""
+        spec, check, workspace = checkout.spec, self.tests.command, checkout.workspace
+        wall_s = check.timeout_s or self.task.environment.timeout_s or TEST_LIMITS.wall_s
+        workdir = posixpath.normpath(posixpath.join(spec.workdir, check.workdir or ""))
+        settings = WitnessSettings(True, checkout.modules, collects)
+        async with opened_witness(self.engine, spec, workspace, settings) as witness:
+            held = await asyncio.to_thread(held_files, workspace, self.tests.policy)
+            argv, env = witness.with_path(check.command), repository_environment(self.task)
+            ran = await witness.run(argv, workdir, env, replace(TEST_LIMITS, wall_s=wall_s))
+            return replace(ran, changed=await asyncio.to_thread(changed_files, workspace, held))
 
-        It is not where tests import what the repository does not have yet: that is what the patch was to add.
-        """
-        lacks = [_LACKS.search(why) for _, why in ran.seen.broken]
-        modules = {(found[1] or found[2]).partition(".")[0] for found in lacks if found is not None}
-        return modules.isdisjoint(self.checkout.modules)
+    async def without(self, collects: bool) -> Ran:
+        """Run the command over a fresh checkout with the pack's own patches, and without the candidate's."""
+        async with opened_checkout(self.task, self.engine, self.assets) as checkout:
+            await self.apply(checkout, None)
+            return await self.run(checkout, collects=collects)
+
+
+def held_files(workspace: Workspace, policy: PatchPolicy) -> FileMarks:
+    """Return the marks of all files that a policy keeps from a candidate."""
+    return {name: mark for name, mark in _marks(workspace, _names(workspace)) if denial(name, policy)}
+
+
+def changed_files(workspace: Workspace, before: FileMarks) -> frozenset[str]:
+    """Return which of them have been written to, replaced or removed."""
+    after = dict(_marks(workspace, before))
+    return frozenset(name for name, mark in before.items() if after.get(name) != mark)
+
+
+def _names(workspace: Workspace) -> Iterator[str]:
+    top = str(workspace.path)
+    for folder, folders, files in os.walk(top):
+        if folder == top:
+            folders[:] = [name for name in folders if name != ".git"]
+        yield from (os.path.relpath(os.path.join(folder, name), top) for name in files)  # noqa: PTH118 - half the time
+
+
+def _marks(
+    workspace: Workspace, names: Iterator[str] | FileMarks
+) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    for name in names:
+        try:
+            found = (workspace.path / name).lstat()
+        except OSError:
+            continue
+        yield name, (found.st_ino, found.st_ctime_ns, found.st_size)
 
 
 def _listed(paths: frozenset[str]) -> str:

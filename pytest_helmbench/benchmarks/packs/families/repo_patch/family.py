@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
+from pytest_helmbench.benchmarks.packs.agent.agent_family import (
+    AgentFamily,
+    AgentFinding,
+    AgentSession,
+    asset_list,
+)
 from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
     EVAL_FIELDS,
     INPUT_FIELDS,
-    CandidateFaultError,
-    PackFaultError,
-    PatchFinding,
+    PatchFaultError,
     PatchTests,
     check_one_policy,
     patch_tests,
@@ -29,7 +32,7 @@ from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
-from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.files.field_values import RowFaults
@@ -96,7 +99,7 @@ class RepoPatch(AgentFamily):
 
     async def finding(
         self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
-    ) -> PatchFinding:
+    ) -> AgentFinding:
         """See `AgentFamily.finding`."""
         task, assets = rule.task, plan_assets(tools.files, rule.task)
         try:
@@ -105,7 +108,7 @@ class RepoPatch(AgentFamily):
                 artifact = place.artifact()
                 patch = candidate_of("" if artifact else await place.patch(), said, artifact)
             return await evaluate_patch(task, patch, engine, parity=rule.parity, assets=assets)
-        except (PackFaultError, CandidateFaultError) as error:
+        except PatchFaultError as error:
             return error.finding
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
@@ -116,36 +119,16 @@ class RepoPatch(AgentFamily):
             if patch is not None:
                 found = await evaluate_patch(rule.task, patch, engine, parity=rule.parity, assets=assets)
                 yield Trial(label, must_pass, found.verdict, found.message)
-        if gold is None and (fault := await _fault_of(rule.task, engine, assets)) is not None:
-            why, _, hint = str(fault).partition("\n  hint: ")
-            yield Trial("a patch", must_pass=None, verdict=Verdict.ERROR, message=why, hint=hint)
+        if gold is None:
+            try:
+                async with opened_workplace(rule.task, engine, GIT_LIMITS, assets):
+                    pass
+            except PatchFaultError as error:
+                why, _, hint = str(error).partition("\n  hint: ")
+                yield Trial("a patch", must_pass=None, verdict=Verdict.ERROR, message=why, hint=hint)
         for name in gold_leaks(rule.task, gold or "", assets):
             label = f"an agent that reads {name}, where eval.gold_patch stands,"
             yield Trial(label, must_pass=False, verdict=Verdict.PASSED)
-        if await _is_taken(rule.task, engine, assets):
-            label = f"an agent that also changes {artifact_path_of(rule.task)!r}, which input.artifact_path names,"
-            why, hint = "that file is taken for its patch", "name a path where the repository has nothing"
-            yield Trial(label, must_pass=True, verdict=Verdict.FAILED, message=why, hint=hint)
-
-
-async def _fault_of(task: PackTask, engine: Engine, assets: Sequence[PlannedFile]) -> PackFaultError | None:
-    """Return why no patch can be applied to a row's repository; None where one can."""
-    try:
-        async with opened_workplace(task, engine, GIT_LIMITS, assets):
-            return None
-    except PackFaultError as error:
-        return error
-
-
-async def _is_taken(task: PackTask, engine: Engine, assets: Sequence[PlannedFile]) -> bool:
-    """Return whether something stands already where a row wants the patch to be written."""
-    if artifact_path_of(task) is None:
-        return False
-    try:
-        async with opened_workplace(task, engine, GIT_LIMITS, assets) as place:
-            return place.has_artifact
-    except PackFaultError:  # whatever is applied finds it too
-        return False
 
 
 FAMILY = RepoPatch()

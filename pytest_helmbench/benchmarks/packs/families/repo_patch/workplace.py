@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
-    CandidateFaultError,
-    PackFaultError,
+    PatchFaultError,
     PatchPhase,
+    patch_tests_of,
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
-    Checkout,
     Git,
     opened_checkout,
-    patch_tests_of,
+    opened_git,
     said,
 )
+from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import repository_environment
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import (
     MalformedPatchError,
     has_signs_of_a_patch,
     read_patch,
 )
-from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import repository_environment
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, Mount
 from pytest_helmbench.sandbox.workspace import Workspace
 
@@ -90,21 +89,6 @@ def candidate_of(patch: str, final_text: str, artifact: str | None = None) -> st
 
 
 @dataclass(frozen=True, slots=True)
-class _Artifact:
-    """Where an agent is to write its patch, and what stands there before it starts.
-
-    Args:
-        path: In the working tree.
-        was_there: Something stands there: a file, a folder or a link.
-        at_start: Of a file; None for no file.
-    """
-
-    path: str
-    was_there: bool
-    at_start: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
 class PatchWorkplace:
     """A repository that an agent works on.
 
@@ -115,16 +99,11 @@ class PatchWorkplace:
 
     spec: BoxSpec
     workspace: Workspace
-    _checkout: Checkout
     _engine: Engine
-    _kept: Workspace
+    _git_spec: BoxSpec
     _start: str
-    _artifact: _Artifact | None
-
-    @property
-    def has_artifact(self) -> bool:
-        """Whether the agent finds something where it is to write its patch file."""
-        return self._artifact is not None and self._artifact.was_there
+    _artifact_path: str | None
+    _artifact_at_start: bytes | None
 
     def artifact(self) -> str | None:
         """Return the text of the patch file that the row asks for.
@@ -135,9 +114,8 @@ class PatchWorkplace:
         Raises:
             SandboxError: It is too large.
         """
-        artifact = self._artifact
-        found = None if artifact is None else _content(self.workspace, artifact.path)
-        if artifact is None or found is None or found == artifact.at_start or not found.strip():
+        found = _content(self.workspace, self._artifact_path)
+        if found is None or found == self._artifact_at_start or not found.strip():
             return None
         return found.decode("utf-8", "surrogateescape")
 
@@ -150,15 +128,15 @@ class PatchWorkplace:
             Empty when nothing differs; bytes that are not UTF-8 are surrogate-escaped.
 
         Raises:
-            CandidateFaultError: Git cannot tell, since there is too much of it or it takes too long.
+            PatchFaultError: Git cannot tell, since there is too much of it or it takes too long.
             SandboxError: The sandbox failed.
         """
-        async with await self._engine.open(_with_kept(self._checkout.spec, self._kept)) as box:
+        async with await self._engine.open(self._git_spec) as box:
             ended = await Git(box, _KEPT).run(_DIFF, self._start)
         if ended.exit_code != 0 or ended.output_cut:
             why = "it is too large" if ended.output_cut else said(ended)
             message = f"the changes in the workspace cannot be made into a patch: {why}"
-            raise CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "no_diff", message)
+            raise PatchFaultError(Verdict.FAILED, PatchPhase.CANDIDATE_PATCH, "no_diff", message)
         return ended.stdout.decode("utf-8", "surrogateescape")
 
 
@@ -168,6 +146,8 @@ async def opened_workplace(
 ) -> AsyncIterator[PatchWorkplace]:
     """Lay out a task's repository for an agent, and remove it at the end.
 
+    What the pack applies before the candidate's patch is a part of the task.
+
     Args:
         task: Of repo_patch.
         engine: What runs git and the agent's commands.
@@ -175,18 +155,27 @@ async def opened_workplace(
         assets: Public files of the row, laid over the working tree.
 
     Raises:
-        PackFaultError: There is no repository, or it is not at the base commit.
+        PatchFaultError: There is no repository, or it is not at the base commit.
         SandboxError: The sandbox failed.
     """
     async with opened_checkout(task, engine, assets) as checkout:
+        workspace = checkout.workspace
         # The same user's, since git writes to both.
-        kept = Workspace(engine.new_workspace(task.environment.image).path, uid=checkout.workspace.uid)
+        kept = Workspace(engine.new_workspace(task.environment.image).path, uid=workspace.uid)
+        git_spec = replace(checkout.spec, mounts=(Mount(kept.path, _KEPT, read_only=False),))
         try:
-            await _set_up(task, checkout, engine)
-            start = await _start(checkout, engine, kept)
+            async with opened_git(engine, checkout.spec, workspace) as git:
+                await Applying(workspace, patch_tests_of(task), git).begin()
+            async with opened_git(engine, git_spec, workspace, _KEPT) as git:
+                ended = await git.run(_START)
+            if ended.exit_code != 0:
+                message = f"the repository cannot be made ready for an agent: {said(ended)}"
+                raise PatchFaultError(Verdict.ERROR, PatchPhase.BASELINE_COMMIT, "no_baseline", message)
+            start = ended.stdout.decode().strip()
             spec = replace(checkout.spec, limits=limits, env=repository_environment(task))
-            artifact = await asyncio.to_thread(_artifact_of, task, checkout.workspace)
-            yield PatchWorkplace(spec, checkout.workspace, checkout, engine, kept, start, artifact)
+            path = artifact_path_of(task)
+            before = await asyncio.to_thread(_content, workspace, path)
+            yield PatchWorkplace(spec, workspace, engine, git_spec, start, path, before)
         finally:
             await asyncio.to_thread(kept.close)
 
@@ -197,34 +186,5 @@ def artifact_path_of(task: PackTask) -> str | None:
     return path if isinstance(path, str) else None
 
 
-def _artifact_of(task: PackTask, workspace: Workspace) -> _Artifact | None:
-    path = artifact_path_of(task)
-    if path is None:
-        return None
-    return _Artifact(path, os.path.lexists(workspace.path / path), _content(workspace, path))
-
-
-def _content(workspace: Workspace, path: str) -> bytes | None:
-    return workspace.get(path, limit_bytes=_LARGEST_ARTIFACT)
-
-
-async def _set_up(task: PackTask, checkout: Checkout, engine: Engine) -> None:
-    """Apply what the pack applies before the candidate's patch: it is a part of the task."""
-    async with await engine.open(checkout.spec) as box:
-        with checkout.quiet():
-            await Applying(checkout, patch_tests_of(task), Git(box)).begin()
-
-
-async def _start(checkout: Checkout, engine: Engine, kept: Workspace) -> str:
-    """Make both copies of git's own folder; return the tree that the agent starts from."""
-    with checkout.quiet():
-        async with await engine.open(_with_kept(checkout.spec, kept)) as box:
-            ended = await Git(box, _KEPT).run(_START)
-    if ended.exit_code != 0:
-        message = f"the repository cannot be made ready for an agent: {said(ended)}"
-        raise PackFaultError(PatchPhase.BASELINE_COMMIT, "no_baseline", message)
-    return ended.stdout.decode().strip()
-
-
-def _with_kept(spec: BoxSpec, kept: Workspace) -> BoxSpec:
-    return replace(spec, mounts=(*spec.mounts, Mount(kept.path, _KEPT, read_only=False)))
+def _content(workspace: Workspace, path: str | None) -> bytes | None:
+    return None if path is None else workspace.get(path, limit_bytes=_LARGEST_ARTIFACT)

@@ -1,8 +1,6 @@
-"""terminal_task: what a row holds, what a workspace is held to, and the finding on it."""
+"""terminal_task: what a row holds, and what a workspace is held to."""
 
 from __future__ import annotations
-
-from dataclasses import field
 
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
@@ -21,10 +19,9 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     texts_in,
     timeout_of,
 )
-from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck, Visibility
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, ConfigError, FileCheck, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.files.field_values import (
     RowFaults,
@@ -72,6 +69,17 @@ def _file_check(checker: JsonObject, files: PackFiles | None) -> FileCheck:
         timeout_of(checker),
         None if files is None else files.evaluator(path).path,
     )
+
+
+def terminal_tests_of(task: PackTask) -> TerminalTests:
+    """Return what a task's workspace is held to.
+
+    Raises:
+        ConfigError: The task is of another family, or has no checker.
+    """
+    if not isinstance(task.check, TerminalTests):
+        raise ConfigError(f"{task.id}: eval.checker: there is no checker that judges a workspace")
+    return task.check
 
 
 _COMMANDS = ("chroot",)
@@ -137,36 +145,6 @@ EVAL_FIELDS: Fields = {
     "expected_state": Field(anything, names=Names.A_FILE),
     "needed_commands": Field(_needed_commands, visibility=_INPUTS),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalFinding:
-    """The verdict over a workspace. Holds no hidden value.
-
-    Args:
-        verdict: Passed; failed for what the workspace is wrong in; error for what is the pack's or the sandbox's
-            fault.
-        reason: One word for tables, such as `check_failed`, `timeout`, `cannot_start`; None when it passed.
-        message: For people; empty when it passed.
-        output: End of what the checker wrote, scrubbed: the workspace's and the tests' own words.
-        taken: Links, pipes and devices of the workspace that were taken away before the checker ran, for people.
-    """
-
-    verdict: Verdict
-    reason: str | None = None
-    message: str = ""
-    output: str = ""
-    taken: tuple[str, ...] = field(default=(), compare=False)
-
-    @property
-    def in_process(self) -> bool:
-        """True: a checker may import, or start, what it judges."""
-        return True
-
-    @property
-    def step(self) -> str:
-        """Empty: a checker is one step."""
-        return ""
 
 
 class CannotStartError(HelmbenchError):

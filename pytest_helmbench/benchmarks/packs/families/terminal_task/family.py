@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
+from pytest_helmbench.benchmarks.packs.agent.agent_family import (
+    AgentFamily,
+    AgentFinding,
+    AgentSession,
+    asset_list,
+)
+from pytest_helmbench.benchmarks.packs.evidence.witnesses import CHECK_LIMITS
 from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import (
     EVAL_FIELDS,
     INPUT_FIELDS,
-    TerminalFinding,
     TerminalTests,
     terminal_tests,
 )
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import (
-    CHECK_LIMITS,
-    evaluate_terminal,
-)
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
     denied_commands,
     opened_place,
@@ -35,8 +37,6 @@ from pytest_helmbench.sandbox.box import Engine
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
-
-__all__ = ["FAMILY", "TerminalTask"]
 
 
 class TerminalTask(AgentFamily):
@@ -85,7 +85,7 @@ class TerminalTask(AgentFamily):
 
     async def finding(
         self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
-    ) -> TerminalFinding:
+    ) -> AgentFinding:
         """See `AgentFamily.finding`."""
         task, assets = rule.task, plan_assets(tools.files, rule.task)
         evaluator = plan_checker_files(tools.files, task)

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
+from pytest_helmbench.benchmarks.packs.evidence.witnesses import lay_out, system_free
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests, terminal_tests_of
 from pytest_helmbench.benchmarks.packs.format.materialize import (
     bounded,
     checked_source,
@@ -30,7 +31,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
-from pytest_helmbench.sandbox.workspace import Entry, EntryKind, SandboxError, Workspace
+from pytest_helmbench.sandbox.workspace import Entry, EntryKind, Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +77,11 @@ def plan_checker_files(files: PackFiles, task: PackTask) -> CheckerFiles:
 _WORKDIR = "/workspace"
 _CAPABILITIES = {"chroot": "SYS_CHROOT"}
 _LINKED = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
-_TAKEN = ("/", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/tmp")
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalPlace:
-    """A workspace that an agent works in.
-
-    Args:
-        spec: The agent's boxes are opened with this.
-        workspace: The files.
-    """
+    """A workspace that an agent works in; its boxes are opened with `spec`."""
 
     spec: BoxSpec
     workspace: Workspace
@@ -113,20 +108,11 @@ async def opened_place(
         ConfigError: The workspace cannot be where the environment says.
         SandboxError: The sandbox failed, or the image holds no such folder.
     """
-    environment = task.environment
-    workdir = workdir_of(task)
-    workspace = engine.new_workspace(environment.image)
-    spec = BoxSpec(
-        image=environment.image,
-        workdir=workdir,
-        workspace=workspace,
-        env=(("HOME", "/tmp"),) if environment.image is None else (),
-        limits=limits,
-        label=task.id,
-        capabilities=capabilities_of(task, allowed_commands),
-    )
+    spec = spec_of(task, limits, allowed_commands)
+    workspace = engine.new_workspace(spec.image)
+    spec = replace(spec, workspace=workspace)
     try:
-        filled = replace(spec, fill_from_image=environment.materialize_workdir_from_image)
+        filled = replace(spec, fill_from_image=task.environment.materialize_workdir_from_image)
         await (await engine.open(filled)).close()
         await asyncio.to_thread(lay_out, workspace, assets)
         yield TerminalPlace(spec, workspace)
@@ -134,15 +120,24 @@ async def opened_place(
         await asyncio.to_thread(workspace.close)
 
 
-def terminal_tests_of(task: PackTask) -> TerminalTests:
-    """Return what a task's workspace is held to.
+def spec_of(task: PackTask, limits: Limits, allowed: UsersWord[tuple[str, ...]] = NOTHING_NAMED) -> BoxSpec:
+    """Return how boxes over the workspace of a task are made, without the workspace.
 
     Raises:
-        ConfigError: The task is of another family, or has no checker.
+        ConfigError: It would hide a part of the system.
     """
-    if not isinstance(task.check, TerminalTests):
-        raise ConfigError(f"{task.id}: eval.checker: there is no checker that judges a workspace")
-    return task.check
+    image, stated = task.environment.image, task.environment.workdir or _WORKDIR
+    workdir = system_free(stated)
+    if workdir is None:
+        raise ConfigError(f"{task.id}: environment.workdir: the workspace cannot be at {stated!r}")
+    return BoxSpec(
+        image=image,
+        workdir=workdir,
+        env=(("HOME", "/tmp"),) if image is None else (),
+        limits=limits,
+        label=task.id,
+        capabilities=capabilities_of(task, allowed),
+    )
 
 
 def denied_commands(task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> str | None:
@@ -165,55 +160,25 @@ def capabilities_of(task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> tupl
     return tuple(_CAPABILITIES[name] for name in needed if name in allowed.value and name in _CAPABILITIES)
 
 
-def workdir_of(task: PackTask) -> str:
-    """Return where commands find the workspace.
-
-    Raises:
-        ConfigError: It would hide a part of the system.
-    """
-    stated = task.environment.workdir or _WORKDIR
-    path = "/" + posixpath.normpath(posixpath.join("/", stated)).lstrip("/")
-    if path in _TAKEN:
-        raise ConfigError(f"{task.id}: environment.workdir: the workspace cannot be at {stated!r}")
-    return path
-
-
-def lay_out(workspace: Workspace, files: Sequence[PlannedFile]) -> None:
-    """Copy planned files into a workspace; whatever stands in their way is replaced.
-
-    Raises:
-        SandboxError: One of them cannot be read or written.
-    """
-    for item in files:
-        if item.is_folder and item.target == ".":
-            continue
-        if item.is_folder:
-            workspace.put_folder(item.target, mode=item.mode | 0o700)
-        elif item.source.stat().st_size == item.size:
-            workspace.put_tree(item.source, item.target)
-        else:
-            raise SandboxError(f"{item.target}: the file has changed since it was planned")
-
-
 def restore(workspace: Workspace, assets: Sequence[PlannedFile]) -> None:
-    """Open the workspace again if it was closed, and put read-only files back as the pack has them."""
-    workspace.path.chmod(0o755 if workspace.path.stat().st_mode & 0o055 else 0o700)
+    """Put read-only files back as the pack has them."""
     lay_out(workspace, [item for item in assets if item.read_only])
 
 
-def take_away(workspace: Workspace, workdir: str) -> tuple[str, ...]:
-    """Remove what leads out of a workspace or is no file; return what it was, for people.
+def take_away(workspace: Workspace, task: PackTask) -> tuple[str, ...]:
+    """Open a workspace again if it was closed, and remove what leads out of it or is no file; return what that was.
 
     Links to programs and libraries of the system may stay: virtual environments are made of them.
 
     Args:
         workspace: As the agent left it.
-        workdir: Where the checker finds it.
+        task: Says where the checker finds it.
 
     Raises:
         SandboxError: Folders are nested too deep, or something cannot be removed.
     """
     workspace.path.chmod(0o755 if workspace.path.stat().st_mode & 0o055 else 0o700)
+    workdir = spec_of(task, Limits()).workdir
     found = [(entry.name, why) for entry in workspace.entries() if (why := _fault_of(entry, workdir))]
     for name, _ in found:
         workspace.remove(name)

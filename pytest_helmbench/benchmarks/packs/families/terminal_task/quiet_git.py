@@ -2,101 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.workspace import EntryKind, Workspace
 
-_HEAD = re.compile(r'\[([A-Za-z0-9.-]*)(?:[ \t]+"((?:[^"\\\n]|\\[^\n])*)")?[ \t]*\]')
-_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)")
-_ESCAPED = {"n": "\n", "t": "\t", "b": "\b"}
-
-
-@dataclass(frozen=True, slots=True)
-class GitSetting:
-    """One setting.
-
-    Args:
-        section: In lower case.
-        subsection: As it is; None for none.
-        key: In lower case.
-        value: Without quotes and comments; None where nothing is set to it.
-        start: Of its text in the file.
-        end: Behind it.
-    """
-
-    section: str
-    subsection: str | None
-    key: str
-    value: str | None
-    start: int
-    end: int
-
-    @property
-    def name(self) -> str:
-        """As `git config` takes it."""
-        return ".".join(part for part in (self.section, self.subsection, self.key) if part is not None)
-
-
-def git_settings(text: str) -> Iterator[GitSetting]:
-    """Yield the settings of a file, up to where git would refuse it."""
-    section, subsection = "", None
-    place = 1 if text.startswith("\ufeff") else 0
-    while place < len(text):
-        char = text[place]
-        if char.isspace():
-            place += 1
-        elif char in "#;":
-            place = _line_end(text, place)
-        elif char == "[":
-            head = _HEAD.match(text, place)
-            if head is None:
-                return
-            section, dot, inner = head[1].lower().partition(".")
-            quoted = None if head[2] is None else re.sub(r"\\(.)", r"\1", head[2])
-            subsection = quoted if quoted is not None else inner if dot else None
-            place = head.end()
-        else:
-            key = _KEY.match(text, place)
-            if key is None:
-                return
-            value, end = _value(text, key.end()) if key[2] else (None, _line_end(text, key.end()))
-            yield GitSetting(section, subsection, key[1].lower(), value, place, end)
-            place = end
-
-
-def _line_end(text: str, place: int) -> int:
-    end = text.find("\n", place)
-    return len(text) if end < 0 else end
-
-
-def _value(text: str, place: int) -> tuple[str, int]:
-    """Return a value, and where it ends."""
-    read: list[str] = []
-    is_quoted = False
-    while place < len(text) and text[place] != "\n":
-        char = text[place]
-        if char == "\\" and place + 1 < len(text):
-            follows = text[place + 1 : place + 3]
-            place += 3 if follows == "\r\n" else 2
-            if not follows.startswith(("\n", "\r\n")):
-                read.append(_ESCAPED.get(follows[0], follows[0]))
-            continue
-        if char in "#;" and not is_quoted:
-            return "".join(read).strip(), _line_end(text, place)
-        if char == '"':
-            is_quoted = not is_quoted
-        else:
-            read.append(char)
-        place += 1
-    return "".join(read).strip(), place
-
+GIT_LISTS = """
+command -v git >/dev/null || exit 0
+for file; do git config --file "$file" --no-includes --list -z 2>/dev/null; printf '\\0=\\0'; done
+"""
+"""Lists the settings of files, each file ended by a field `=`."""
 
 _NAMES = ("config", "config.worktree")
-_OF_A_REPOSITORY = ("HEAD", "objects", "refs", "commondir")
+_BESIDE = ("HEAD", "objects", "refs")  # in a folder of git's
 _LARGEST = 1024 * 1024
-_MOST = 2000
+_MOST = 200
 _EMPTY = b"[core]\n\trepositoryformatversion = 0\n"
 _ALWAYS = {
     **dict.fromkeys(("core.hooksPath", "core.attributesFile"), "/dev/null"),
@@ -121,58 +40,66 @@ _IN_PLACE = {
 """By the last word of a setting that names a program: what stands for it."""
 
 
-def git_environment(workspace: Workspace) -> tuple[tuple[str, str], ...]:
+async def quiet_settings(
+    workspace: Workspace, listed: Callable[[Sequence[str]], Awaitable[bytes]]
+) -> tuple[tuple[str, str], ...]:
     """Return the environment of a checker; includes of other settings are taken out of the workspace's own.
+
+    Args:
+        workspace: Before the checker runs.
+        listed: Runs `GIT_LISTS` over files of it.
 
     Raises:
         SandboxError: The workspace cannot be read or written.
     """
-    settings = [*_ALWAYS.items(), *dict.fromkeys(_programs(workspace))]
+    entries = [entry for entry in workspace.entries() if entry.kind is not EntryKind.OTHER]
+    names = {entry.name for entry in entries}
+    found: dict[str, int] = {}
+    for entry in entries:
+        folder, slash, name = entry.name.rpartition("/")
+        if entry.kind is EntryKind.FILE and name in _NAMES:
+            if names.isdisjoint(f"{folder}{slash}{sign}" for sign in _BESIDE):
+                continue
+            if len(found) == _MOST or entry.size_bytes > _LARGEST:
+                workspace.put(entry.name, _EMPTY, mode=entry.mode)
+            else:
+                found[entry.name] = entry.mode
+    settings = dict(_ALWAYS)
+    if found:
+        told = (await listed(tuple(found))).decode("utf-8", "surrogateescape").split("\0=\0")
+        for (path, mode), text in zip(found.items(), told, strict=False):
+            own = [setting.partition("\n") for setting in text.split("\0") if setting]
+            kept = [one for one in own if one[0].partition(".")[0] not in ("include", "includeif")]
+            if len(kept) < len(own):
+                content = "".join(_written(*one) for one in kept)
+                workspace.put(path, content.encode("utf-8", "surrogateescape"), mode=mode)
+            settings.update(pair for name, _, value in kept for pair in _in_place(name, value))
     return (
         *_PLAIN,
         ("GIT_CONFIG_COUNT", str(len(settings))),
-        *((f"GIT_CONFIG_KEY_{place}", key) for place, (key, _) in enumerate(settings)),
-        *((f"GIT_CONFIG_VALUE_{place}", value) for place, (_, value) in enumerate(settings)),
+        *((f"GIT_CONFIG_KEY_{place}", key) for place, key in enumerate(settings)),
+        *((f"GIT_CONFIG_VALUE_{place}", value) for place, value in enumerate(settings.values())),
     )
 
 
-def _programs(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    """Yield what takes the place of each program that a repository names."""
-    entries = workspace.entries()
-    names = {entry.name for entry in entries}
-    folders = {name.rpartition("/")[0] for name in names}
-    found = 0
-    for entry in entries:
-        folder, _, name = entry.name.rpartition("/")
-        if entry.kind is not EntryKind.FILE or name not in _NAMES:
-            continue
-        around = {f"{folder}/{sign}".lstrip("/") for sign in _OF_A_REPOSITORY}
-        is_gits = not around.isdisjoint(names | folders) or ".git" in folder.split("/")
-        found += 1
-        if entry.size_bytes > _LARGEST or found > _MOST:
-            if is_gits:
-                workspace.put(entry.name, _EMPTY, mode=entry.mode)
-            continue
-        text = (workspace.get(entry.name, limit_bytes=_LARGEST) or b"").decode("utf-8", "surrogateescape")
-        settings = tuple(git_settings(text))
-        if not is_gits and not any(one.section == "core" for one in settings):
-            continue
-        if includes := [one for one in settings if one.section in ("include", "includeif")]:
-            kept = _without(text, includes).encode("utf-8", "surrogateescape")
-            workspace.put(entry.name, kept, mode=entry.mode)
-        yield from (pair for one in settings for pair in _in_place(one))
+def _in_place(name: str, value: str) -> Iterator[tuple[str, str]]:
+    section, key = name.partition(".")[0], name.rpartition(".")[2]
+    if section == "pager":
+        yield name, "cat"
+    elif section in ("alias", "submodule", "credential") and value.startswith("!"):
+        yield name, "" if section == "credential" else "!false"
+    elif key in _IN_PLACE and section not in ("alias", "user"):
+        yield name, _IN_PLACE[key]
 
 
-def _in_place(setting: GitSetting) -> Iterator[tuple[str, str]]:
-    if setting.section == "pager":
-        yield setting.name, "cat"
-    elif setting.section in ("alias", "submodule", "credential") and (setting.value or "").startswith("!"):
-        yield setting.name, "" if setting.section == "credential" else "!false"
-    elif setting.key in _IN_PLACE and setting.section not in ("alias", "user"):
-        yield setting.name, _IN_PLACE[setting.key]
+def _written(name: str, is_set: str, value: str) -> str:
+    """Return a setting as a file holds it."""
+    section, _, rest = name.partition(".")
+    inner, dot, key = rest.rpartition(".")
+    head = f'{section} "{_escaped(inner)}"' if dot else section
+    text = _escaped(value).replace("\n", "\\n")
+    return f'[{head}]\n\t{key} = "{text}"\n' if is_set else f"[{head}]\n\t{key}\n"
 
 
-def _without(text: str, settings: Sequence[GitSetting]) -> str:
-    for one in reversed(settings):
-        text = text[: one.start] + text[one.end :]
-    return text
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
