@@ -119,7 +119,6 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
         task_row("solved", **{"eval.checker": {"command": "test ! -e wrong.txt"}}),
         task_row("chroots", **{"eval.needed_commands": ["chroot"], "eval.checker": {"command": "true"}}),
         _patch_row("lost-too", "0123456789abcdef", GONE),
-        _patch_row("in-the-way", commit, gold, **{"input.artifact_path": "tests/test_add.py"}),
     ]
     (pytester.path / "benchmark" / "hidden" / "empty").mkdir(parents=True)
     (pytester.path / "benchmark" / "assets" / "notes.md").write_text(f"# Notes\n\n{gold}")
@@ -151,11 +150,6 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
             15,
             "lost-too: a patch must have a verdict, but it cannot be judged (base_commit is '0123456789abcdef',"
             " which calculator.bundle does not hold: it is at",
-        ),
-        (
-            16,
-            "in-the-way: an agent that also changes 'tests/test_add.py', which input.artifact_path names,"
-            " must pass, but it fails (that file is taken for its patch)",
         ),
     ]
 
