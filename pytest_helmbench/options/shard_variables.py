@@ -42,13 +42,8 @@ _SCHEDULERS = (
     _Scheduler("GitLab", "CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
     _Scheduler("CircleCI", "CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
     _Scheduler("Buildkite", "BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
-    _Scheduler("Bitbucket", "BITBUCKET_PARALLEL_STEP", "BITBUCKET_PARALLEL_STEP_COUNT", 0),
-    _Scheduler("Semaphore", "SEMAPHORE_JOB_INDEX", "SEMAPHORE_JOB_COUNT", 1),
-    _Scheduler("Azure Pipelines", "SYSTEM_JOBPOSITIONINPHASE", "SYSTEM_TOTALJOBSINPHASE", 1),
     _Scheduler("Bazel", "TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", 0),
-    _Scheduler("Cloud Run", "CLOUD_RUN_TASK_INDEX", "CLOUD_RUN_TASK_COUNT", 0),
     _Scheduler("Kubernetes", "JOB_COMPLETION_INDEX", "", 0),
-    _Scheduler("AWS Batch", "AWS_BATCH_JOB_ARRAY_INDEX", "", 0),
 )
 
 

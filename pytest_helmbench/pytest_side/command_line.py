@@ -5,28 +5,21 @@ from __future__ import annotations
 import copy
 import os
 import shlex
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from difflib import get_close_matches
-from fnmatch import fnmatch
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_helmbench.benchmarks.places import (
     ARCHIVES,
-    absolute,
     archive_of,
     benchmark_root,
-    benchmarks_below,
     closed_files,
 )
 from pytest_helmbench.core.problem import HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import escaped_id
-from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.trust import check_conftests, check_ini, trusted_roots
-from pytest_helmbench.run.library import Library
 
 
 def refuse_files_of_benchmarks(
@@ -148,126 +141,10 @@ def _inside(start: Path, argument: str, archive: Path, folder: Path) -> str:
     return f"{files[0] if len(files) == 1 else place}{colons}{item}"
 
 
-class NamedFolders:
-    """Takes note of which folders of the command line gave items.
-
-    Args:
-        config: pytest's.
-        library: The benchmarks of the session.
-    """
-
-    def __init__(self, config: pytest.Config, library: Library) -> None:
-        self._root = config.rootpath
-        self._library = library
-        self._tests = tuple(config.getini("python_files"))
-        named = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
-        start = config.invocation_params.dir
-        places = {argument: absolute(start / argument) for argument in named}
-        self._waiting = {argument: place for argument, place in places.items() if place.is_dir()}
-
-    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leave out a link that leads back to a folder it lies in: its benchmarks would come again, 40 levels deep."""
-        is_link = collection_path.is_symlink() and collection_path.is_dir()
-        leads_back = is_link and collection_path.parent.resolve().is_relative_to(collection_path.resolve())
-        return True if leads_back else None
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
-        """Take note of all items, before some are deselected."""
-        self._met({item.path for item in items})
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Take note of what a worker has to run."""
-        self._met({self._root / node_id.partition("::")[0] for node_id in ids})
-
-    def gave_nothing(self) -> list[str]:
-        """Return the folders, as they were named, that neither gave an item nor hold a case or a file of tests."""
-        return [argument for argument, place in self._waiting.items() if not self._holds_something(place)]
-
-    def _met(self, paths: set[Path]) -> None:
-        if not self._waiting:
-            return
-        folders = {folder.resolve() for folder in {path.parent for path in paths}}
-        self._waiting = {
-            argument: place
-            for argument, place in self._waiting.items()
-            if not any(folder.is_relative_to(place.resolve()) for folder in folders)
-            and not any(path.is_relative_to(place) for path in paths)
-        }
-
-    def _holds_something(self, place: Path) -> bool:
-        inside = benchmark_root(place)
-        roots = [*([inside] if inside is not None else []), *benchmarks_below(place)]
-        return any(map(self._has_cases, roots)) or any(
-            fnmatch(file.name, pattern) for file in place.rglob("*.py") for pattern in self._tests
-        )
-
-    def _has_cases(self, root: Path) -> bool:
-        try:
-            loaded = self._library.load(root)
-        except HelmbenchError:
-            return True  # its own item errs
-        return bool(loaded.count() or loaded.broken)
-
-
-FOLDERS: pytest.StashKey[NamedFolders] = pytest.StashKey()
-
-
-_MOST_SHOWN = 3
-_LEAST_ALIKE = 0.5
-
-
-class TypedIds:
-    """Items that the command line names in files of benchmarks.
-
-    Args:
-        config: Of the session; its arguments get the names in their printed form, the one that items have.
-        settings: Of the session.
-        library: The benchmarks.
-    """
-
-    def __init__(self, config: pytest.Config, settings: Settings, library: Library) -> None:
-        self._settings = settings
-        self._library = library
-        self._typed: list[tuple[Path, str]] = []
-        config.args[:] = [self._printed(config.invocation_params.dir, argument) for argument in config.args]
-
-    def _printed(self, start: Path, argument: str) -> str:
-        """Return an argument with the printed name of the item that it names, if it names one of ours."""
+def print_ids(config: pytest.Config) -> None:
+    """Give items that the command line names in files of benchmarks their printed form, the one that items have."""
+    start = config.invocation_params.dir
+    for place, argument in enumerate(config.args):
         path, colons, item = argument.partition("::")
-        place = start / path
-        if not item or place.suffix == ".py" or benchmark_root(place) is None:
-            return argument
-        self._typed.append((place, item))
-        return f"{path}{colons}{escaped_id(item)}"
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collection(self) -> Generator[None, Any, Any]:
-        """Say which codes are near where an item is not found."""
-        try:
-            return (yield)
-        except pytest.UsageError as error:
-            near = [*self._near()]
-            if not near or not any("not found: " in str(part) for part in error.args):
-                raise
-            raise pytest.UsageError(*error.args[:-1], "\n".join((str(error.args[-1]), *near))) from None
-
-    def _near(self) -> Iterator[str]:
-        for path, item in self._typed:
-            try:
-                loaded = self._library.of_file(path)
-            except HelmbenchError:
-                continue
-            if loaded is None:
-                continue
-            jobs = [*loaded.jobs(path, "", self._settings.repeat)]
-            names = {job.code: f"{job.code}[{job.model_id}]" for job in reversed(jobs)}
-            if any(job.name == escaped_id(item) for job in jobs) or ("[" not in item and item in names):
-                continue
-            codes = (item, item.rpartition("[")[0] or item)
-            near = [code for code in codes if code in names][:1]
-            near = near or get_close_matches(codes[1], names, _MOST_SHOWN, _LEAST_ALIKE)
-            if near:
-                shown = " or ".join(repr(scrub(names[one])) for one in near)
-                yield f"  hint: did you mean {shown}?"
+        if item and not path.endswith(".py") and benchmark_root(start / path) is not None:
+            config.args[place] = f"{path}{colons}{escaped_id(item)}"

@@ -19,23 +19,16 @@ from pytest_helmbench.options.settings import Settings, resolve_settings
 from pytest_helmbench.options.trust import results_folder
 from pytest_helmbench.pytest_side.announcement import Announcer
 from pytest_helmbench.pytest_side.ci import in_github_actions
-from pytest_helmbench.pytest_side.command_line import (
-    FOLDERS,
-    NamedFolders,
-    TypedIds,
-    refuse_conftests,
-    unpack_archives,
-)
+from pytest_helmbench.pytest_side.command_line import print_ids, refuse_conftests, unpack_archives
 from pytest_helmbench.pytest_side.failures import ShownFailures
 from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
 from pytest_helmbench.pytest_side.items import PLUGIN
 from pytest_helmbench.pytest_side.last_line import LastWords
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.quick_protocol import QuickProtocol
-from pytest_helmbench.pytest_side.role import CaseEngines, SessionRole
+from pytest_helmbench.pytest_side.role import CaseEngines, SessionRole, SingleProcess
 from pytest_helmbench.pytest_side.session_end import SessionEnd
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
-from pytest_helmbench.pytest_side.single_process import SingleProcess
 from pytest_helmbench.results.gates import Gates, read_gates
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.cost_estimate import check_shard
@@ -59,6 +52,7 @@ def register(config: pytest.Config) -> None:
         raise pytest.UsageError(scrub(str(error))) from error
     unpack_archives(config)
     _choose_paths(config, settings)
+    print_ids(config)
     if hasattr(config, "workerinput"):
         _register_worker(config, settings, template)
         return
@@ -79,8 +73,7 @@ def register(config: pytest.Config) -> None:
         share = Share(session_concurrency(settings), _few_ahead(config))
         engines = CaseEngines(settings, library, template, share)
         role = SingleProcess(coordinator, engines, announce, live.tick)
-    config.pluginmanager.register(TypedIds(config, settings, library), "helmbench-typed-ids")
-    _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live), library)
+    _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
     hooks = EndingHooks(config, interruptions, role, coordinator, live)
     config.pluginmanager.register(hooks, "helmbench-ending")
     shown = ShownFailures(config, settings.show)
@@ -129,8 +122,7 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
     live = LiveLine(config, None)
     engines = CaseEngines(settings, library, template, share)
     role = XdistWorker(engines, channel, live.tick)
-    config.pluginmanager.register(TypedIds(config, settings, library), "helmbench-typed-ids")
-    _register(config, SessionPlugin(config, settings, library, role, None, notes, live), library)
+    _register(config, SessionPlugin(config, settings, library, role, None, notes, live))
     hooks = EndingHooks(config, Interruptions(), role, None, live)
     config.pluginmanager.register(hooks, "helmbench-ending")
     end = SessionEnd(config, role, None, live, ShownFailures(config, settings.show))
@@ -138,10 +130,8 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
     end_with_parent()
 
 
-def _register(config: pytest.Config, plugin: SessionPlugin, library: Library) -> None:
+def _register(config: pytest.Config, plugin: SessionPlugin) -> None:
     config.stash[PLUGIN] = plugin
-    config.stash[FOLDERS] = folders = NamedFolders(config, library)
-    config.pluginmanager.register(folders, "helmbench-folders")
     config.pluginmanager.register(plugin, "helmbench-session")
     config.pluginmanager.register(QuickProtocol(config, plugin), "helmbench-quick")
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.pytest_side.command_line import NamedFolders
 from pytest_helmbench.reports.score_lines import comparison_notes, verdict_lines
 from pytest_helmbench.results.gates import GateReport, RunGates
 from pytest_helmbench.results.run_counts import RunCounts
@@ -33,17 +32,13 @@ class ExitRule:
         coordinator: Of the session, closed.
         models_named: A model was named on the command line.
         only_collected: Nothing was to be run (`--collect-only`, `--fixtures`).
-        folders: Those that the command line names.
     """
 
-    def __init__(
-        self, coordinator: Coordinator, *, models_named: bool, only_collected: bool, folders: NamedFolders
-    ) -> None:
+    def __init__(self, coordinator: Coordinator, *, models_named: bool, only_collected: bool) -> None:
         self._coordinator = coordinator
         self._gates = coordinator.gates
         self._models_named = models_named
         self._only_collected = only_collected
-        self._folders = folders
         self.gated: GateReport | None = None
 
     def settle(
@@ -139,11 +134,6 @@ class ExitRule:
             reasons.append(f"not everything was stored{lost} (see above)")
         if coordinator.book.store is not None and coordinator.book.store.displaced is not None:
             reasons.append("the session was stopped: its database could not be written any more (see above)")
-        if self._wanted and not self._only_collected:
-            reasons += [
-                f"{folder}: nothing to run was found in this folder ({self._wanted})"
-                for folder in self._folders.gave_nothing()
-            ]
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
         elif not (reasons or coordinator.stopped_models) and self._all_skipped(foreign_skips):

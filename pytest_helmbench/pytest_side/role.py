@@ -1,20 +1,20 @@
-"""The role of a process in its session: one process alone, an xdist worker, or the controller of workers."""
+"""The role of a process in its session: alone (here), an xdist worker, or the controller of workers."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, Resumed, Share
 from pytest_helmbench.engine.job import CaseJob
-from pytest_helmbench.engine.job_queue import JobQueue
+from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
 from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.run.targets import model_limits
@@ -35,10 +35,9 @@ def grace_after(reason: str) -> float:
     return INTERRUPT_GRACE_S if reason == INTERRUPTED else GRACE_S
 
 
-class SessionRole(ABC):
-    """What the hooks of a session ask of the role of their process."""
+class SessionRole:
+    """What the hooks of a session ask of the role of their process; by itself it runs no items."""
 
-    @abstractmethod
     def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """Take note of what was selected.
 
@@ -47,37 +46,35 @@ class SessionRole(ABC):
             plan: What will be asked.
         """
 
-    @abstractmethod
     def begin(self) -> None:
-        """Start on the selected items, when pytest begins to run them.
+        """Start on the selected items, when pytest begins to run them; some wait for a controller to say so.
 
         Raises:
             HelmbenchError: The session cannot be run.
         """
 
-    @abstractmethod
     def obtain(self, job: CaseJob) -> Outcome:
         """Wait for an outcome.
 
         Raises:
-            CancelledRunError: The session is ending.
+            CancelledRunError: The session is ending, or the role has no items.
         """
+        raise CancelledRunError(f"{job.name}: this process runs no items")
 
     @property
-    @abstractmethod
     def engine(self) -> JobQueue[CaseJob] | None:
         """What runs cases in this process; None where nothing is called."""
+        return None
 
-    @abstractmethod
-    def known(self, job: CaseJob) -> Outcome | None:
+    def known(self, _job: CaseJob) -> Outcome | None:
         """Return, once, the outcome that a worker had brought in before it died."""
+        return None
 
     @property
     def left_over(self) -> int:
         """How many items were never run, because their worker died and no other took them."""
         return 0
 
-    @abstractmethod
     def cancel(self, reason: str) -> None:
         """Begin to stop: nothing new is sent, and who waits is woken."""
 
@@ -94,7 +91,6 @@ class SessionRole(ABC):
         if self.engine is not None:
             self.engine.hurry()
 
-    @abstractmethod
     def end(self, *, interrupted: bool) -> None:
         """Stop, and put everything on disk."""
 
@@ -141,3 +137,80 @@ def composed(job: CaseJob, system_prompt: str | None) -> Outcome:
         return Outcome(Verdict.SKIPPED, "unsupported", job.skip_reason)
     job.case(system_prompt)
     return Outcome(Verdict.SKIPPED, "dry run", "dry run")
+
+
+class SingleProcess(SessionRole):
+    """Coordinator and engine in one process.
+
+    Args:
+        coordinator: Limiter and record.
+        engines: Makes the case engine.
+        announce: Called with the plan before the first call; may end the session.
+        tick: Called about once a second while somebody waits.
+    """
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        engines: CaseEngines,
+        announce: Callable[[Plan], None],
+        tick: Callable[[], None],
+    ) -> None:
+        self._coordinator = coordinator
+        self._engines = engines
+        self._announce = announce
+        self._tick = tick
+        self._selected: tuple[Sequence[CaseJob | None], Plan] | None = None
+        self._cases: CaseEngine | None = None
+
+    def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
+        """See `SessionRole.collected`."""
+        self._selected = (jobs, plan)
+
+    def begin(self) -> None:
+        """See `SessionRole.begin`."""
+        if self._selected is None:
+            return
+        jobs, plan = self._selected
+        coordinator = self._coordinator
+        coordinator.prepare(plan)
+        self._announce(plan)
+        if plan.dry:
+            coordinator.note_dry_resume()
+            return
+        backend = coordinator.open(plan, lambda _record: None, self._stop_model)
+        coordinator.hold_judges(backend)
+        self._cases = self._engines.make(backend, coordinator.resumed())
+        self._cases.start([job for job in jobs if job is not None])
+
+    def obtain(self, job: CaseJob) -> Outcome:
+        """See `SessionRole.obtain`."""
+        if self._cases is None:
+            return composed(job, self._coordinator.settings.system_prompt)
+        return self._cases.obtain(job, self._tick)
+
+    @property
+    def engine(self) -> JobQueue[CaseJob] | None:
+        """See `SessionRole.engine`."""
+        return self._cases.engine if self._cases is not None else None
+
+    def cancel(self, reason: str) -> None:
+        """See `SessionRole.cancel`."""
+        if self._cases is not None:
+            self._cases.engine.drop_queued(reason, grace_after(reason))
+
+    def end(self, *, interrupted: bool) -> None:
+        """See `SessionRole.end`."""
+        if self._cases is not None:
+            self._cases.end("the session has ended", GRACE_S)
+            self._cases = None
+        self._coordinator.close(interrupted=interrupted, tick=self._tick)
+
+    def hurry(self) -> None:
+        """See `SessionRole.hurry`."""
+        super().hurry()
+        self._coordinator.hurry()
+
+    def _stop_model(self, model: str, sentence: str) -> None:
+        if self._cases is not None:
+            self._cases.gateway.stop_model(model, sentence)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.core.scrub import quoted, scrub
-from pytest_helmbench.pytest_side.command_line import FOLDERS
 from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.failures import ShownFailures
 from pytest_helmbench.pytest_side.items import CaseText, skip_reason
@@ -133,7 +132,6 @@ class SessionEnd:
             coordinator,
             models_named=_models_on_command_line(self._config),
             only_collected=_only_collected(self._config),
-            folders=self._config.stash[FOLDERS],
         )
         status = rule.settle(
             int(exitstatus),

@@ -112,6 +112,12 @@ class SessionPlugin:
         finally:
             self._garbage.after_items()
 
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """Leave out a link that leads back to a folder it lies in: its benchmarks would come again, 40 levels deep."""
+        is_link = collection_path.is_symlink() and collection_path.is_dir()
+        leads_back = is_link and collection_path.parent.resolve().is_relative_to(collection_path.resolve())
+        return True if leads_back else None
+
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a closed benchmark as one thing, so that nothing in it is imported: no conftest, no tester file."""
         if is_closed(path):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import pickle
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.engine.job import CaseJob
-from pytest_helmbench.engine.job_queue import CancelledRunError
-from pytest_helmbench.gateway.backend import LocalBackend
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.backend import LocalBackend, Question, Recorded, Wanted
+from pytest_helmbench.gateway.permits import Permit, PermitRequest
 from pytest_helmbench.pytest_side.interruption import Interruptions
 from pytest_helmbench.pytest_side.role import (
     INTERRUPT_GRACE_S,
@@ -24,8 +25,7 @@ from pytest_helmbench.pytest_side.role import (
     SessionRole,
 )
 from pytest_helmbench.pytest_side.xdist_scheduling import Node, SliceScheduling, crash_report
-from pytest_helmbench.pytest_side.xdist_server import ChannelServer, Told
-from pytest_helmbench.pytest_side.xdist_worker import NewNode, Start
+from pytest_helmbench.pytest_side.xdist_worker import ERRORS, Channel, NewNode, Start, send
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 
@@ -81,12 +81,12 @@ class XdistController(SessionRole):
         node.workerinput["helmbench_settings"] = pickle.dumps(self._coordinator.settings)
         self._workers = node.workerinput["workercount"]
         name = node.workerinput["workerid"]
-        told = Told(
-            self._planned,
-            self._coordinator.note,
-            self._coordinator.add_changed,
-            lambda by: self._worker_ends(f"{name} was sent {by}"),
-        )
+        told: Mapping[str, Callable[..., None]] = {
+            "plan": self._planned,
+            "note": self._coordinator.note,
+            "changed": self._coordinator.add_changed,
+            "interrupted": lambda by: self._worker_ends(f"{name} was sent {by}"),
+        }
         self._servers[node] = ChannelServer(self._loop, channel, told)
 
     @pytest.hookimpl(optionalhook=True)
@@ -127,23 +127,6 @@ class XdistController(SessionRole):
 
     # What the session asks
 
-    def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
-        """Do nothing: the controller has no items."""
-
-    def begin(self) -> None:
-        """Do nothing: the runs are opened when every worker has collected."""
-
-    def obtain(self, job: CaseJob) -> Outcome:
-        """Never called."""
-        raise CancelledRunError(f"{job.name}: the controller runs no items")
-
-    @property
-    def engine(self) -> None:
-        """None: the controller has no items."""
-
-    def known(self, job: CaseJob) -> Outcome | None:
-        """Return None: the workers are told."""
-
     @property
     def left_over(self) -> int:
         """How many items were never run, because their worker died and no other took them."""
@@ -162,7 +145,7 @@ class XdistController(SessionRole):
             self.cancel(INTERRUPTED)
         if self._cancelled:
             self._await_workers(INTERRUPT_GRACE_S if interrupted else 0.0)
-        self._catch_up()
+        self._loop.run(asyncio.sleep(0))  # until everything that has arrived from the workers is handled
         self._coordinator.close(interrupted=interrupted, tick=self._tick)
 
     def _await_workers(self, grace_s: float) -> None:
@@ -198,10 +181,6 @@ class XdistController(SessionRole):
             self._scheduling.mark_reported(node, node_id)
         # On the loop, where its outcome has arrived before: the main thread may be ahead of it.
         self._loop.soon(self._unreported.pop, node_id, None)
-
-    def _catch_up(self) -> None:
-        """Wait until everything that has arrived from the workers is handled."""
-        self._loop.run(asyncio.sleep(0))
 
     def _planned(self, plan: object) -> None:
         if self._plan is None and isinstance(plan, Plan):
@@ -250,7 +229,7 @@ class XdistController(SessionRole):
         server.serve(backend)
         known: dict[str, Outcome] = {}
         if node_ids:
-            self._catch_up()  # what the dead worker has sent
+            self._loop.run(asyncio.sleep(0))  # until what the dead worker has sent is handled
             coordinator.use_own_replies(backend)
             waiting = self._unreported
             known = {key: outcome for key in node_ids if (outcome := waiting.get(key)) is not None}
@@ -269,3 +248,130 @@ class XdistController(SessionRole):
     def _differs(self, sentence: str) -> None:
         self._coordinator.note(sentence)
         raise pytest.UsageError(sentence)
+
+
+class ChannelServer:
+    """The controller's end of one worker's channel.
+
+    Args:
+        loop: Where the limiter lives.
+        channel: To the worker.
+        told: What is called with what the worker says beside its calls, by the word; on xdist's receiver thread.
+    """
+
+    def __init__(self, loop: LoopThread, channel: Channel, told: Mapping[str, Callable[..., None]]) -> None:
+        self._loop = loop
+        self._channel = channel
+        self._told = told
+        self._backend: LocalBackend | None = None
+        self._asking: dict[int, asyncio.Task[object]] = {}
+        self._held: dict[int, Permit] = {}
+        self._wanted: dict[Question, Wanted] = {}
+        self.ended = False
+        channel.setcallback(self._receive, endmarker=None)
+
+    def serve(self, backend: LocalBackend) -> None:
+        """Begin to answer: before this, a worker sends nothing but its plan."""
+        self._backend = backend
+
+    @property
+    def serving(self) -> bool:
+        """Whether the worker has been told to begin."""
+        return self._backend is not None
+
+    def send(self, *message: object) -> None:
+        """Send a message; a worker that is gone is told nothing."""
+        if not send(self._channel, *message):
+            self.ended = True
+
+    def _receive(self, data: bytes | None) -> None:
+        if data is None:
+            self.ended = True
+            self._loop.soon(self._lost)
+            return
+        message = pickle.loads(data)
+        match message:
+            case ("bye",):
+                self.ended = True
+            case (word, *values) if word in self._told:
+                self._told[word](*values)
+            case _:
+                self._loop.soon(self._handle, message)
+
+    def _handle(self, message: tuple[Any, ...]) -> None:
+        backend = self._backend
+        if backend is None:
+            return
+        match message:
+            case ("admit", number, wanted):
+                self._answer(backend, number, self._acquire(backend, wanted))
+            case ("abandon", number):
+                # A permit that is on its way comes back as released.
+                if number in self._asking:
+                    self._asking[number].cancel()
+            case ("release", permit):
+                self._held.pop(permit.number, None)
+                backend.release(permit)
+            case ("settle", permit, used, record):
+                self._held.pop(permit.number, None)
+                backend.settle(permit, used, record)
+                if record.reply_key is not None:
+                    self._wanted.pop(record.question, None)
+            case ("failed", model, case):
+                backend.failed(model, case)
+            case ("recall", number, wanted):
+                self._answer(backend, number, self._look_up(backend, wanted))
+            case ("give-up", wanted):
+                self._forget(backend, wanted)
+            case ("replay", record):
+                backend.record_replay(record)
+            case ("result", record):
+                backend.record_result(record)
+            case ("store", number):
+                self._answer(backend, number, backend.stored())
+
+    def _answer(self, backend: LocalBackend, number: int, asked: Coroutine[None, None, object]) -> None:
+        """Send the worker what it has asked for, or why not, when that is known."""
+        task = self._asking[number] = asyncio.get_running_loop().create_task(asked)
+        task.add_done_callback(lambda done: self._answered(backend, number, done))
+
+    def _answered(self, backend: LocalBackend, number: int, task: asyncio.Task[object]) -> None:
+        self._asking.pop(number, None)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, HelmbenchError):
+            kind = next((name for name, known in ERRORS.items() if type(error) is known), "failed")
+            self.send("error", number, kind, str(error))
+            return
+        found = task.result()
+        self.send("answer", number, found)
+        # The worker may have ended before it was sent what it asked for.
+        if self.ended and isinstance(found, Permit) and found.number in self._held:
+            backend.release(self._held.pop(found.number))
+
+    async def _acquire(self, backend: LocalBackend, wanted: PermitRequest) -> Permit:
+        permit = await backend.acquire(wanted)
+        self._held[permit.number] = permit
+        return permit
+
+    async def _look_up(self, backend: LocalBackend, wanted: Wanted) -> Recorded | None:
+        recorded = await backend.look_up(wanted)
+        if recorded is None:
+            self._wanted[wanted.question] = wanted
+        return recorded
+
+    def _forget(self, backend: LocalBackend, wanted: Wanted) -> None:
+        if self._wanted.pop(wanted.question, None) is not None:
+            backend.give_up(wanted)
+
+    def _lost(self) -> None:
+        """Take back everything a worker held that is gone."""
+        for task in self._asking.values():
+            task.cancel()
+        held, self._held = self._held, {}
+        if self._backend is not None:
+            for permit in held.values():
+                self._backend.lose(permit)
+            for wanted in tuple(self._wanted.values()):
+                self._forget(self._backend, wanted)

@@ -8,7 +8,7 @@ import itertools
 import pickle
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
@@ -40,12 +40,14 @@ from pytest_helmbench.pytest_side.role import (
 from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.store.reply_rows import CaseKey, RecordedCase
 
-REFUSALS: Mapping[str, type[RefusedError]] = {
+ERRORS: Mapping[str, type[HelmbenchError]] = {
     "budget": BudgetSpentError,
     "stopped": ModelStoppedError,
     "closing": RefusedError,
     "not_stored": NotStoredError,
+    "failed": HelmbenchError,
 }
+"""What the controller may answer instead of what was asked for, by the word that travels."""
 
 
 # What travels is pickled: both ends are this program, and execnet knows no dataclasses, enums and lone surrogates.
@@ -131,10 +133,8 @@ class RemoteBackend:
         self._on_stop_model = on_stop_model
         self._on_cancel = on_cancel
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Permit]] = {}
-        self._looking_up: dict[int, asyncio.Future[Recorded | None]] = {}
-        self._storing: dict[int, asyncio.Future[None]] = {}
-        self._next_storing: asyncio.Future[None] | None = None
+        self._waiting: dict[int, asyncio.Future[object]] = {}
+        self._storing: asyncio.Task[None] | None = None
         channel.setcallback(self._receive, endmarker=None)
 
     def send(self, *message: object) -> None:
@@ -142,22 +142,26 @@ class RemoteBackend:
         if not send(self._channel, *message):
             self._on_cancel("the controller is gone")
 
-    async def acquire(self, wanted: PermitRequest) -> Permit:
-        """See `Backend.acquire`."""
+    async def _ask(self, word: str, *wanted: object) -> object:
+        """Return the controller's answer to a message; it is told when nobody waits for the answer any more."""
         number = next(self._numbers)
-        waiter: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiter
-        self.send("admit", number, wanted)
+        self.send(word, number, *wanted)
         try:
             return await waiter
         except asyncio.CancelledError:
             if not waiter.done() or waiter.cancelled():
                 self.send("abandon", number)
             elif waiter.exception() is None:
-                self.send("release", waiter.result())
+                self._give_back(waiter.result())
             raise
         finally:
             self._waiting.pop(number, None)
+
+    async def acquire(self, wanted: PermitRequest) -> Permit:
+        """See `Backend.acquire`."""
+        return cast("Permit", await self._ask("admit", wanted))
 
     def settle(self, permit: Permit, used: AttemptUsage, record: AttemptRecord) -> None:
         """See `Backend.settle`."""
@@ -173,14 +177,7 @@ class RemoteBackend:
 
     async def look_up(self, wanted: Wanted) -> Recorded | None:
         """See `Backend.look_up`."""
-        number = next(self._numbers)
-        waiter: asyncio.Future[Recorded | None] = asyncio.get_running_loop().create_future()
-        self._looking_up[number] = waiter
-        self.send("recall", number, wanted)
-        try:
-            return await waiter
-        finally:
-            self._looking_up.pop(number, None)
+        return cast("Recorded | None", await self._ask("recall", wanted))
 
     def give_up(self, wanted: Wanted) -> None:
         """See `Backend.give_up`."""
@@ -196,25 +193,13 @@ class RemoteBackend:
 
     async def stored(self) -> None:
         """See `Backend.stored`; who asks in one turn of the loop shares a message."""
-        waiter = self._next_storing
-        if waiter is None:
-            loop = asyncio.get_running_loop()
-            waiter = self._next_storing = loop.create_future()
-            loop.call_soon(self._ask_whether_stored, waiter)
-        await asyncio.shield(waiter)
+        if self._storing is None:
+            self._storing = asyncio.get_running_loop().create_task(self._ask_whether_stored())
+        await asyncio.shield(self._storing)
 
-    def _ask_whether_stored(self, waiter: asyncio.Future[None]) -> None:
-        number = next(self._numbers)
-        self._next_storing = None
-        self._storing[number] = waiter
-        self.send("store", number)
-
-    def _stored(self, number: int, sentence: str | None) -> None:
-        waiter = self._storing.pop(number)
-        if sentence is None:
-            waiter.set_result(None)
-        else:
-            waiter.set_exception(NotStoredError(sentence))
+    async def _ask_whether_stored(self) -> None:
+        self._storing = None
+        await self._ask("store")
 
     def _receive(self, data: bytes | None) -> None:
         if data is None:
@@ -228,35 +213,24 @@ class RemoteBackend:
                 self._on_cancel(reason)
             case ("stop-model", model, sentence):
                 self._loop.soon(self._on_stop_model, model, sentence)
-            case ("grant", number, permit):
-                self._loop.soon(self._granted, number, permit)
-            case ("refuse", number, kind, sentence):
-                self._loop.soon(self._refused, number, REFUSALS[kind](sentence))
-            case ("recalled", number, recorded):
-                self._loop.soon(self._found, number, recorded)
-            case ("unreadable", number, sentence):
-                self._loop.soon(self._unreadable, number, sentence)
-            case ("stored", number, sentence):
-                self._loop.soon(self._stored, number, sentence)
+            case ("answer", number, found):
+                self._loop.soon(self._answered, number, found)
+            case ("error", number, kind, sentence):
+                self._loop.soon(self._failed, number, ERRORS[kind](sentence))
 
-    def _granted(self, number: int, permit: Permit) -> None:
+    def _answered(self, number: int, found: object) -> None:
         waiter = self._waiting.get(number)
         if waiter is not None and not waiter.done():
-            waiter.set_result(permit)
+            waiter.set_result(found)
         else:
-            self.send("release", permit)  # abandoned while the permit was on its way
+            self._give_back(found)
 
-    def _found(self, number: int, recorded: Recorded | None) -> None:
-        waiter = self._looking_up.get(number)
-        if waiter is not None and not waiter.done():
-            waiter.set_result(recorded)
+    def _give_back(self, found: object) -> None:
+        """Give back a permit that was on its way when it was abandoned."""
+        if isinstance(found, Permit):
+            self.send("release", found)
 
-    def _unreadable(self, number: int, sentence: str) -> None:
-        waiter = self._looking_up.get(number)
-        if waiter is not None and not waiter.done():
-            waiter.set_exception(HelmbenchError(sentence))
-
-    def _refused(self, number: int, error: RefusedError) -> None:
+    def _failed(self, number: int, error: HelmbenchError) -> None:
         waiter = self._waiting.get(number)
         if waiter is not None and not waiter.done():
             waiter.set_exception(error)
@@ -287,9 +261,6 @@ class XdistWorker(SessionRole):
         """Tell the controller what was collected; calls start when it says so."""
         self._jobs = jobs
         self._backend.send("plan", plan)
-
-    def begin(self) -> None:
-        """Do nothing: the controller says what to start, and when."""
 
     def obtain(self, job: CaseJob) -> Outcome:
         """See `SessionRole.obtain`."""

@@ -77,29 +77,6 @@ def test_to_collect_only_needs_no_verdict(pytester: pytest.Pytester, provider: P
     assert (result.ret, provider.count) == (pytest.ExitCode.OK, 0)
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
-@pytest.mark.parametrize("wanted", ["--helmbench-min-score=0", "--helmbench-require-run", ""])
-def test_a_gate_wants_a_case_or_a_test_of_every_folder_that_is_named(
-    pytester: pytest.Pytester, provider: Provider, mode: str, wanted: str
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    write_tree(pytester.path / "other", {"P1-B2-S1": category("RISK")})
-    (pytester.path / "link").symlink_to("benchmark")
-    (pytester.path / "own").mkdir()
-    (pytester.path / "own" / "test_own.py").write_text("def test_own(): pass\n")
-    empty = pytester.mkdir("empty")
-    (empty / "conftest.py").touch()
-    options = [mode, *([wanted] if wanted else []), "--helmbench-select=P1-B1"]
-
-    full = run_tree(pytester, "benchmark", "other", "link", "own", *options, url=provider.url)
-    assert full.ret == pytest.ExitCode.OK
-    assert "nothing to run" not in full.stdout.str()
-
-    result = run_tree(pytester, "benchmark", "empty", *options, url=provider.url)
-    told = "empty: nothing to run was found in this folder (" in result.stdout.str()
-    assert (result.ret, told) == ((pytest.ExitCode.TESTS_FAILED, True) if wanted else (0, False))
-
-
 @pytest.mark.parametrize(
     ("folder", "hint"),
     [

@@ -23,13 +23,8 @@ _SLURM = {
         ({"CI_NODE_TOTAL": "1"}, "1/1"),  # GitLab, in a job that is not parallel
         ({"CIRCLE_NODE_INDEX": "0", "CIRCLE_NODE_TOTAL": "4"}, "1/4"),
         ({"BUILDKITE_PARALLEL_JOB": "3", "BUILDKITE_PARALLEL_JOB_COUNT": "4"}, "4/4"),
-        ({"BITBUCKET_PARALLEL_STEP": "1", "BITBUCKET_PARALLEL_STEP_COUNT": "3"}, "2/3"),
-        ({"SEMAPHORE_JOB_INDEX": "1", "SEMAPHORE_JOB_COUNT": "3"}, "1/3"),
-        ({"SYSTEM_JOBPOSITIONINPHASE": "3", "SYSTEM_TOTALJOBSINPHASE": "3"}, "3/3"),
         ({"TEST_SHARD_INDEX": "0", "TEST_TOTAL_SHARDS": "2"}, "1/2"),
-        ({"CLOUD_RUN_TASK_INDEX": "1", "CLOUD_RUN_TASK_COUNT": "2"}, "2/2"),
         ({"JOB_COMPLETION_INDEX": "6", "HELMBENCH_SHARDS": "8"}, "7/8"),
-        ({"AWS_BATCH_JOB_ARRAY_INDEX": "0", "HELMBENCH_SHARDS": "8"}, "1/8"),
         ({**_SLURM, "SLURM_ARRAY_TASK_ID": "3"}, "3/8"),
         (
             {

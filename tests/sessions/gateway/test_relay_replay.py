@@ -29,7 +29,7 @@ from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import other_route, replay_endpoint
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.requests import ForwardedRequest
-from pytest_helmbench.pytest_side.xdist_server import ChannelServer, Told
+from pytest_helmbench.pytest_side.xdist_controller import ChannelServer
 from pytest_helmbench.run.coordinator import RecordedReplies
 
 _URL = "http://127.0.0.1:9/v1"  # nobody listens there
@@ -182,7 +182,7 @@ def _told_to_workers(workers: list[Any], path: Path, url: str, mode: CacheMode) 
         gate.add_models([ModelLimits("test/good", 8)])
         reply_cache = ReplyCache(memory, shares=mode is CacheMode.REUSE) if mode.reads else None
         backend = LocalBackend(gate, store.record_attempt, store.record_result, reply_cache)
-        told = Told(lambda _plan: None, notes.append, lambda _name: None, lambda _by: None)
+        told = {"note": notes.append}
         paths = [entry for entry in sys.path if entry]
         for number, worker in enumerate(workers):
             code = f"ROW-{number}"

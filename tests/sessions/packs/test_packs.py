@@ -140,12 +140,6 @@ def test_ids_are_found_as_they_are_typed_not_only_as_they_are_printed(
     result = run_tree(pytester, model, f"{rows_of}::Ü::x", f"{rows_of}::日本", "-n2", url=provider.url)
     result.assert_outcomes(passed=2)
 
-    result = run_tree(pytester, model, f"{rows_of}::日木", f"{rows_of}::plan", url=provider.url)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*not found: *", "*'日本[[]test/mö[]]'?*", "*'plain[[]test/mö[]]'?*"])
-    result = run_tree(pytester, model, f"{rows_of}::日本[test/other]", url=provider.url)
-    result.stderr.fnmatch_lines(["*not found: *", "*did you mean '日本[[]test/mö[]]'?*"])
-
 
 def test_a_run_is_the_same_in_one_process_and_in_two(pytester: pytest.Pytester, provider: Provider) -> None:
     _write_project(pytester.path)
