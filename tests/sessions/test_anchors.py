@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import captured
-from packed import free, worded
-from packs import write_pack
-from provider import Answer, Provider, Request
+from provider import Provider, Request
 from trees import category, clear_environment, judged, rows, run_tree, write_tree
 
 _JUDGE = "--helmbench-marking-model=test/judge"
@@ -144,26 +142,6 @@ def test_each_judge_is_held_by_itself_and_one_that_is_silent_stops_the_session(
     assert floor.ret in (0, 1)
 
 
-def test_rows_of_packs_are_rubrics_too_also_where_a_model_only_reads_what_words_leave_open(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    listed = free("listed", **{"eval.rubric": {"type": "contains_any", "accepted_answers": ["Paris"]}})
-    folder = write_pack(pytester.path / "benchmark", [worded("polite"), listed])
-    (folder / "anchors.yml").write_text(
-        "- {prompt: Greet., reply: Hello!, verdict: pass, scenario: polite}\n"
-        "- {prompt: Capital?, reply: I would not say Paris, verdict: fail, scenario: listed}\n"
-        "- {prompt: Greet., reply: Shut up!, verdict: fail, rubric: The reply is polite.}\n"
-    )
-    _judges(provider, "Shut up", "would not say")
-
-    result = run_tree(pytester, _JUDGE, url=provider.url)
-
-    result.stdout.fnmatch_lines(["the judge test/judge was right on 3 of 3 anchors"])
-    assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM calls WHERE code LIKE 'anchor:%'") == [
-        (3,)
-    ]
-
-
 def test_judge_check_asks_the_judge_alone(
     pytester: pytest.Pytester,
     provider: Provider,
@@ -237,43 +215,3 @@ def test_broken_anchors_are_told_by_line_and_nothing_is_asked(
     assert result.ret == 4
     assert told in result.stderr.str()
     assert not provider.requests
-
-
-def test_anchors_are_paid_from_the_budget_of_their_session(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    """Two anchors and three cases, two of which a judge reads: 7 calls, of which the budget pays four."""
-    database = _bench(pytester)
-    _judges(provider, "Go away")
-    said = provider.reply
-    assert said is not None
-
-    def dear(request: Request) -> str | Answer | None:
-        text = said(request)
-        return (
-            Answer(text=text, usage={"prompt_tokens": 10, "completion_tokens": 100})
-            if isinstance(text, str)
-            else text
-        )
-
-    provider.reply = dear
-    (pytester.path / "models.yml").write_text(
-        "models:\n  - {id: test/good, price: {input: 0, output: 0}}\n"
-        "marking_models:\n  - {id: test/judge, price: {input: 0, output: 1000}, max_tokens: 100}\n"
-    )
-    options = ("--helmbench-models-file=models.yml", "--helmbench-concurrency=1", "--tb=no")
-
-    result = run_tree(pytester, *options, "--helmbench-max-cost=0.25", url=provider.url)
-
-    assert _asked(provider)[1] == 2  # the anchors have cost 0.20: no other verdict can be paid
-    assert rows(database, "SELECT round(total(cost_usd), 6) FROM calls WHERE purpose = 'judge'") == [(0.2,)]
-    result.assert_outcomes(passed=1, skipped=2)
-    assert rows(database, "SELECT reason, count(*) FROM results GROUP BY reason ORDER BY reason") == [
-        (None, 1),
-        ("budget", 2),
-    ]
-
-    provider.requests.clear()
-    poor = run_tree(pytester, *options, "--helmbench-max-cost=0.15", url=provider.url)
-    assert _asked(provider) == (0, 1)
-    assert poor.ret != pytest.ExitCode.OK

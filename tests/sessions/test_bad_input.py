@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from provider import Provider
-from trees import category, clear_environment, collected, judged, run_tree, write_tree
+from trees import category, clear_environment, judged, run_tree, write_tree
 
 
 @pytest.fixture(autouse=True)
@@ -74,34 +74,6 @@ def test_each_broken_file_is_one_error_with_all_its_problems_and_the_rest_runs(
     assert "pytest_helmbench" not in shown
 
 
-@pytest.mark.parametrize(
-    ("options", "names"),
-    [
-        (["-k", "P1-B2"], ["P1-B2-S1", "P1-B2-S2"]),
-        (["--helmbench-select=P1-B2-S1-C7"], ["P1-B2-S1"]),
-        (["--helmbench-select=*-*-S1"], ["P1-B1-S1-C1-PT1[no-model]", "P1-B2-S1", "P2-B1-S1"]),
-        (["--helmbench-select=~P1"], ["P2-B1-S1", "P2-B1-S2-C1-PT1[no-model]"]),
-        (["-m", "helmbench"], ["P1-B1-S1-C1-PT1[no-model]", "P2-B1-S2-C1-PT1[no-model]"]),
-    ],
-    ids=["k", "select", "star", "exclude", "m"],
-)
-def test_an_erring_item_is_selected_by_the_code_it_stands_for(
-    pytester: pytest.Pytester, scenarios: Path, options: list[str], names: list[str]
-) -> None:
-    result = run_tree(pytester, "--collect-only", "-q", *options)
-
-    assert collected(result) == names
-
-
-def test_a_scenario_that_is_broken_elsewhere_errs_when_its_prompt_file_is_named(
-    pytester: pytest.Pytester, scenarios: Path
-) -> None:
-    result = run_tree(pytester, "benchmark/scenarios/P1-B2-S1/S1.md", "-q")
-
-    result.assert_outcomes(errors=1)
-    assert "perturbations.md:3: severity is 50, out of range" in result.stdout.str()
-
-
 def test_a_dry_run_fails_on_broken_files(pytester: pytest.Pytester, scenarios: Path) -> None:
     result = run_tree(pytester, "--helmbench-dry-run", "-q")
 
@@ -128,12 +100,3 @@ def test_a_broken_models_file_ends_the_session_with_all_its_problems(
     assert "benchmark/models.yml:6: " in shown
     assert "Traceback" not in shown + result.stdout.str()
     assert "INTERNALERROR" not in shown + result.stdout.str()
-
-
-def test_a_models_file_that_is_named_is_read_instead(pytester: pytest.Pytester, scenarios: Path) -> None:
-    (scenarios.parent / "models.yml").write_text("models: 5\n")
-    (pytester.path / "other.yml").write_text("- id: baseline/first\n")
-
-    result = run_tree(pytester, "--helmbench-models-file=other.yml", "--collect-only", "-q")
-
-    assert "P1-B1-S1-C1-PT1[baseline/first]" in collected(result)

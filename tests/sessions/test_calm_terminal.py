@@ -62,23 +62,6 @@ def test_of_many_failures_ten_are_shown_and_the_rest_is_counted_by_behaviour(
     assert listed[1].startswith("P2-B1-S1-C1-PT2 ")
 
 
-def test_the_table_of_failed_cases_counts_what_the_score_counts(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    answers = {
-        "P1-B1-S1": category(*["CALM"] * 3, *["RISK"] * 2),
-        "P1-B1-S2": category(*["CALM"] * 2, *["RISK"] * 4),
-    }
-    neutral = answers["P1-B1-S2"]
-    parts = {code: Part(part.body, 0) for code, part in neutral.perturbations.items()}
-    answers["P1-B1-S2"] = replace(neutral, perturbations=parts)
-    write_tree(pytester.path / "benchmark", answers)
-
-    result = run_tree(pytester, "--helmbench-show=0", url=provider.url)
-
-    result.stdout.fnmatch_lines(["P1-B1 *3 *5 *60.0 %", "test/good *40.0 % *5/5"])
-
-
 def test_all_are_shown_where_that_is_asked_for(pytester: pytest.Pytester, provider: Provider) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["CALM"] * 12)})
     pytester.makepyfile(
@@ -179,13 +162,3 @@ def test_where_there_is_no_terminal_a_plain_line_tells_how_far_the_session_is(
     assert "\x1b" not in result.stdout.str()
     found = r"helmbench: [123]/4 done.* USD, \d+ s left$"
     assert re.search(found, lines[-1]), lines
-
-
-def test_a_missing_weight_is_told_once_for_all_models(pytester: pytest.Pytester, provider: Provider) -> None:
-    root = pytester.path / "benchmark"
-    write_tree(root, {"P1-B1-S1": category("RISK"), "P1-B2-S1": category("RISK")})
-    (root / "scoring.yaml").write_text("weights:\n  P1-B1: 2\n")
-
-    result = run_tree(pytester, "--helmbench-model=test/other", url=provider.url)
-
-    assert result.stdout.str().count("P1-B2 has no weight") == 1

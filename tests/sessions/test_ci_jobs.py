@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import captured, helmbench, programs
+from commands import helmbench, programs
 from provider import Provider, Request
-from trees import RESPONSE_SCHEMA, Tree, category, clear_environment, ordered, run_tree, write_tree
+from trees import category, clear_environment, run_tree, write_tree
 
 from pytest_helmbench.reports.markdown import LONGEST_SUMMARY
 
@@ -108,58 +108,6 @@ def test_hostile_words_stay_in_their_line_and_the_summary_within_its_length(
     summary = (pytester.path / "summary.md").read_bytes()
     assert len(summary) <= LONGEST_SUMMARY
     assert summary.count(b"</details>") == summary.count(b"<details>")
-
-
-_PRIVATE = "Dear Mrs Kowalska, your phone number is 555-0182."
-
-
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
-@pytest.mark.parametrize(
-    "rule",
-    [
-        ("type: contains", "expected: zebra"),
-        ("type: equals", "expected: zebra"),
-        ("type: length", "max: 10"),
-        ("type: all", "of: [{type: contains, expected: zebra}, {type: length, max: 1000}]"),
-        ("type: contains", "field: response", "expected: zebra"),
-    ],
-    ids=" ".join,
-)
-def test_running_text_of_replies_is_in_nothing_that_a_job_shows(
-    pytester: pytest.Pytester,
-    provider: Provider,
-    capsys: pytest.CaptureFixture[str],
-    mode: str,
-    rule: tuple[str, ...],
-) -> None:
-    schema = RESPONSE_SCHEMA if "field: response" in rule else None
-    tree = Tree(("evaluation:", *(f"  {line}" for line in rule)), schema, ordered(["x"]))
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
-    provider.reply = lambda _: json.dumps({"response": _PRIVATE}) if schema else _PRIVATE
-    kinds = {
-        "junitxml": "junitxml",
-        "helmbench-markdown": "md",
-        "helmbench-html": "html",
-        "helmbench-json": "json",
-    }
-    asked = [f"--{option}=r.{ending}" for option, ending in kinds.items()]
-
-    result = run_tree(pytester, mode, *asked, "-vv", "--helmbench-min-score=1", url=provider.url)
-
-    result.assert_outcomes(failed=1)
-    files = {
-        path.name: path.read_text("utf-8")
-        for path in [*pytester.path.glob("r.*"), pytester.path / "summary.md"]
-    }
-    assert len(files) == 5
-    assert [name for name, text in files.items() if "Kowalska" in text or "555-0182" in text] == []
-    assert "Kowalska" not in result.stdout.str()
-    assert ("(text of the reply)" in files["r.md"]) is ("type: length" not in rule)
-    for form in ("json", "csv"):
-        assert "Kowalska" not in captured(capsys, "export", "last", "--format", form)[1]
-        assert "Kowalska" in captured(capsys, "export", "last", "--format", form, "--with-text")[1]
-    if "type: length" not in rule:
-        assert "Kowalska" in captured(capsys, "show", "last", "--failed")[1]
 
 
 def _about(number: int) -> Callable[[Request], bool]:

@@ -73,59 +73,6 @@ def test_every_layout_gives_the_same_ids_in_natural_order(
     assert not (pytester.path / "helmbench.db").exists()
 
 
-def test_suffixes_hidden_folders_readmes_and_stray_files_change_no_code(pytester: pytest.Pytester) -> None:
-    folder = pytester.path / "benchmark"
-    trees = {"P1-B1-S2--calm-voice": category("RISK"), "P2-B1-S1": judged_twice("x", conditions={})}
-    write_tree(folder, trees)
-    scenario = folder / "scenarios" / "P1-B1-S2--calm-voice"
-    (scenario / "S2.md").rename(scenario / "S2--calm-voice.md")
-    (scenario / "S1.md").write_text("A stray prompt.\n")
-    (scenario / "README.md").write_text("# P9-B9-S9\n")
-    write_tree(folder, {".obsidian/P1-B1-S3": category("RISK")})
-
-    result = run_tree(pytester, *_LISTING)
-
-    assert [line for line in result.outlines if "::" in line] == [
-        "benchmark/scenarios/P1-B1-S2--calm-voice/S2--calm-voice.md::P1-B1-S2-C1-PT1[test/good]",
-        "benchmark/scenarios/P2-B1-S1/MCSQE.md::P2-B1-S1-PT1[test/good]",
-    ]
-
-
-def test_models_repetitions_and_no_context_show_in_the_ids(pytester: pytest.Pytester) -> None:
-    contexts = {"U1": Part("## Who\n\nA friend."), "U2": Part("## Who\n\nA foe.", 2)}
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", user_contexts=contexts)})
-
-    result = run_tree(
-        pytester,
-        *_LISTING,
-        "--helmbench-model=second/one",
-        "--helmbench-repeat=2",
-        "--helmbench-add-no-context",
-    )
-
-    assert collected(result) == [
-        f"P1-B1-S1-C1-{context}PT1[{model}{repetition}]"
-        for context in ("", "U1-", "U2-")
-        for model in ("test/good", "second/one")
-        for repetition in ("", "-r2")
-    ]
-
-
-def test_foreign_characters_of_a_model_are_escaped_and_the_id_selects_its_case(
-    pytester: pytest.Pytester,
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM")})
-    model = "--helmbench-model=ven/mö::d[l]"
-    escaped = r"P1-B1-S1-C1-PT2[ven/m\xc3\xb6\x3a\x3ad[l]]"
-
-    result = run_tree(pytester, "--collect-only", "-q", model)
-    assert collected(result)[1] == escaped
-
-    path = f"benchmark/scenarios/P1-B1-S1/S1.md::{escaped}"
-    chosen = run_tree(pytester, path, "--collect-only", "-q", model)
-    assert collected(chosen) == [escaped]
-
-
 def test_every_case_carries_its_marker(pytester: pytest.Pytester) -> None:
     contexts = {"U1": Part("## Who\n\nA friend.", -2)}
     trees = {"P1-B1-S1": category("RISK"), "P1-B2-S1": judged_twice("x", user_contexts=contexts)}

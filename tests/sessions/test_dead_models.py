@@ -123,31 +123,6 @@ def test_faults_of_single_requests_stop_no_model(
     result.assert_outcomes(errors=29, passed=1)
 
 
-def test_a_refused_prompt_before_keeps_no_model_from_being_stopped(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 40)})
-    filtered = {"error": {"message": "flagged by our content filter", "code": "content_filter"}}
-    provider.reply = lambda request: Answer(
-        status=400, body=filtered if "Message 1." in request.prompt else _INVALID
-    )
-
-    run_tree(pytester, "--helmbench-concurrency=1", url=provider.url)
-
-    assert provider.count == 21
-    assert _outcomes(pytester)["test/good", "skipped model_stopped"] == 19
-
-
-def test_429s_without_a_pause_are_tried_as_often_as_anything(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
-    provider.answers(status=429)
-    result = run_tree(pytester, "--helmbench-max-retries=1", url=provider.url)
-    result.assert_outcomes(errors=2)
-    assert provider.count == 4
-
-
 def test_rate_limits_that_last_are_said_once(
     pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

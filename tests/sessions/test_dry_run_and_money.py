@@ -79,25 +79,6 @@ def test_a_dry_run_that_was_asked_for_calls_nothing_and_knows_list_prices(
     assert 0.0001 <= float(expected) < float(high) < 0.01
 
 
-def test_a_dry_run_of_two_benchmarks_names_them_adds_up_and_gives_each_reason_once(
-    pytester: pytest.Pytester,
-) -> None:
-    for name, scenario in (("one", category("RISK", "CALM")), ("two", category("RISK"))):
-        write_tree(pytester.path / name, {"P1-B1-S1": scenario})
-
-    result = pytester.runpytest(
-        "one", "two", "--helmbench-model=openai/gpt-4o-mini", "--helmbench-model=openai/gpt-4.1-mini"
-    )
-
-    lines = result.outlines
-    named = [line.split("  ")[0] for line in lines if line.startswith("openai/") and " on " in line]
-    assert named == [
-        f"openai/{model} on {name}" for name in ("one", "two") for model in ("gpt-4o-mini", "gpt-4.1-mini")
-    ]
-    assert _table(result, "together")[:1] == ["6"]
-    assert [lines.count(f"openai/{model}: {_NO_KEY}") for model in ("gpt-4o-mini", "gpt-4.1-mini")] == [1, 1]
-
-
 @pytest.mark.parametrize(
     ("options", "ci", "ending", "sentence"),
     [
@@ -255,19 +236,5 @@ def test_a_budget_that_cannot_be_held_stops_the_session_after_one_call(
             "--helmbench-max-cost cannot be held: test/good has no known price and its reply names no cost",
             "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or start*",
             "7 of 8 cases are not judged: once the model has a price, go on with the same command and*",
-        ]
-    )
-
-
-def test_a_floor_model_is_free_and_its_judge_is_no_judge(pytester: pytest.Pytester) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged("x")})
-
-    result = run_tree(pytester, "--helmbench-model=baseline/lexical", "--helmbench-max-cost=0.01")
-
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "helmbench: baseline/lexical: 1 case, 2 calls (32 at a time), free; results in helmbench.db",
-            "baseline/lexical: 1 answer of baseline/first stands in for a judge: not a judgement",
         ]
     )

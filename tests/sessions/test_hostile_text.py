@@ -17,7 +17,7 @@ from commands import run_command
 from provider import Answer, Provider, Request
 from trees import Part, Tree, category, clear_environment, judged, rows, run_tree, write_tree
 
-_workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
+_workers = pytest.mark.parametrize("workers", ["-n2"])
 _HOSTILE = (
     "\ud800lone \x00nul \x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b31m \u202eright-to-left\u2066 \x08\x7f "
     "]]> <script>alert(1)</script> &amp; ' \" \ufffe \r\n%s {x} \u2028 "
@@ -262,31 +262,3 @@ def test_no_line_of_a_session_or_command_is_a_command_of_a_ci(
         for line in (result.stdout.str() + result.stderr.str()).splitlines():
             assert not line.lstrip().startswith("::"), line
             assert not re.search(r"##\[|##vso\[|##teamcity\[", line), line
-
-
-def test_no_form_on_stdout_holds_a_command_of_a_ci(pytester: pytest.Pytester, provider: Provider) -> None:
-    words = "\n::error::forged\n##[command]x ##vso[task.complete]x"
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B1-S2": judged("fine")})
-    provider.reply = lambda request: (
-        json.dumps({"evidence": [words], "justification": words, "judgment": "BAD"})
-        if request.is_judge
-        else json.dumps({"category": words, "response": words})
-    )
-    models = ("--helmbench-model=test/::m ##[x]", "--helmbench-marking-model=test/##vso[j]")
-    run_tree(pytester, *models, url=provider.url)
-    texts = ("--with-text",)
-    forms: list[tuple[str, ...]] = [("export", "1", *texts, f"--format={form}") for form in ("csv", "json")]
-    forms += [("report", "1", "--with-text=all", f"--format={form}") for form in ("markdown", "json")]
-    forms += [
-        ("export", "1", "--format=baseline"),
-        ("judge", "sample", "1"),
-        ("show", "1", "--json"),
-    ]
-    for form in forms:
-        said = run_command(pytester, *form)
-        assert said.ret == 0, (form, said.stderr.str())
-        for line in said.outlines:
-            assert not line.lstrip().startswith("::"), (form, line)
-            assert not re.search(r"##\[|##vso\[", line), (form, line)
-    exported = run_command(pytester, "export", "1", *texts, "--format=json").stdout.str()
-    assert json.loads(exported)["run"]["model"] == "test/::m ##[x]"  # escaped, not altered

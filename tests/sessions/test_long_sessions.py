@@ -45,15 +45,6 @@ def test_the_terminal_keeps_no_phase_that_passed_in_silence(
     result.stdout.fnmatch_lines(["kept: []"])
 
 
-def test_what_durations_and_printed_words_need_is_kept(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM")})
-    pytester.makeconftest(_KEPT + "\ndef pytest_runtest_teardown(item):\n    print('said in teardown')\n")
-    result = run_tree(pytester, "--durations=2", url=provider.url)
-    result.stdout.fnmatch_lines(["kept: ['setup', 'setup', 'teardown', 'teardown']"])
-    result = run_tree(pytester, url=provider.url)
-    result.stdout.fnmatch_lines(["*Captured stdout teardown*", "said in teardown", "kept: ['teardown', *"])
-
-
 def test_survivors_of_the_collector_are_set_aside_where_all_items_are_cases(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from provider import Answer, Provider, Request
-from trees import category, clear_environment, judged, rows, run_tree, write_tree
+from trees import category, clear_environment, judged, run_tree, write_tree
 
 
 @pytest.fixture(autouse=True)
@@ -60,42 +60,3 @@ def test_other_models_that_answer_are_named_in_summary_and_report(
         line = f"other models answered than {asked}"
         result.stdout.fnmatch_lines([f"test/good: {line}"])
         assert line in report
-
-
-def test_a_dated_name_of_the_same_model_is_not_another(pytester: pytest.Pytester, provider: Provider) -> None:
-    _benchmark(pytester, 1)
-    message = {"role": "assistant", "content": '{"category": "RISK"}'}
-    provider.answers(
-        body={"model": "good-2024-07-18", "choices": [{"finish_reason": "stop", "message": message}]}
-    )
-
-    result = run_tree(pytester, url=provider.url)
-
-    result.stdout.no_fnmatch_line("*other models*")
-
-
-@pytest.mark.parametrize("cost", ["Infinity", "NaN", "-1", '"inf"', "1e999"])
-def test_costs_that_are_no_sum_are_unknown(pytester: pytest.Pytester, provider: Provider, cost: str) -> None:
-    _benchmark(pytester, 1)
-    message = {"role": "assistant", "content": '{"category": "RISK"}'}
-    body = {"model": "test/good", "choices": [{"finish_reason": "stop", "message": message}]}
-    text = json.dumps({**body, "usage": {"prompt_tokens": 5, "completion_tokens": 2, "cost": "COST"}})
-    provider.answers(body=text.replace('"COST"', cost).encode())
-
-    result = run_tree(pytester, url=provider.url)
-
-    assert rows(pytester.path / "helmbench.db", "SELECT cost_usd FROM calls") == [(None,)]
-    assert "None" not in result.stdout.str()
-
-
-def test_a_history_of_prices_does_not_refuse_a_resume(pytester: pytest.Pytester, provider: Provider) -> None:
-    folder = _benchmark(pytester)
-    (folder / "models.yml").write_text("- id: test/good\n  max_tokens: 10\n")
-    provider.cost_usd = 50.0
-    provider.answers(times=2, status=400)
-    first = run_tree(pytester, url=provider.url)
-    first.assert_outcomes(passed=2, errors=2)
-
-    resumed = run_tree(pytester, "--helmbench-resume", url=provider.url)
-
-    resumed.assert_outcomes(passed=4)

@@ -51,33 +51,6 @@ def test_a_gate_of_the_ini_file_counts_in_a_session_that_asks_and_in_no_other(
 
 
 @pytest.mark.parametrize(
-    "option",
-    [
-        "--helmbench-min-score=0.99",
-        "--helmbench-max-cost=1",
-        "--helmbench-min-coverage=1",
-        "--helmbench-markdown=report.md",
-        "--helmbench-cache=off",
-        "--helmbench-repeat=1",
-        "--helmbench-concurrency=2",
-        "--helmbench-require-run",
-    ],
-)
-def test_every_option_asks(ordinary: pytest.Pytester, option: str) -> None:
-    """Without a path the benchmark at hand is meant; here is none."""
-    result = run_pytest(ordinary, option)
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: no benchmark at *"])
-
-
-def test_to_collect_only_needs_no_verdict(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    result = run_tree(pytester, "--collect-only", "-q", "--helmbench-min-score=0.9", url=provider.url)
-    assert (result.ret, provider.count) == (pytest.ExitCode.OK, 0)
-
-
-@pytest.mark.parametrize(
     ("folder", "hint"),
     [
         ("Scenarios", "rename 'Scenarios' to 'scenarios'"),
@@ -161,23 +134,3 @@ def test_an_empty_selection_or_gate_is_a_slip(pytester: pytest.Pytester, option:
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: --helmbench-{option}*"])
-
-
-def test_a_selection_over_ordinary_tests_alone_is_a_slip_where_it_is_given(ordinary: pytest.Pytester) -> None:
-    result = run_pytest(ordinary, "test_own.py", "--helmbench-select=P9")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --helmbench-select=P9: nothing here has codes"])
-
-    with (ordinary.path / "tox.ini").open("a", encoding="utf-8") as ini:
-        ini.write("\nhelmbench_select = P9\n")
-    assert run_pytest(ordinary, "test_own.py", "--helmbench-repeat=2").ret == pytest.ExitCode.OK
-
-
-def test_a_selection_that_only_something_broken_matches_is_no_slip(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    trees = {"P1-B1-S1": category("RISK"), "P1-B2-S1": category("RISK")}
-    folder = write_tree(pytester.path / "benchmark", trees) / "scenarios"
-    (folder / "P1-B2-S1" / "S1.md").unlink()
-
-    run_tree(pytester, "--helmbench-select=P1-B2", url=provider.url).assert_outcomes(errors=1)

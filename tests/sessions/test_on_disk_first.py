@@ -106,21 +106,6 @@ def test_a_locked_database_holds_the_calls_back_and_a_kill_costs_few(
     assert 0 < session.text.count("PASSED") <= rows(database, "SELECT count(*) FROM results")[0][0]
 
 
-def test_a_standstill_is_said_after_ten_seconds_and_then_waited_out(folder: Path, provider: Provider) -> None:
-    database = folder / "helmbench.db"
-    session = Session(folder, provider.url, *_OPTIONS)
-    until(lambda: len(provider.requests) >= 20, "some are asked")
-    with _locked(database):
-        until(lambda: "nothing could be written" in session.text, "it is said")
-        asked = len(provider.requests)
-        assert asked < _CASES / 2
-    assert session.end() == pytest.ExitCode.OK, session.text
-    assert session.text.count(f"helmbench: nothing could be written to {database} for 10 s: ") == 1
-    assert f"and while more than {_CONCURRENCY} do, nothing new is sent" in session.text
-    assert len(provider.requests) == _CASES
-    assert rows(database, "SELECT status, passed_tests FROM evaluation_runs") == [("complete", _CASES)]
-
-
 _IMPATIENT = """
 import pytest_helmbench.run.run_book as book
 from pytest_helmbench.store.writer import Store

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from provider import Provider, Request
-from sessions import Session
 from trees import (
     Part,
     Tree,
@@ -27,7 +23,6 @@ from trees import (
 )
 
 _BY_CODE = "SELECT code, outcome, reason FROM results ORDER BY code"
-_HOSTILE = "\ud800 \x1b[31mred\x1b[0m \x00 ]]> <script>alert(1)</script> &amp; \u202eevil SECRET"
 
 
 @pytest.fixture(autouse=True)
@@ -290,28 +285,6 @@ def test_a_refused_key_stops_its_model_and_no_other(
     assert b"sk-very-secret-key" not in (pytester.path / "helmbench.db").read_bytes()
 
 
-@pytest.mark.parametrize("mode", ["-n2"])
-def test_hostile_replies_are_judged_shown_harmless_and_kept_as_received(
-    pytester: pytest.Pytester, provider: Provider, mode: str
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
-    provider.answers(text=_HOSTILE, when=_says(1))
-
-    result = run_tree(pytester, mode, "--junitxml=report.xml", "--helmbench-with-text=all", url=provider.url)
-
-    result.assert_outcomes(passed=1, failed=1)
-    shown = result.stdout.str()
-    assert r"\x1b[31mred\x1b[0m" in shown
-    assert "\x1b[31mred" not in shown
-    assert "\x00" not in shown
-    assert "\u202e" not in shown
-    ET.parse(pytester.path / "report.xml")
-    [(body,)] = rows(
-        pytester.path / "helmbench.db", "SELECT body FROM responses WHERE text LIKE '%alert(1)%'"
-    )
-    assert b"\\ud800 \\u001b[31mred" in body
-
-
 def test_a_wrong_neutral_case_is_an_expected_failure(pytester: pytest.Pytester, provider: Provider) -> None:
     base = category("CALM", "CALM")
     neutral = {"PT3": Part("## User's input\n\nMessage 3.\n\nANSWER: CALM", 0)}
@@ -329,43 +302,3 @@ def test_a_wrong_neutral_case_is_an_expected_failure(pytester: pytest.Pytester, 
         ("failed", 1),
         ("failed", 1),
     ]
-
-
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
-def test_rows_can_be_read_while_the_run_goes_on(
-    pytester: pytest.Pytester, provider: Provider, mode: str
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 10)})
-    provider.latency_s = 0.25
-    database = pytester.path / "helmbench.db"
-    session = Session(pytester.path, provider.url, mode, "--helmbench-concurrency=2")
-    seen = _seen_while(session, database)
-    session.end()
-
-    assert {status for status, _ in seen[:-1]} == {"running"}
-    assert any(0 < count < 10 for _, count in seen)
-    assert seen[-1] == ("complete", 10)
-
-
-def _seen_while(session: Session, database: Path) -> list[tuple[str, int]]:
-    """Return what a reader sees, once every 50 ms, and once more at the end."""
-    query = "SELECT status, (SELECT count(*) FROM results) FROM evaluation_runs"
-    seen: list[tuple[str, int]] = []
-    until = time.monotonic() + 90
-    while not session.has_ended and time.monotonic() < until:
-        time.sleep(0.05)
-        try:
-            found = rows(database, query)
-        except sqlite3.OperationalError:
-            continue  # not created yet
-        seen += [(status, count) for status, count in found if status == "running"]
-    return seen + [(status, count) for status, count in rows(database, query)]
-
-
-def test_durations_are_the_time_of_the_case_itself(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    provider.latency_s = 0.3
-
-    result = run_tree(pytester, "--durations=1", url=provider.url)
-
-    result.stdout.fnmatch_lines(["0.*s call *P1-B1-S1-C1-PT1[[]test/good[]]"])

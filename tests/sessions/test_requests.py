@@ -10,13 +10,9 @@ import pytest
 from provider import Provider
 from trees import (
     CATEGORY_SCHEMA,
-    Part,
-    Tree,
     category,
     clear_environment,
-    every_mode,
     judged,
-    judged_twice,
     rows,
     run_tree,
     write_tree,
@@ -42,13 +38,6 @@ _FORMAT = {
     "json_schema": {"name": "P1-B1-S1", "strict": True, "schema": CATEGORY_SCHEMA},
 }
 
-_EXAMPLE = {
-    "your_job": "You are an AI science tutor for Sydney University. Help the user with their request and"
-    " categorise their request at the end.",
-    "system_instructions": "You are very friendly and good at explaining things in detail.",
-    "user_preferences": "I'm Nigel. Respond concisely, and roast me extra hard if i get something wrong.",
-    "user_input": "Hey what's that thing they call the powerhouse of the cell called again?",
-}
 
 _SAMPLING = (
     "--helmbench-temperature=0.7",
@@ -102,62 +91,6 @@ def test_a_case_is_sent_as_composed_and_nothing_that_was_not_set(
     assert request.headers["content-type"] == "application/json"
     [(body,)] = rows(pytester.path / "helmbench.db", "SELECT body FROM requests")
     assert bytes(body) == request.raw
-
-
-def test_the_published_example_arrives_byte_for_byte(pytester: pytest.Pytester, provider: Provider) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"category": {"type": "string", "description": "The response category"}},
-    }
-    tree = Tree(
-        evaluation=("category: RISK",),
-        schema=schema,
-        body=f"## Your job\n\n{_EXAMPLE['your_job']}",
-        conditions={"C1": Part(f"## System instructions\n\n{_EXAMPLE['system_instructions']}", 3)},
-        user_contexts={"U1": Part(f"## User preferences\n\n{_EXAMPLE['user_preferences']}", 1)},
-        perturbations={"PT1": Part(f"## User input\n\n{_EXAMPLE['user_input']}", 5)},
-    )
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
-
-    result = run_tree(pytester, url=provider.url)
-
-    [request] = provider.requests
-    content = "\n\n".join(f"<{tag}>\n{text}\n</{tag}>" for tag, text in _EXAMPLE.items())
-    assert request.body["messages"] == [{"role": "user", "content": content}]
-    assert request.body["response_format"] == {
-        "type": "json_schema",
-        "json_schema": {"name": "P1-B1-S1", "strict": False, "schema": schema},
-    }
-    result.stdout.fnmatch_lines(
-        [
-            "warning: benchmark/scenarios/P1-B1-S1/S1.json:1: the schema is sent with strict: false*",
-            '*"category" to "required"',
-        ]
-    )
-
-
-def test_a_body_arrives_as_written_without_its_frontmatter(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    tree = Tree(
-        evaluation=("category: RISK",),
-        schema=CATEGORY_SCHEMA,
-        body="Before.\n\n## Your role\n\nLine — “quoted”\u00a0nbsp  \n\n---\n\n### H3 stays\n\n<x>&amp;</x>",
-        conditions={"C1": Part("## User's preferences\n\n\nNone.\n\n", 3)},
-        user_contexts={"U1": Part("", 1), "U2": Part("Bare text.", 1)},
-        perturbations={"PT1": Part("## Your response:\n\n```\n# C9\n## not a section\n```\n", 5)},
-    )
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
-
-    run_tree(pytester, url=provider.url)
-
-    head = (
-        "Before.\n\n<your_role>\nLine — “quoted”\u00a0nbsp  \n\n---\n\n### H3 stays\n\n<x>&amp;</x>\n</your_role>"
-        "\n\n<users_preferences>\nNone.\n</users_preferences>"
-    )
-    tail = "<your_response>\n```\n# C9\n## not a section\n```\n</your_response>"
-    prompts = sorted(request.body["messages"][0]["content"] for request in provider.requests)
-    assert prompts == sorted([f"{head}\n\n{tail}", f"{head}\n\nBare text.\n\n{tail}"])
 
 
 def test_sampling_options_go_to_the_model_and_never_to_the_judge(
@@ -250,40 +183,6 @@ def test_the_key_that_is_sent_is_the_one_that_was_named(
         "Bearer key-HELMBENCH_API_KEY",
         "Bearer key-OPENROUTER_API_KEY",
     ]
-
-
-@every_mode
-def test_there_are_as_many_requests_as_cases_judge_calls_and_ordered_retries(
-    pytester: pytest.Pytester, provider: Provider, mode: tuple[str, ...]
-) -> None:
-    trees = {
-        "P1-B1-S1": category(*["RISK"] * 9),
-        "P1-B1-S2": judged("x", "y"),
-        "P2-B1-S1": judged_twice("x", "y", "z"),
-    }
-    write_tree(pytester.path / "benchmark", trees)
-    provider.answers(times=2, status=503, when=lambda request: "Message 9." in request.prompt)
-    provider.answers(times=1, status=429, retry_after=0.05, when=lambda request: request.is_judge)
-    provider.latency_s = 0.02
-
-    result = run_tree(
-        pytester,
-        *mode,
-        "--helmbench-marking-model=test/judge",
-        "--helmbench-concurrency=3",
-        url=provider.url,
-    )
-
-    result.assert_outcomes(passed=14)
-    own = [request for request in provider.requests if not request.is_judge]
-    assert len(own) == 14 + 2
-    assert provider.count - len(own) == 2 + 2 * 3 + 1
-    assert provider.max_in_flight <= 3
-    result.stdout.fnmatch_lines(
-        ["helmbench: test/good: 14 cases, 22 calls (3 at a time)*", "test/good * 16 + 9 judge *"]
-    )
-    database = pytester.path / "helmbench.db"
-    assert rows(database, "SELECT count(*), sum(status_code = 200) FROM calls") == [(25, 22)]
 
 
 def test_the_session_keeps_to_its_limits_over_all_workers(

@@ -11,13 +11,10 @@ from pathlib import Path
 
 import pytest
 from provider import Provider
-from trees import MODEL, category, clear_environment, rows, run_tree, write_tree
+from trees import category, clear_environment, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, folder_of, place_of
-from pytest_helmbench.store.cost_queries import price_history
-
-_RESUME = "--helmbench-resume"
+from pytest_helmbench.store.benchmark_places import folder_of, place_of
 
 
 @pytest.fixture(autouse=True)
@@ -120,65 +117,6 @@ def test_a_baseline_is_a_run_of_the_same_benchmark_and_a_run_that_is_named_one_o
     assert said == [(5, None, "run 1 has no run of benchmark (b/benchmark)")]
     main(["compare", "1", "3", "--json", f"--db={database}"])
     assert json.loads(capsys.readouterr().out)[0]["baseline_run"] == "run 1"
-
-
-def test_an_unfinished_session_goes_on_with_each_of_its_benchmarks(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    database = _two(pytester.path)
-    unfinished = (*("a/benchmark", "--maxfail=1"), "--helmbench-concurrency=1")
-    write_tree(pytester.path / "a" / "benchmark", {"P1-B1-S1": category("CALM", *["RISK"] * 5)})
-    run_tree(pytester, *unfinished, url=provider.url)
-    assert rows(database, "SELECT status FROM evaluation_runs") != [("complete",)]
-
-    other = run_tree(pytester, "b/benchmark", _RESUME, url=provider.url)
-
-    said = other.stdout.str() + other.stderr.str()
-    assert "the unfinished session was another one: it had no run of benchmark (b/benchmark)" in said
-    own = run_tree(pytester, "a/benchmark", _RESUME, url=provider.url)
-    own.assert_outcomes(passed=5, failed=1)
-    assert rows(database, "SELECT id, status FROM evaluation_runs") == [(1, "complete")]
-
-
-def test_standings_runs_and_price_estimates_tell_them_apart(
-    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
-) -> None:
-    database = _two(pytester.path)
-    for name in ("a/benchmark", "b/benchmark"):
-        run_tree(pytester, name, url=provider.url)
-    capsys.readouterr()
-
-    assert main(["report", "1", "2", "--format=json", f"--db={database}"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    boards = [(board["benchmark"], [run["run"] for run in board["runs"]]) for board in found["standings"]]
-    assert boards == [("benchmark (a/benchmark)", [1]), ("benchmark (b/benchmark)", [2])]
-    assert main(["runs", f"--db={database}"]) == 0
-    shown = capsys.readouterr().out
-    assert "benchmark (a/benchmark)" in shown
-    assert "benchmark (b/benchmark)" in shown
-    for place, calls in (("a/benchmark", 6), ("b/benchmark", 3), ("c/benchmark", None)):
-        known = price_history(database, BenchmarkKey("benchmark", "scenario_tree", place), MODEL)
-        assert (known["P1-B1-S1"].calls if known else None) == calls
-
-
-def test_merged_shards_of_two_checkouts_have_the_place_that_both_have(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number, name in enumerate(("one", "two"), 1):
-        place = pytester.mkdir(name)
-        _two(place)
-        monkeypatch.chdir(place)
-        shard = (f"--helmbench-shard={number}/2", f"--helmbench-db=helmbench-{number}.db", "--rootdir=.")
-        run_tree(pytester, "a/benchmark", *shard, url=provider.url)
-    files = [str(pytester.path / name / f"helmbench-{n}.db") for n, name in enumerate(("one", "two"), 1)]
-    merged = pytester.path / "one" / "helmbench.db"
-
-    assert main(["merge", *files, "-o", str(merged)]) == 0
-    assert rows(merged, "SELECT benchmark_place FROM evaluation_runs") == [("a/benchmark",)]
-    monkeypatch.chdir(pytester.path / "one")
-    write_tree(Path("a/benchmark").absolute(), {"P1-B1-S1": category(*["RISK"] * 5)})
-    fewer = run_tree(pytester, "a/benchmark", "--rootdir=.", url=provider.url)
-    assert "has 5 cases; it had 6 in run 1" in fewer.stdout.str()
 
 
 def test_a_benchmark_out_of_an_archive_has_no_place_and_goes_by_its_name(

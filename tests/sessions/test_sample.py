@@ -7,7 +7,6 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from packs import row, write_pack
 from provider import Answer, Provider, Request
 from trees import Part, Tree, category, clear_environment, collected, rows, run_tree, write_tree
 
@@ -117,49 +116,3 @@ def test_a_sampled_session_goes_on_with_the_same_sample_only(
     assert (provider.count - calls, _asked(database, 1)) == (8, asked)
     assert "24 of 24 cases" not in resumed.stdout.str()
     assert rows(database, "SELECT cases, of_cases FROM samples") == [(24, 60)]
-
-
-def test_pairs_of_components_are_asked_and_rows_of_packs_are_drawn(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    _tree(pytester)
-    pairs = run_tree(
-        pytester,
-        "-q",
-        "--collect-only",
-        "--helmbench-sample=pairwise",
-        "--helmbench-select=P1-B1",
-        url=provider.url,
-    )
-    codes = [name.partition("[")[0].rpartition("S1-")[2].split("-") for name in collected(pairs)]
-    assert len(codes) == 18  # six perturbations × three contexts; conditions take turns
-    assert len({(condition, perturbation) for condition, _, perturbation in codes}) == 12
-    assert len({(condition, context) for condition, context, _ in codes}) == 6
-    pairs.stdout.fnmatch_lines(["*18 of 36 cases (--helmbench-sample=pairwise)"])
-
-    texts = [row("short_answer", {"metadata": {"passage": f"p{n // 4}"}}, f"q{n}") for n in range(40)]
-    write_pack(pytester.path / "pack", texts, "id: demo\nversion: 1\ncluster: passage\n")
-    pack = run_tree(pytester, "pack", "-q", "--collect-only", "--helmbench-sample=10", url=provider.url)
-    drawn = {int(name.partition("[")[0][1:]) // 4 for name in collected(pack) if name.startswith("q")}
-    assert len(drawn) * 4 == len([name for name in collected(pack) if name.startswith("q")]) in (8, 12)
-    refused = run_tree(pytester, "pack", "--helmbench-sample=pairwise", url=provider.url)
-    assert refused.ret == _USAGE
-    refused.stderr.fnmatch_lines(
-        ["*q0 has no condition, user context and perturbation", "*hint: give a share*"]
-    )
-    pytester.makepyfile(test_own="def test_own(helmbench_model):\n    assert helmbench_model.ask('Hello')\n")
-    own = run_tree(
-        pytester, "benchmark", "test_own.py", "--helmbench-sample=0.2", "--tb=no", url=provider.url
-    )
-    own.stdout.fnmatch_lines(
-        ["--helmbench-sample: cases that pytest itself collects (Python tests) are in no sample*"]
-    )
-    assert rows(pytester.path / "helmbench.db", "SELECT cases, of_cases FROM samples") == [(12, 60)]
-    assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM results") == [(13,)]
-    wrong = run_tree(pytester, "--helmbench-sample=1.5", url=provider.url)
-    wrong.stderr.fnmatch_lines(
-        [
-            "*--helmbench-sample is '1.5'",
-            "*a share (0.2), a number of cases (200) or pairwise, and a seed (200@7)",
-        ]
-    )

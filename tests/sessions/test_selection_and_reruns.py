@@ -121,21 +121,6 @@ def test_reruns_ask_again_after_an_error_and_never_after_a_verdict(
     ]
 
 
-def test_a_timeout_of_pytest_timeout_ends_a_waiting_case(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK", "RISK")})
-    provider.answers(hang=True, when=lambda request: "Message 2." in request.prompt)
-
-    result = run_tree(pytester, "--timeout=1", url=provider.url)
-
-    assert result.parseoutcomes()["passed"] == 2
-    assert sum(result.parseoutcomes().get(name, 0) for name in ("errors", "error", "failed")) == 1
-    assert "Timeout" in result.stdout.str()
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert result.duration < 20
-
-
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
 def test_repetitions_ask_as_often_and_are_stored_apart(
     pytester: pytest.Pytester, provider: Provider, mode: str

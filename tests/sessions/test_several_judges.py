@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from packed import answer_rows, free, worded
-from packs import write_pack
 from provider import Answer, Provider, Request
 from trees import Tree, clear_environment, judged, rows, run_tree, write_tree
 
@@ -156,33 +154,6 @@ def test_judges_are_refused_that_cannot_be_what_was_meant(
     assert not provider.requests
 
 
-def test_rows_of_packs_are_judged_by_all_also_those_that_a_model_only_reads(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    rubric = {"type": "contains_any", "accepted_answers": ["Paris"]}
-    write_pack(pytester.path / "benchmark", [worded("polite"), free("listed", **{"eval.rubric": rubric})])
-    answer_rows(provider, {"polite": "Hello!", "listed": "I would not say Paris"})
-    plain = provider.reply
-
-    def reply(request: Request) -> str | Answer | None:
-        if not request.is_judge:
-            return None if plain is None else plain(request)
-        word = "FAIL" if request.model == "test/b" else "PASS"
-        return json.dumps({"evidence": [], "justification": "So.", "judgment": word})
-
-    provider.reply = reply
-    result = run_tree(pytester, *_TWO, url=provider.url)
-
-    result.assert_outcomes(passed=2)
-    database = pytester.path / "helmbench.db"
-    assert rows(database, _SAID.format(1)) == [
-        ("listed", "test/a", 1, 1, 1),
-        ("listed", "test/b", 2, 0, 0),
-        ("polite", "test/a", 1, 1, 1),
-        ("polite", "test/b", 2, 0, 0),
-    ]
-
-
 def test_each_judge_of_models_yml_has_its_own_server_and_key(
     pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,38 +177,3 @@ def test_each_judge_of_models_yml_has_its_own_server_and_key(
     assert {request.headers["authorization"] for request in provider.requests} == {"Bearer first-secret"}
     assert _asked(provider) == {"test/a": 1, "test/good": 1}
     assert b"secret" not in database.read_bytes()
-
-
-def test_two_judges_of_one_name_at_two_servers_never_share_a_reply(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    """Both are asked the same in the same words: neither in a session, nor from the record, is one taken for both."""
-    database = _bench(pytester, judged("fine", "fine"))
-    with Provider() as other:
-        for server, bad in ((provider, {1}), (other, {2})):
-            _judges(server, llama=bad)
-        (pytester.path / "models.yml").write_text(
-            f"models:\n  - {{id: test/good, base_url: '{provider.url}'}}\n"
-            "marking_models:\n"
-            f"  - {{id: ollama/llama, base_url: '{provider.url}'}}\n"
-            f"  - {{id: vllm/llama, base_url: '{other.url}'}}\n"
-        )
-        said: list[list[tuple[object, ...]]] = []
-        for mode in ("--helmbench-cache=reuse", "--helmbench-cache=only"):
-            run_tree(pytester, "--helmbench-models-file=models.yml", mode, "--tb=no")
-            said.append([row[1:] for row in rows(database, _SAID.format(len(said) + 1))])
-        assert _asked(other) == {"llama": 2}
-        assert _asked(provider) == {"llama": 2, "test/good": 2}
-    expected = [
-        ("ollama/llama", 1, 0, 1),
-        ("vllm/llama", 2, 1, 0),
-        ("ollama/llama", 1, 1, 1),
-        ("vllm/llama", 2, 0, 0),
-    ]
-    assert said == [expected, expected]
-    ((hashes,),) = rows(database, "SELECT count(DISTINCT request_hash) FROM calls WHERE purpose = 'judge'")
-    assert hashes == 2
-
-    # Judged again by the record.
-    assert main(["rescore", "1", "--db", str(database)]) == 0
-    assert [row[1:] for row in rows(database, _SAID.format(3))] == expected

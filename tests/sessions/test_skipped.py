@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from engines import Running
-from packs import write_pack
 from provider import Provider
-from scripted import code_row
-from trees import clear_environment, judged, rows, run_tree, write_tree
+from trees import clear_environment, judged, run_tree, write_tree
 
 
 @pytest.fixture(autouse=True)
@@ -31,24 +28,6 @@ def test_a_session_that_judged_nothing_ends_1_with_the_reasons(
     allowed = run_tree(pytester, mode, "--helmbench-allow-skipped", url=provider.url)
     assert allowed.ret == pytest.ExitCode.OK
     allowed.stdout.fnmatch_lines(said)
-
-
-def test_an_image_that_is_not_here_is_not_a_missing_sandbox(
-    pytester: pytest.Pytester, provider: Provider, bwrap: Running
-) -> None:
-    found = [code_row(name, environment={"image": "example.org/own:1"}) for name in ("one", "two")]
-    write_pack(pytester.path / "benchmark", found)
-
-    result = run_tree(pytester, "--helmbench-sandbox=bwrap", url=provider.url)
-
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        [
-            "test/good: not judged: no_image 2",
-            "skipped: 2 × the image example.org/own:1 needs docker or podman; only bubblewrap is used here",
-        ]
-    )
-    assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results") == [("no_image",)]
 
 
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])

@@ -14,18 +14,6 @@ from sessions import Session, until
 from trees import category, clear_environment, judged, rows, run_tree, write_tree
 
 _CONCURRENCY = 4
-_HANGS = """
-import os, pathlib, signal, time, pytest
-
-@pytest.mark.parametrize("number", range(4))
-def test_hangs(number):
-    pathlib.Path(f"hangs-{os.getpid()}").touch()
-    while True:
-        try:
-            time.sleep(60)
-        except BaseException:
-            pass
-"""
 _workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 
 
@@ -217,19 +205,6 @@ def test_a_hand_written_test_that_is_interrupted_waits_for_its_reply_and_no_long
     assert "go on with the same command and --helmbench-resume" in session.text
 
 
-def test_a_signal_that_is_ignored_ends_nothing(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 2)})
-    provider.answers(latency_s=0.5)
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
-    try:
-        session = Session(pytester.path, provider.url, "-n0", "-q")
-        until(lambda: provider.in_flight, "the calls go out")
-        session.send(signal.SIGHUP)
-        assert session.end() == 0, session.text
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
 def test_workers_end_when_their_controller_is_killed(pytester: pytest.Pytester, provider: Provider) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
     provider.answers(hang=True)
@@ -240,16 +215,3 @@ def test_workers_end_when_their_controller_is_killed(pytester: pytest.Pytester, 
     until(lambda: not session.living_workers(), "the workers end")
     assert time.monotonic() - started < 2
     until(lambda: provider.in_flight == 0, "their calls end")
-
-
-def test_workers_whose_thread_of_tests_hangs_end_with_their_controller(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
-    (pytester.path / "hanging.py").write_text(_HANGS, encoding="utf-8")
-    session = Session(pytester.path, provider.url, "-n2", paths=("hanging.py", "benchmark"), anew=True)
-    until(lambda: len(list(pytester.path.glob("hangs-*"))) == 2, "both workers hang")
-    session.kill()
-    started = time.monotonic()
-    until(lambda: not session.living_workers(), "the workers end")
-    assert time.monotonic() - started < 3

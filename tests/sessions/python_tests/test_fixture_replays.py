@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from own_tests import CALLS, every_number, results_of_own_tests, run_own_tests, write_own_tests
 from provider import Provider, Request
-from sessions import Session, run_undisturbed, until
+from sessions import Session, until
 from trees import clear_environment, rows
 
 _VERDICTS = """
@@ -105,30 +105,6 @@ def test_two(helmbench_openai):
     # The call that was interrupted may be billed: what it cost is unknown.
     run = "SELECT id, status, cost_usd, known_cost_usd FROM evaluation_runs"
     assert rows(database, run) == [(1, "complete", None, 0.003)]
-
-
-def test_a_session_that_stops_ends_the_call_that_another_worker_waits_for(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    provider.answers(when=lambda request: request.prompt == "hangs", hang=True)
-    write_own_tests(
-        pytester.path,
-        """
-import pathlib, time
-
-def test_hangs(helmbench_openai): ask(helmbench_openai, "hangs")
-
-def test_wrong(helmbench_openai):
-    ask(helmbench_openai, "wrong")
-    assert pathlib.Path("never").exists()
-""",
-    )
-
-    result = run_undisturbed(pytester, provider.url, "-n2", "--maxfail=1", paths=["test_own.py"])
-
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert result.parseoutcomes()["failed"] == 1
-    assert results_of_own_tests(pytester) == [("test_wrong", 1, "failed", None)]
 
 
 def test_a_test_whose_worker_dies_runs_once_more_with_the_replies_it_had(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
-from own_tests import MANY, every_number, results_of_own_tests, run_own_tests, write_own_tests
+from own_tests import every_number, results_of_own_tests, run_own_tests, write_own_tests
 from provider import Provider
-from trees import clear_environment, rows
+from trees import clear_environment
 
 _JUDGED_AGAIN = (
     "a judged test was run again: its first verdict stands, its code did not run"
@@ -99,21 +99,6 @@ def test_absent(helmbench_openai):
         text = ""
     assert "idiot" not in text
 """
-_REFUSED = """
-import urllib.request
-
-def post(client, data, token=""):
-    url = f"{str(client.base_url).rstrip('/')}/chat/completions"
-    headers = {"Authorization": f"Bearer {token or client.api_key}"}
-    urllib.request.urlopen(urllib.request.Request(url, data=data, headers=headers))
-
-def test_no_json(helmbench_openai): post(helmbench_openai, b"{not json")
-def test_list(helmbench_openai): post(helmbench_openai, b"[1, 2]")
-def test_token(helmbench_openai): post(helmbench_openai, b"{}", "other")
-def test_swallowed(helmbench_openai):
-    try: post(helmbench_openai, b"{}", "other")
-    except OSError: pass
-"""
 
 
 @every_number
@@ -126,24 +111,6 @@ def test_no_gate_holds_by_tests_whose_model_has_said_nothing(pytester: pytest.Py
     result.assert_outcomes(errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert results_of_own_tests(pytester) == [("test_absent", 1, "error", "unreachable")]
-
-
-def test_what_the_relay_refuses_is_an_error_with_a_sentence(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_own_tests(pytester.path, _REFUSED)
-
-    result = run_own_tests(pytester, provider)
-
-    result.assert_outcomes(errors=4)
-    assert {(outcome, reason) for _, _, outcome, reason in results_of_own_tests(pytester)} == {
-        ("error", "refused_request")
-    }
-    text = result.stdout.str()
-    assert "the request body is no JSON: Expecting property name" in text
-    assert "the request body is no JSON object" in text
-    assert "this address takes only the bearer token that was given out with it" in text
-    assert provider.count == 0
 
 
 def test_how_tests_end_by_themselves_is_told_apart(pytester: pytest.Pytester, provider: Provider) -> None:
@@ -191,21 +158,6 @@ def test_exits(helmbench_openai): raise SystemExit(3)
     text = result.stdout.str()
     assert "KeyError: 'mine'" in text
     assert "the item that this address was made for has ended" in text
-
-
-def test_a_gate_forgives_failed_tests_as_it_does_cases(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_own_tests(pytester.path, MANY)
-
-    held = run_own_tests(pytester, provider, "--helmbench-min-score=0.3", "-q")
-    missed = run_own_tests(pytester, provider, "--helmbench-min-score=0.99", "-q", "-kwrong or left")
-
-    assert (held.ret, missed.ret) == (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-    held.assert_outcomes(passed=5, failed=1)
-    scopes = "SELECT scope, status, score FROM evaluation_runs ORDER BY id"
-    assert rows(pytester.path / "helmbench.db", scopes) == [
-        ("whole", "complete", 0.8),
-        ("selected", "complete", 0.5),
-    ]
 
 
 def test_what_the_budget_cannot_pay_is_skipped(pytester: pytest.Pytester, provider: Provider) -> None:

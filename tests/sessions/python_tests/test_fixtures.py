@@ -6,17 +6,12 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from commands import run_command
 from inner_pytest import run_pytest, run_pytest_apart
 from own_tests import CALLS, MANY, every_number, results_of_own_tests, run_own_tests, write_own_tests
 from provider import Provider
 from trees import category, clear_environment, collected, rows, write_tree
 
 _NO_MODEL = "no model: give --helmbench-model=ID on the command line"
-_NOTHING_NAMED = (
-    "the fixtures helmbench_model, helmbench_openai and helmbench_async_openai cannot be asked for here\n"
-    "  hint: name one of them among the arguments of a test function, so that the test is planned for every model"
-)
 _NOT_COMPOSED = (
     "hand-written tests were not composed: only their own code knows what they ask; one call each is assumed"
 )
@@ -201,58 +196,4 @@ def test_a_dry_run_skips_them_and_a_model_that_cannot_be_used_skips_its_own(
     assert results_of_own_tests(pytester, 2) == [("test_one", 1, "skipped", "no_model")]
     mixed.stdout.fnmatch_lines(
         ["SKIPPED [[]1[]] test_own.py:2: openai/gpt-x cannot be called: *OPENROUTER_API_KEY*"]
-    )
-
-
-def test_what_cannot_be_planned_or_has_no_client_says_what_to_do(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    (pytester.path / "conftest.py").write_text("import sys\nsys.modules['openai'] = None\n")
-    write_own_tests(
-        pytester.path,
-        """
-import pytest, unittest
-
-def test_late(request): request.getfixturevalue("helmbench_openai")
-def test_client(helmbench_openai): pass
-def test_id(helmbench_model): assert helmbench_model == "test/good"
-
-@pytest.mark.usefixtures("helmbench_model")
-class TestOld(unittest.TestCase):
-    def test_old(self): pass
-""",
-    )
-
-    result = run_own_tests(pytester, provider)
-
-    result.assert_outcomes(errors=2, failed=1, passed=1)
-    text = result.stdout.str()
-    assert text.count(_NOTHING_NAMED) == 2
-    assert "ModuleNotFoundError: import of openai halted" in text
-    assert results_of_own_tests(pytester) == [
-        ("test_client", 1, "error", "setup_failed"),
-        ("test_id", 1, "skipped", "no_model_call"),
-    ]
-
-
-def test_tests_and_cases_of_a_benchmark_in_the_same_folder_are_two_runs(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    folder = pytester.mkdir("twice")
-    write_tree(folder, {"P1-B1-S1": category("RISK", "CALM")})
-    write_own_tests(folder, "def test_one(helmbench_openai): assert ask(helmbench_openai, 'a')\n")
-
-    result = run_own_tests(pytester, provider, "twice", "-c", "twice/pytest.ini")
-
-    result.assert_outcomes(passed=2, failed=1)
-    runs = "SELECT kind, total_tests, status FROM evaluation_runs JOIN benchmarks ON benchmarks.id = benchmark_id"
-    assert rows(folder / "helmbench.db", runs) == [
-        ("scenario_tree", 2, "complete"),
-        ("python_tests", 1, "complete"),
-    ]
-    result.stdout.fnmatch_lines(["test/good on twice (twice) *2/2", "test/good on twice ([*].py) *1/1"])
-
-    rescored = run_command(pytester, "rescore", "2", "--db=twice/helmbench.db")
-    rescored.stderr.fnmatch_lines(
-        ["*run 2 cannot be judged anew: hand-written tests alone can judge their replies*"]
     )

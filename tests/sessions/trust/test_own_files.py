@@ -97,33 +97,6 @@ def test_no_word_of_addopts_in_a_benchmark_has_an_effect(
     assert not (pytester.path / "taken").exists()
 
 
-def test_settings_that_are_named_count(pytester: pytest.Pytester) -> None:
-    _tree(pytester.path / "other")
-    (pytester.path / "other" / "pytest.ini").write_text("[pytest]\nhelmbench_repeat = 2\n")
-    for named in (("-c", "other/pytest.ini"), ("--rootdir=other",)):
-        run_pytest(pytester, "other", _ASKS, *named).assert_outcomes(passed=2)
-    (pytester.path / "own.ini").write_text("[pytest]\nhelmbench_repeat = 3\n")
-    run_pytest(pytester, "other", _ASKS, "-c", "own.ini").assert_outcomes(passed=3)
-
-
-def test_the_settings_of_a_project_around_a_benchmark_count(pytester: pytest.Pytester) -> None:
-    _tree(pytester.path / "benchmark")
-    pytester.makeini("[pytest]\nhelmbench_repeat = 2\n")
-    pytester.makeconftest("seen = True\n")
-    (pytester.path / "benchmark" / "pyproject.toml").write_text("[project]\nname = 'other'\n")
-    (pytester.path / "tests").mkdir()
-    (pytester.path / "tests" / "conftest.py").write_text(
-        "import pytest\npytest.fixture(lambda: 7, name='seven')\n"
-    )
-    (pytester.path / "tests" / "test_own.py").write_text("def test_own(): pass\n")
-    for place, arguments in (("", ("benchmark",)), ("", ()), ("benchmark", ()), ("benchmark/scenarios", ())):
-        os.chdir(pytester.path / place)
-        run_pytest(pytester, *arguments, _ASKS, "-p", "no:cacheprovider").assert_outcomes(passed=2)
-    os.chdir(pytester.path)
-    run_pytest(pytester, "tests", "benchmark", _ASKS).assert_outcomes(passed=3)
-    run_pytest(pytester, "benchmark", _ASKS, "-n2").assert_outcomes(passed=2)
-
-
 def test_a_session_that_does_not_ask_takes_any_settings(pytester: pytest.Pytester) -> None:
     _tree(pytester.path / "tests" / "data")
     (pytester.path / "tests" / "pytest.ini").write_text("[pytest]\n")
@@ -201,13 +174,6 @@ def test_folders_of_a_benchmark_are_no_packages(pytester: pytest.Pytester, bench
     for options in ((_ASKS,), (_ASKS, "-n2"), (_ASKS, "--import-mode=importlib")):
         assert "error" not in run_pytest(pytester, "downloads/other", *options).parseoutcomes()
         assert not taken.exists()
-
-
-def test_the_packages_of_a_trusted_tree_are_imported(pytester: pytest.Pytester) -> None:
-    _tree(pytester.path / "benchmark")
-    (pytester.path / "benchmark" / "__init__.py").write_text("open('taken', 'a').close()\n")
-    run_pytest(pytester, "benchmark", _ASKS, "-o", "helmbench_trusted=benchmark")
-    assert (pytester.path / "taken").exists()
 
 
 @pytest.mark.parametrize("place", [".", "scenarios", "scenarios/P1-B1-S1"])

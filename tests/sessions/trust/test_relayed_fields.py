@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bench_pack_sessions import run_packs, write_asking_pack
 from inner_pytest import run_pytest
 from provider import Provider
 from relayed import body, converse, relayed
@@ -116,25 +115,6 @@ def test_a_pack_that_probes_paths_is_left_alone_and_one_that_needs_them_is_an_er
             assert "there is no /images/generations here" in str(item.sums.open_faults[0])
 
     asyncio.run(check())
-
-
-def test_an_error_names_field_and_case(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_asking_pack(
-        pytester.path / "pack",
-        {
-            "sly": "async () => { await chat('x', { fallbacks: ['a/b'] }); await ask('y'); return result(); }",
-            "honest": "async () => { await ask('x', { own_knob: 1 }); return result(); }",
-        },
-    )
-    result = run_packs(pytester, url=provider.url)
-    result.assert_outcomes(errors=1, passed=1)
-    result.stdout.fnmatch_lines(
-        ["*ERROR at setup of sly*", "the relay refused a request: fallbacks: refused, since it would have*"]
-    )
-    assert rows(pytester.path / "helmbench.db", "SELECT code, reason FROM results ORDER BY code") == [
-        ("honest", None),
-        ("sly", "refused_request"),
-    ]
 
 
 def test_hand_written_tests_ask_responses_and_embeddings_and_what_is_refused_is_no_failure(

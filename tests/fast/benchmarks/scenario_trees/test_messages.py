@@ -62,12 +62,6 @@ def _params(*rows: Any) -> list[Any]:
 
 ERRORS = _params(
     (
-        "a linter's heading below an open ---",
-        {"perturbations.md": "# PT1\n---\n\n## severity: 5\n\n## User input\n\nx\n"},
-        "perturbations.md:2: the frontmatter that '---' opens here never closes",
-        "hint: add a line '---' below its keys",
-    ),
-    (
         "a linter's heading in a component",
         {"perturbations.md": "# PT1\n\n## severity: 5\n\n## User input\n\nx\n"},
         "perturbations.md:3: the heading '## severity: 5' is frontmatter that lost its '---'",
@@ -118,18 +112,6 @@ ERRORS = _params(
         "hint: write a whole number from -10 to 10",
     ),
     (
-        "a severity in words",
-        {"perturbations.md": "# PT1\n---\nseverity: high\n---\nx\n"},
-        "perturbations.md:3: severity is 'high', not a whole number",
-        "hint: write a whole number from -10 to 10",
-    ),
-    (
-        "a severity with a fraction",
-        {"perturbations.md": "# PT1\n---\nseverity: 2.5\n---\nx\n"},
-        "perturbations.md:3: severity is 2.5, not a whole number",
-        "hint: write a whole number from -10 to 10",
-    ),
-    (
         "a body line with a key of the component",
         {"perturbations.md": "# PT1\n---\nseverity: 5\n---\nIt is.\nSeverity : bad\n"},
         "perturbations.md:6: the line starts with 'Severity :', a key of this text's own frontmatter",
@@ -142,22 +124,10 @@ ERRORS = _params(
         "hint: did you mean 'severity'? the only key: severity",
     ),
     (
-        "difficulty on a perturbation",
-        {"perturbations.md": "# PT1\n---\ndifficulty: 5\n---\nx\n"},
-        "perturbations.md:3: unknown key 'difficulty'",
-        "hint: the only key: severity",
-    ),
-    (
         "a key twice",
         {"perturbations.md": "# PT1\n---\nseverity: 5\nSeverity: 6\n---\nx\n"},
         "perturbations.md:4: the key 'severity' stands here twice (first in line 3)",
         "hint: keep one of them",
-    ),
-    (
-        "broken YAML in a component",
-        {"perturbations.md": "# PT1\n---\nseverity: [5\n---\nx\n"},
-        "perturbations.md:4: this is no valid YAML: did not find expected ',' or ']'",
-        "hint: put a text with ': ', '#', '*' or a bracket between single quotes",
     ),
     (
         "a forgotten colon",
@@ -263,39 +233,10 @@ ERRORS = _params(
         "hint: add it with 'options' and 'pass_values' in its frontmatter and the rubric below",
     ),
     (
-        "required without list_includes",
-        {"S1.md": "---\ncategory: HANDOFF\nevaluation:\n  required: A\n---\n\nText.\n"},
-        "S1.md:4: evaluation.required means nothing for the type category_match",
-        "hint: remove the key, or change the type",
-    ),
-    (
         "a list for category_match",
         {"S1.md": "---\ncategory: HANDOFF\nevaluation:\n  expected: [A, B]\n---\n\nText.\n"},
         "S1.md:4: evaluation.expected is a list",
         "hint: category_match takes one value; list_includes and tag_threshold take lists",
-    ),
-    (
-        "an empty list",
-        {
-            "S1.md": (
-                "---\ncategory: HANDOFF\nevaluation:\n  type: list_includes\n  field: tags\n"
-                "  required: []\n---\n\nText.\n"
-            )
-        },
-        "S1.md:6: evaluation.required is empty",
-        "hint: list the values that the reply's list must include",
-    ),
-    (
-        "an empty expected",
-        {"S1.md": "---\ncategory: HANDOFF\nevaluation:\n  expected:\n---\n\nText.\n"},
-        "S1.md:4: evaluation.expected is empty, not a value or a list",
-        "hint: write the value, or for tag_threshold the list of tags, that the reply must have",
-    ),
-    (
-        "evaluation as text",
-        {"S1.md": "---\nevaluation: sqe\n---\n\nx\n"},
-        "S1.md:2: evaluation is 'sqe', not a mapping",
-        "hint: write a mapping: 'type: category_match' or another type, and the keys of the type",
     ),
     (
         "a misspelt polarity",
@@ -313,17 +254,6 @@ ERRORS = _params(
         },
         "S1.md:7: min_correct is 3, but only 2 tags are expected",
         "hint: write a number up to 2",
-    ),
-    (
-        "a negative max_incorrect",
-        {
-            "S1.md": (
-                "---\ncategory: HANDOFF\nevaluation:\n  type: tag_threshold\n  field: tags\n"
-                "  expected: [A, B]\n  max_incorrect: -1\n---\n\nText.\n"
-            )
-        },
-        "S1.md:7: evaluation.max_incorrect is -1, out of range",
-        "hint: write a number 0 or more",
     ),
     (
         "a field that the schema lacks",
@@ -429,15 +359,6 @@ ERRORS = _params(
         ),
     ),
     (
-        "an option twice",
-        {
-            "S1.md": "---\ncategory: HANDOFF\nevaluation:\n  type: sqe\n---\n\nText.\n",
-            "criteria.md": "---\noptions: [A, A]\npass_values: [A]\n---\n\nJudge.\n",
-        },
-        "criteria.md:2: options lists 'A' twice",
-        "hint: keep one of them",
-    ),
-    (
         "an empty rubric",
         {
             "S1.md": "---\ncategory: HANDOFF\nevaluation:\n  type: sqe\n---\n\nText.\n",
@@ -454,17 +375,6 @@ ERRORS = _params(
         },
         "criteria.md:1: the rubric has no frontmatter",
         "hint: start the file with '---', 'options:', 'pass_values:' and '---'",
-    ),
-    (
-        "a rubric with empty frontmatter",
-        {
-            "S1.md": "---\ncategory: HANDOFF\nevaluation:\n  type: sqe\n---\n\nText.\n",
-            "criteria.md": "---\n---\nJudge.\n",
-        },
-        "criteria.md:1: there is no 'options'",
-        "hint: list the values that the judge may choose from",
-        "criteria.md:1: there is no 'pass_values'",
-        "hint: list the options that pass",
     ),
     (
         "a multi-criteria scenario without rubrics",
@@ -505,7 +415,6 @@ ERRORS = _params(
         {"S1.json": '{\n "a": 1,\n "b"\n}'},
         "S1.json:4: this is no valid JSON: Expecting ':' delimiter",
     ),
-    ("NaN in JSON", {"S1.json": '{"a": NaN}'}, "S1.json: this is no valid JSON: NaN is no JSON value"),
     (
         "a schema that is a list",
         {"S1.json": "[]"},
@@ -530,36 +439,6 @@ ERRORS = _params(
         "hint: refer to a part of the same file: #/$defs/name",
     ),
     (
-        "an envelope without a schema",
-        {"S1.json": '{"type": "json_schema"}'},
-        "S1.json:1: the envelope has no mapping json_schema.schema",
-        (
-            'hint: write {"type": "json_schema", "json_schema": {"name": …, "schema": …}} or a bare JSON '
-            "Schema"
-        ),
-    ),
-    (
-        "half an envelope",
-        {"S1.json": '{"name": "x", "schema": {"type": "object"}}'},
-        "S1.json:1: the envelope lacks its outer part with the type 'json_schema'",
-        (
-            'hint: write {"type": "json_schema", "json_schema": {"name": …, "schema": …}} or a bare JSON '
-            "Schema"
-        ),
-    ),
-    (
-        "strict as text",
-        {
-            "S1.json": (
-                '{"type": "json_schema", "json_schema": {"strict": "yes", "schema": {"type": "object", '
-                '"properties": {"category": {"type": "string", "enum": ["CHAT", "TASK", "HANDOFF"]}, '
-                '"tags": {"type": "array", "items": {"enum": ["A", "B"]}}, "n": {"type": "integer"}}, '
-                '"required": ["category", "tags", "n"], "additionalProperties": false}}}'
-            )
-        },
-        "S1.json:1: strict is 'yes', not true or false",
-    ),
-    (
         "a broken scoring.yaml",
         {"/scoring.yaml": "weigths: {}\nweights:\n  B1: 3\n  P1-B1: -1\nfloors:\n  P1: 2\ncap: high\n"},
         "scoring.yaml:1: unknown key 'weigths'",
@@ -572,18 +451,6 @@ ERRORS = _params(
         "hint: write a number from 0 to 1",
         "scoring.yaml:7: cap is 'high', not a number",
         "hint: write a number from 0 to 1",
-    ),
-    (
-        "an infinite weight",
-        {"/scoring.yaml": "weights:\n  P1-B1: .inf\n"},
-        "scoring.yaml:2: weights.P1-B1 is .inf, no finite number",
-        "hint: write a number, or remove the key",
-    ),
-    (
-        "scoring.yaml as a list",
-        {"/scoring.yaml": "- a\n"},
-        "scoring.yaml:1: the file is a list, not a mapping",
-        "hint: write lines such as 'weights: {P1-B1: 12}'",
     ),
     (
         "scoring.yaml twice",
@@ -610,36 +477,6 @@ ERRORS = _params(
         "hint: give each scenario folder a code of its own",
         "scenarios/P1/B1/S1/perturbations.md: the scenario has no perturbations",
         "hint: add at least one, below a line '# PT1'",
-    ),
-    (
-        "a YAML tag",
-        {"S1.md": "---\ncategory: HANDOFF\nx: !!python/name:os.system a\n---\n\nx\n"},
-        "S1.md:3: this is no valid YAML: the tag 'tag:yaml.org,2002:python/name:os.system' is not allowed",
-        "hint: remove the tag",
-    ),
-    (
-        "a control character",
-        {"S1.md": "---\ncategory: HANDOFF\nx: \x01\n---\n\nx\n"},
-        "S1.md:3: this is no valid YAML: it holds a control character",
-        "hint: remove it",
-    ),
-    (
-        "an unknown YAML alias",
-        {"perturbations.md": "# PT1\n---\nseverity: *x\n---\n\nx\n"},
-        "perturbations.md:3: this is no valid YAML: found undefined alias",
-        "hint: put a text with ': ', '#', '*' or a bracket between single quotes",
-    ),
-    (
-        "a tab",
-        {"S1.md": "---\ncategory: HANDOFF\n\tevaluation: x\n---\n\nx\n"},
-        "S1.md:3: this is no valid YAML: found a tab character that violates indentation",
-        "hint: indent with spaces: YAML takes no tab",
-    ),
-    (
-        "a tab first",
-        {"perturbations.md": "# PT1\n---\n\tseverity: 5\n---\n\nx\n"},
-        "perturbations.md:3: this is no valid YAML: found character that cannot start any token",
-        "hint: indent with spaces: YAML takes no tab",
     ),
 )
 WARNINGS = _params(

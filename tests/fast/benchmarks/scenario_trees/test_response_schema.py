@@ -148,15 +148,6 @@ def test_a_schema_without_properties_is_not_held_against_a_rule(
     assert messages(load(tmp_path, schema, "  field: any.thing\n  expected: X\n")) == []
 
 
-def test_schemas_that_refer_to_themselves_are_read(tmp_path: Path) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"category": {"$ref": "#/$defs/a"}},
-        "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#"}, {"type": "string"}]}},
-    }
-    assert messages(load(tmp_path, schema)) == []
-
-
 def test_a_schema_nested_too_deeply_is_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "scenarios" / "P1-B1-S1"
     load(tmp_path, FIT)
@@ -181,9 +172,3 @@ _NOWHERE = "https://example.invalid/other.json"
 def test_no_keyword_leads_out_of_the_file(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
     found = messages(load(tmp_path, {**FIT, **changed}))
     assert [message for message in found if message == said] == [said], found
-
-
-def test_a_dynamic_reference_within_the_file_is_read(tmp_path: Path) -> None:
-    defs = {"item": {"$dynamicAnchor": "one", "type": "string"}}
-    inner = {**FIT["properties"], "items": {"type": "array", "items": {"$dynamicRef": "#one"}}}
-    assert dict(load(tmp_path, {**FIT, "properties": inner, "$defs": defs}).problems) == {}
