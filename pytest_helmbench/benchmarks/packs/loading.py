@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentMeans, AgentSessions
+from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentSessions
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
 from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
@@ -51,7 +51,7 @@ class PackLoader:
         needs = AgentNeeds.parse(given.agent_env, given.agent_mount, given.agent_host, Path.cwd())
         self._sandboxes = Sandboxes(given.sandbox, pull=given.pull, note=note, unprotected=given.unprotected)
         self._relay = Relay()
-        self._agents = AgentSessions(self._relay, AgentMeans(agent, needs))
+        self._agents = AgentSessions(self._relay, agent, needs)
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedPack:
         """Return the pack at a folder.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
-from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentRow, AgentSessions
+from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentSessions
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
 from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
@@ -55,7 +55,7 @@ class PackWork:
         if obstacle is not None:
             return obstacle
         if isinstance(family, AgentFamily):
-            return await self._agents.run(AgentRow(family, rule, case.messages), self.tools, context)
+            return await self._agents.run(family, rule, case.messages, self.tools, context)
         reply = await one_reply(case, context)
         if isinstance(family, TextFamily):
             return judged_outcome(reply, (await self._judged_by_text(family, case, rule, reply, context),))

@@ -59,11 +59,6 @@ class Transcript:
     stop: Stop
     fault: HelmbenchError | None = None
 
-    @property
-    def messages(self) -> tuple[JsonObject, ...]:
-        """The conversation, in the form of chat completions."""
-        return tuple(event.payload for event in self.events if event.type == "message")
-
 
 _NAME = "bash"
 _LONGEST_COMMAND = 100_000  # bytes: the kernel takes no argument of 128 KiB
@@ -132,17 +127,10 @@ def tool_definition(limits: Limits) -> dict[str, JsonValue]:
         "the workspace. Of what it does, only the files in the workspace are kept: no process, no variable, no other "
         f"folder. There is no network. A command is stopped after {limits.wall_s:g} seconds."
     )
-    parameters: JsonValue = {
-        "type": "object",
-        "properties": {
-            "command": {"type": "string", "description": "What bash runs; several lines are fine."}
-        },
-        "required": ["command"],
-    }
-    return {
-        "type": "function",
-        "function": {"name": _NAME, "description": description, "parameters": parameters},
-    }
+    command: JsonValue = {"type": "string", "description": "What bash runs; several lines are fine."}
+    parameters: JsonValue = {"type": "object", "properties": {"command": command}, "required": ["command"]}
+    function: JsonValue = {"name": _NAME, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
 
 
 def tool_calls(message: JsonObject, turn: int) -> tuple[ToolCall, ...]:
@@ -179,61 +167,6 @@ def shell_block(text: str) -> str | None:
         else:
             inside = None
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class BashTool:
-    """Runs commands.
-
-    Args:
-        box: Where they run.
-        limits: Of each.
-        output_characters: Most that the model gets to see of an output.
-    """
-
-    box: Box
-    limits: Limits
-    output_characters: int
-
-    async def run(self, command: str) -> tuple[str, dict[str, JsonValue]]:
-        """Run a command.
-
-        Returns:
-            What the model is told, and the same in figures for the record.
-
-        Raises:
-            SandboxError: The sandbox could not be made.
-        """
-        text = without_surrogates(command)
-        if "\0" in text:
-            return "Not run: the command holds a NUL byte.", {"exit_code": None}
-        if len(text.encode()) > _LONGEST_COMMAND:
-            note = (
-                f"Not run: the command has more than {_LONGEST_COMMAND:,} bytes. Write large files in pieces."
-            )
-            return note, {"exit_code": None}
-        argv = ("/bin/sh", "-c", _RUN, "sh", text)
-        ended = await self.box.run(Command(argv, limits=self.limits))
-        figures: dict[str, JsonValue] = {
-            "exit_code": ended.exit_code,
-            "timed_out": ended.timed_out,
-            "output_bytes": len(ended.stdout) + len(ended.stderr),
-            "wall_s": round(ended.wall_s, 3),
-        }
-        return self._told(ended), figures
-
-    def _told(self, ended: Ended) -> str:
-        raw = ended.stdout + ended.stderr
-        parts = [_shortened(scrub(raw.decode("utf-8", "replace")).rstrip("\n"), self.output_characters)]
-        if ended.output_cut:
-            parts.append(f"[what came after the first {self.limits.output_bytes:,} bytes was dropped]")
-        if ended.timed_out:
-            parts.append(f"[stopped after {self.limits.wall_s:g} seconds]")
-        elif ended.exit_code is None:
-            parts.append(f"[stopped: {ended.reason}]")
-        else:
-            parts.append(f"[exit code {ended.exit_code}]")
-        return "\n".join(filter(None, parts))
 
 
 def _shortened(text: str, limit: int) -> str:
@@ -313,12 +246,7 @@ _TOO_LONG = re.compile(
 
 
 async def run_agent(
-    task: Sequence[Message],
-    conversation: Conversation,
-    box: Box,
-    limits: AgentLimits = AGENT_LIMITS,
-    *,
-    offers_tool: bool = True,
+    task: Sequence[Message], conversation: Conversation, box: Box, limits: AgentLimits = AGENT_LIMITS
 ) -> Transcript:
     """Let a model work on a task by shell commands, until it is done or out of bounds.
 
@@ -330,7 +258,6 @@ async def run_agent(
         conversation: The item's line to its model.
         box: Where commands run, over the item's workspace.
         limits: When it is over.
-        offers_tool: False for models that are known to take no tools.
 
     Returns:
         The transcript; a call that brings no reply ends it and is told in it.
@@ -339,8 +266,12 @@ async def run_agent(
         SandboxError: The sandbox failed.
         asyncio.CancelledError: The item ends.
     """
-    run = _Run(conversation, BashTool(box, limits.command, limits.output_characters), limits, offers_tool)
-    run.start(task)
+    run = _Run(conversation, box, limits)
+    stated = [message.content for message in task if message.role == "system"]
+    run.say({"role": "system", "content": "\n\n".join((_WITH_TOOL, *stated))})
+    for message in task:
+        if message.role != "system":
+            run.say({"role": message.role, "content": message.content})
     bound = asyncio.timeout(limits.wall_s)
     try:
         async with bound:
@@ -349,7 +280,9 @@ async def run_agent(
         if not bound.expired():
             raise
         stop = Stop.TIME
-    return run.end(stop)
+    figures = {"stop": stop.value, "turns": run.turns, "tokens": run.tokens(), "agent": AGENT_VERSION}
+    run.note("end", figures)
+    return Transcript(tuple(run.events), run.final_text, run.turns, stop, run.fault)
 
 
 @dataclass(slots=True)
@@ -357,9 +290,9 @@ class _Run:
     """One run."""
 
     conversation: Conversation
-    tool: BashTool
+    box: Box
     limits: AgentLimits
-    offers_tool: bool
+    offers_tool: bool = True
     events: list[Event] = field(default_factory=list)
     messages: list[dict[str, JsonValue]] = field(default_factory=list)
     turns: int = 0
@@ -369,19 +302,10 @@ class _Run:
     estimated_tokens: int = 0
     fault: HelmbenchError | None = None
 
-    def start(self, task: Sequence[Message]) -> None:
-        """Put the task before the model."""
-        stated = [message.content for message in task if message.role == "system"]
-        own = _WITH_TOOL if self.offers_tool else _WITHOUT_TOOL
-        self._say({"role": "system", "content": "\n\n".join((own, *stated))})
-        for message in task:
-            if message.role != "system":
-                self._say({"role": message.role, "content": message.content})
-
     async def work(self) -> Stop:
         """Take turns."""
         while self.turns < self.limits.turns:
-            if self._tokens() >= self.limits.tokens:
+            if self.tokens() >= self.limits.tokens:
                 return Stop.TOKENS
             raw = await self._ask()
             if raw.error is not None:
@@ -395,19 +319,13 @@ class _Run:
                 return stop
         return Stop.TURNS
 
-    def end(self, stop: Stop) -> Transcript:
-        """Return what came of it."""
-        figures = {"stop": stop.value, "turns": self.turns, "tokens": self._tokens(), "agent": AGENT_VERSION}
-        self._note("end", figures)
-        return Transcript(tuple(self.events), self.final_text, self.turns, stop, self.fault)
-
     async def _ask(self) -> RawReply:
         raw = await self._send()
         if raw.error is not None and self.offers_tool and not self.turns and _is_about_tools(raw.error):
             self.offers_tool = False
             first = self.messages[0]
             first["content"] = str(first["content"]).replace(_WITH_TOOL, _WITHOUT_TOOL)
-            self._note("message", first)
+            self.note("message", first)
             raw = await self._send()
         return raw
 
@@ -425,23 +343,23 @@ class _Run:
         text = _text_of(message.get("content"))
         self.estimated_tokens += len(raw.body) // _CHARACTERS_PER_TOKEN
         self.final_text = text
-        self._say(_kept(message, text, calls))
+        self.say(_kept(message, text, calls))
         if calls:
             self.calls_functions = True
             self.cut_in_a_row = 0
             for number, call in enumerate(calls):
                 told = await self._call(call) if number < _MOST_CALLS else _TOO_MANY
-                self._say({"role": "tool", "tool_call_id": call.id, "content": told})
+                self.say({"role": "tool", "tool_call_id": call.id, "content": told})
             return None
         if raw.reply is not None and raw.reply.finish_reason == "length":
             self.cut_in_a_row += 1
-            self._say({"role": "user", "content": _CUT_OFF})
+            self.say({"role": "user", "content": _CUT_OFF})
             return Stop.CUT if self.cut_in_a_row >= _MOST_CUT else None
         self.cut_in_a_row = 0
         block = None if self.calls_functions else shell_block(text)
         if block is None:
             return Stop.FINISHED
-        self._say({"role": "user", "content": await self._run_command(block)})
+        self.say({"role": "user", "content": await self._run_command(block)})
         return None
 
     async def _call(self, call: ToolCall) -> str:
@@ -452,21 +370,56 @@ class _Run:
         return await self._run_command(command)
 
     async def _run_command(self, command: str) -> str:
-        told, figures = await self.tool.run(command)
-        self._note("command", {"command": command, **figures})
+        """Run a command; return what the model is told, and note the same in figures."""
+        text = without_surrogates(command)
+        figures: dict[str, JsonValue] = {"exit_code": None}
+        if "\0" in text:
+            told = "Not run: the command holds a NUL byte."
+        elif len(text.encode()) > _LONGEST_COMMAND:
+            told = (
+                f"Not run: the command has more than {_LONGEST_COMMAND:,} bytes. Write large files in pieces."
+            )
+        else:
+            argv = ("/bin/sh", "-c", _RUN, "sh", text)
+            ended = await self.box.run(Command(argv, limits=self.limits.command))
+            figures = {
+                "exit_code": ended.exit_code,
+                "timed_out": ended.timed_out,
+                "output_bytes": len(ended.stdout) + len(ended.stderr),
+                "wall_s": round(ended.wall_s, 3),
+            }
+            told = self._told(ended)
+        self.note("command", {"command": command, **figures})
         return told
 
-    def _tokens(self) -> int:
+    def _told(self, ended: Ended) -> str:
+        limits, raw = self.limits.command, ended.stdout + ended.stderr
+        text = scrub(raw.decode("utf-8", "replace")).rstrip("\n")
+        parts = [_shortened(text, self.limits.output_characters)]
+        if ended.output_cut:
+            parts.append(f"[what came after the first {limits.output_bytes:,} bytes was dropped]")
+        if ended.timed_out:
+            parts.append(f"[stopped after {limits.wall_s:g} seconds]")
+        elif ended.exit_code is None:
+            parts.append(f"[stopped: {ended.reason}]")
+        else:
+            parts.append(f"[exit code {ended.exit_code}]")
+        return "\n".join(filter(None, parts))
+
+    def tokens(self) -> int:
+        """Return the tokens of all calls together; estimated where the provider does not say."""
         usage = self.conversation.sums.usage
         if usage.prompt_tokens is None or usage.completion_tokens is None:
             return self.estimated_tokens
         return usage.prompt_tokens + usage.completion_tokens
 
-    def _say(self, message: dict[str, JsonValue]) -> None:
+    def say(self, message: dict[str, JsonValue]) -> None:
+        """Add a message to the conversation."""
         self.messages.append(message)
-        self._note("message", message)
+        self.note("message", message)
 
-    def _note(self, kind: str, payload: JsonObject) -> None:
+    def note(self, kind: str, payload: JsonObject) -> None:
+        """Add an event to the record."""
         self.events.append(Event(kind, dict(payload), utc_now()))
 
 
