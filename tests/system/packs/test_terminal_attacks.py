@@ -48,19 +48,6 @@ def test_nothing_is_forged():
 """,
     "expected.txt": "forty-two\n",
 }
-_USES_SOLUTION = {
-    "test_solution.py": """
-import os
-import sys
-
-sys.path.insert(0, os.environ["SECUREBENCH_WORKSPACE"])
-import solution
-
-
-def test_solution():
-    assert solution.answer() == 42
-""",
-}
 
 
 def _planned(folder: Path, contents: Mapping[str, str]) -> CheckerFiles:
@@ -73,16 +60,14 @@ def _planned(folder: Path, contents: Mapping[str, str]) -> CheckerFiles:
     return CheckerFiles(tuple(planned), ".")
 
 
-def _judge(
-    room: Running, folder: Path, script: str, tests: Mapping[str, str] | None = None, timeout_s: float = 30.0
-) -> AgentFinding:
+def _judge(room: Running, folder: Path, script: str, tests: Mapping[str, str] | None = None) -> AgentFinding:
     """Let an agent run a script, then judge what it leaves."""
     task = PackTask(
         "demo/attack",
         "demo",
         "terminal_task",
         environment=Environment(image=room.image),
-        check=TerminalTests(FileCheck("pytest", ".", timeout_s)),
+        check=TerminalTests(FileCheck("pytest", ".", 30.0)),
     )
     evaluator = _planned(folder, tests or _TESTS)
 
@@ -228,41 +213,6 @@ def test_links_that_stay_inside_and_those_of_a_virtual_environment_are_left(
     finding = _judge(bwrap, tmp_path, script)
     assert finding == _PASSED
     assert not finding.taken
-
-
-_FORGES_THE_END = """
-import os
-for number in range(1, 64):
-    try:
-        os.write(number, b"\\nended 0 1 0 \\n" + b"0" * 32 + b" ended 0 1 0 \\n")
-    except OSError:
-        pass
-os._exit(0)
-"""
-
-
-@pytest.mark.parametrize(
-    "solution",
-    [
-        "import os; os._exit(0)",
-        "import sys; sys.exit(0)",
-        "import atexit, os; atexit.register(os._exit, 0)",
-        "import os; os.execv('/bin/true', ['true'])",
-        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
-        "import os; print('0' * 32, 'ended 0 1 0'); os._exit(0)",
-        _FORGES_THE_END,
-        "import os\ndef answer(): os._exit(0)",
-        "class Yes:\n    def __eq__(self, other): raise SystemExit(0)\ndef answer(): return Yes()",
-        "import sys; sys.modules['pytest'] = None\nimport os; os._exit = lambda code: None\ndef answer(): return 41",
-        "import builtins; builtins.int = lambda *_: 0\ndef answer(): return 41",
-    ],
-)
-def test_code_that_the_tests_import_cannot_end_them_early(
-    bwrap: Running, tmp_path: Path, solution: str
-) -> None:
-    script = _write({"solution.py": solution})
-    finding = _judge(bwrap, tmp_path, script, _USES_SOLUTION)
-    assert finding.verdict is Verdict.FAILED, finding
 
 
 def test_the_evaluators_files_cannot_be_changed_by_what_the_tests_run(bwrap: Running, tmp_path: Path) -> None:
