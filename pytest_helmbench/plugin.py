@@ -261,8 +261,6 @@ def _expanded(arguments: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
 
 def _may_be_in_benchmark(path: Path) -> bool:
     """Look at folder names first, so that a foreign session costs no import."""
-    if any(one.name.lower().endswith((".tgz", ".tar.gz")) and one.is_file() for one in (path, *path.parents)):
-        return True  # pytest itself has no use for an archive, nor for a path in one
     if not path.exists():
         return False
     path = path.resolve()

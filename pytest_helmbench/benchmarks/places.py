@@ -9,9 +9,6 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.registry import all_places, places_of
 from pytest_helmbench.core.codes import natural_key
 
-ARCHIVES = (".tgz", ".tar.gz")
-"""How the names of archives end."""
-
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
 
 
@@ -23,16 +20,6 @@ def absolute(path: Path) -> Path:
 def is_benchmark(path: Path) -> bool:
     """Return whether a folder is a benchmark of any kind."""
     return places_of(path) is not None
-
-
-def is_archive(path: Path) -> bool:
-    """Return whether a path is that of an archive, by its name and that it is a file."""
-    return path.name.lower().endswith(ARCHIVES) and path.is_file()
-
-
-def archive_of(path: Path) -> Path | None:
-    """Return the archive that a path is, or names a part of (`pack.tgz/benchlocal.pack.json`); None for none."""
-    return next((place for place in (path, *path.parents) if is_archive(place)), None)
 
 
 def is_closed(path: Path) -> bool:

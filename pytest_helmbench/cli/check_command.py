@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.benchmarks.archives import opened
 from pytest_helmbench.benchmarks.authoring import counted
 from pytest_helmbench.benchmarks.kind import Installer, SessionValues
 from pytest_helmbench.benchmarks.places import absolute, benchmark_root, benchmarks_below
@@ -85,8 +84,7 @@ def check_command(path: Path | None, *, install: bool, as_json: bool, unprotecte
 
 def _installed(path: Path | None) -> Iterable[str]:
     """Install what the benchmark at a path needs, and return what was done."""
-    place = None if path is None else opened(path, os.environ)
-    root = None if place is None else benchmark_root(absolute(place))
+    root = None if path is None else benchmark_root(absolute(path))
     authoring = None if root is None else authoring_at(root)
     if root is None or not isinstance(authoring, Installer):
         raise CommandError(
@@ -98,7 +96,6 @@ def _installed(path: Path | None) -> Iterable[str]:
 def _places(path: Path | None) -> tuple[Path, ...]:
     if path is None:
         return Project.at(Path.cwd()).benchmarks(None)
-    path = opened(path, os.environ)
     place = absolute(path)
     root = benchmark_root(place)
     below = tuple(benchmarks_below(place)) if place.is_dir() else ()

@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.archives import opened
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.cli.output import CommandError, complain
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -129,7 +128,7 @@ class Project:
             CommandError: There is none.
         """
         if given is not None:
-            paths = [opened(self.start / given, os.environ)]
+            paths = [self.start / given]
         elif benchmark_root(self.start) is not None:
             paths = [self.start]
         else:

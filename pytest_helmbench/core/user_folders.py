@@ -18,8 +18,3 @@ def user_cache(environ: Mapping[str, str]) -> Path:
     if sys.platform == "win32":
         return Path(environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
     return home / ".cache"
-
-
-def unpacked_archives(environ: Mapping[str, str]) -> Path:
-    """Return the folder that benchmarks in archives are unpacked to, each content in one of its own."""
-    return user_cache(environ) / "helmbench" / "archives"

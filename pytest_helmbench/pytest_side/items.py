@@ -17,7 +17,6 @@ from pytest_helmbench.core.problem import CaseError, Problem
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.pytest_side.command_line import id_in_archive
 
 
 class PlainItem(pytest.Item):
@@ -51,10 +50,7 @@ _MARKS_ON_DEMAND = frozenset({"skip", "skipif", "xfail"})
 
 
 def _file_id(parent: pytest.Collector, path: Path) -> str | None:
-    """Return the node id of a file in an archive, or of one with an odd name; None for pytest's own."""
-    inside = id_in_archive(parent.config, path)
-    if inside is not None:
-        return escaped_path(inside)
+    """Return the node id of a file with an odd name; None for pytest's own."""
     if str(path).isprintable():
         return None
     root = parent.config.rootpath

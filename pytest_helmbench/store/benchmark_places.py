@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.user_folders import unpacked_archives
 from pytest_helmbench.store.plans import unpacked
 from pytest_helmbench.store.reading import reading
 
@@ -27,7 +26,7 @@ class BenchmarkKey:
     Args:
         name: Of the benchmark.
         kind: Of the benchmark; empty where nobody knows.
-        place: Where it lies, see `place_of`; None for one out of an archive, or where nobody knows.
+        place: Where it lies, see `place_of`; None where the file does not say.
     """
 
     name: str
@@ -40,20 +39,17 @@ class BenchmarkKey:
         return self.name if self.place is None else f"{self.name} ({self.place})"
 
 
-def place_of(root: Path, db: Path) -> str | None:
+def place_of(root: Path, db: Path) -> str:
     """Return where a benchmark lies, so that a moved checkout says the same and nobody's name is in it.
 
     Relative to the folder of the results file; from the home folder (`~/`) where only that, or what lies above it,
-    has both of them in it; and absolute where they have nothing in common. None for one out of an archive: its folder
-    is made anew for each content.
+    has both of them in it; and absolute where they have nothing in common.
 
     Args:
         root: Folder of the benchmark.
         db: The results file.
     """
     root, folder, home = root.resolve(), db.absolute().parent.resolve(), _home()
-    if home is not None and root.is_relative_to(unpacked_archives(os.environ).resolve()):
-        return None
     shared = _shared(root, folder)
     if home is None or not root.is_relative_to(home):
         return root.as_posix() if shared is None else Path(os.path.relpath(root, folder)).as_posix()

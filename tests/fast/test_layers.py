@@ -105,7 +105,7 @@ _LATE = {
     ("plugin", "pytest_helmbench.benchmarks.registry"),
     ("plugin", "pytest_helmbench.benchmarks.python_tests.clients"),
     # Few sessions have what these are for: workers, reports, a session that goes on, recorded replies, baselines,
-    # Python tests, archives, a folder that was meant as a benchmark, an ini file in TOML.
+    # Python tests, a folder that was meant as a benchmark, an ini file in TOML.
     ("composition", "pytest_helmbench.pytest_side.xdist_worker"),
     ("composition", "pytest_helmbench.pytest_side.xdist_controller"),
     ("composition", "pytest_helmbench.pytest_side.xdist_worker"),
@@ -121,7 +121,6 @@ _LATE = {
     ("coordinator", "pytest_helmbench.run.session_comparisons"),
     ("composition", "pytest_helmbench.results.baselines"),
     ("project", "pytest_helmbench.run.library"),
-    ("command_line", "pytest_helmbench.benchmarks.archives"),
     ("trust", "tomllib"),
     ("session_end", "pytest_helmbench.pytest_side.report_files"),
     ("announcement", "pytest_helmbench.pytest_side.report_files"),

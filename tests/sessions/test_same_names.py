@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
-import tarfile
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -119,29 +116,6 @@ def test_a_baseline_is_a_run_of_the_same_benchmark_and_a_run_that_is_named_one_o
     assert json.loads(capsys.readouterr().out)[0]["baseline_run"] == "run 1"
 
 
-def test_a_benchmark_out_of_an_archive_has_no_place_and_goes_by_its_name(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database = pytester.path / "helmbench.db"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
-    for count in (3, 2):
-        folder = write_tree(
-            pytester.path / "made" / str(count) / "quiz", {"P1-B1-S1": category(*["RISK"] * count)}
-        )
-        with tarfile.open(pytester.path / "benchmark.tgz", "w:gz") as archive:
-            archive.add(folder, "quiz")
-        ran = run_tree(pytester, "benchmark.tgz", url=provider.url)
-        ran.assert_outcomes(passed=count)
-        # As if it had come from another machine.
-        with closing(sqlite3.connect(database)) as conn, conn:
-            conn.execute(
-                "UPDATE evaluation_runs SET settings = json_set(settings, '$.benchmark_path', '/home/you/quiz')"
-            )
-
-    assert rows(database, "SELECT DISTINCT benchmark_place FROM evaluation_runs") == [("",)]
-    assert "has 2 cases; it had 3 in run 1" in ran.stdout.str()
-
-
 @pytest.mark.parametrize(
     ("root", "db", "place"),
     [
@@ -152,11 +126,10 @@ def test_a_benchmark_out_of_an_archive_has_no_place_and_goes_by_its_name(
         ("home/me/p/benchmark", "var/results.db", "~/p/benchmark"),
         ("home/me/p/benchmark", "home/you/results.db", "~/p/benchmark"),
         ("srv/p/benchmark", "srv/results/helmbench.db", "../p/benchmark"),
-        ("home/me/.cache/helmbench/archives/1f/pack", "home/me/p/helmbench.db", None),
     ],
 )
 def test_a_place_says_the_same_in_every_checkout_and_names_no_user(
-    root: str, db: str, place: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: str, db: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home" / "me"))
     monkeypatch.setenv("USERPROFILE", str(tmp_path / "home" / "me"))

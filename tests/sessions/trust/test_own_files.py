@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -190,23 +189,6 @@ def test_a_text_of_a_benchmark_is_no_doctest(pytester: pytest.Pytester, place: s
     assert not (pytester.path / "taken").exists()
     run_pytest(pytester, "other", _ASKS, "-o", "helmbench_trusted=other").assert_outcomes(passed=2)
     assert (pytester.path / "taken").exists()
-
-
-def test_a_conftest_in_an_archive_is_refused(
-    pytester: pytest.Pytester, benchmark: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
-    with tarfile.open(pytester.path / "honest.tgz", "w:gz") as archive:
-        archive.add(benchmark, "other")
-    (benchmark / "conftest.py").write_text("raise SystemExit(77)\n")
-    with tarfile.open(pytester.path / "other.tgz", "w:gz") as archive:
-        archive.add(benchmark, "other")
-
-    result = run_pytest(pytester, "other.tgz", _ASKS)
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "conftest.py: pytest would run code of the benchmark that it is to run" in result.stderr.str()
-    assert run_pytest(pytester, "honest.tgz", "--collect-only", _ASKS).ret == pytest.ExitCode.OK
 
 
 @pytest.mark.parametrize(
