@@ -221,7 +221,7 @@ def _missing_keys(document: Document, error: ValidationError) -> Iterator[Fault]
 
 def _off_menu(document: Document, error: ValidationError) -> Iterator[Fault]:
     message = f"{label(_place(error))} is {shown(_instance(error))}"
-    menu = _wanted_names(error)
+    menu = [name for name in _wanted_names(error) if name != "None"]
     what = "known types" if _place(error)[-1:] == ("type",) else "known values"
     yield Fault(document.line(*_place(error)), message, listed(_instance(error), menu, what))
 

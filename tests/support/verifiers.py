@@ -94,7 +94,6 @@ class Pack:
             id="the-pack",
             name="The Pack",
             version="1.0.0",
-            author="",
             description="",
             entry=self.root / "index.js",
             sampling_defaults={},

@@ -44,25 +44,21 @@ class VerifierSpec:
         id: Unique in the pack.
         required: Without it nothing runs.
         default_mode: As the manifest says.
-        cloud_url: Empty for none; `custom_url` likewise.
-        custom_url: See `cloud_url`.
+        url: Where the manifest expects a server that others run; empty for none.
         image: Container image to run; empty for none.
         build_context: Folder with a Dockerfile, inside of the pack; None for none.
         listen_port: Inside of the container; None where no container is described.
         health_path: Begins with `/`; empty where the manifest names none: to listen is enough then.
-        description: For people; empty for none.
     """
 
     id: str
     required: bool
     default_mode: VerifierDefault
-    cloud_url: str = ""
-    custom_url: str = ""
+    url: str = ""
     image: str = ""
     build_context: Path | None = None
     listen_port: int | None = None
     health_path: str = "/health"
-    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +91,7 @@ class BenchPackManifest:
     Args:
         root: Its folder.
         path: The file.
-        id: As written; `name`, `version`, `author` and `description` likewise, empty where there is none.
+        id: As written; `name`, `version` and `description` likewise, empty where there is none.
         entry: The module that it names.
         sampling_defaults: As written; unknown keys too.
         verifiers: In order; legacy `sidecars` are among them.
@@ -111,7 +107,6 @@ class BenchPackManifest:
     id: str
     name: str
     version: str
-    author: str
     description: str
     entry: Path
     sampling_defaults: JsonObject

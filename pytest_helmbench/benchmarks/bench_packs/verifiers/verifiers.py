@@ -229,13 +229,9 @@ class Verifiers:
         """
         choice = self._choices.of(spec.id)
         if choice is None:
-            match spec.default_mode:
-                case VerifierDefault.CLOUD:
-                    raise _only_stated(spec, spec.cloud_url)
-                case VerifierDefault.CUSTOM_URL:
-                    raise _only_stated(spec, spec.custom_url)
-                case VerifierDefault.DOCKER:
-                    return await self._contained(spec, None)
+            if spec.default_mode is not VerifierDefault.DOCKER:
+                raise _only_stated(spec)
+            return await self._contained(spec, None)
         match choice.mode:
             case Mode.URL:
                 return await self._reached(spec, choice.url, "custom_url")
@@ -299,8 +295,9 @@ def _doubt(place: _Place, running: Running) -> None:
         place.doubted = True
 
 
-def _only_stated(spec: VerifierSpec, url: str) -> AbsentVerifierError:
+def _only_stated(spec: VerifierSpec) -> AbsentVerifierError:
     """Return why a verifier does not run whose address nobody but its manifest names: a manifest widens no rights."""
+    url = spec.url
     if not url:
         return AbsentVerifierError(
             "missing_dependency", "has no URL in the manifest", "give one: --helmbench-verifier=URL"

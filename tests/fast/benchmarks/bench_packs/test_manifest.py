@@ -1,13 +1,16 @@
-"""The manifest of a Bench Pack: what loads, and what keeps it from running."""
+"""The manifest of a Bench Pack: what loads, what keeps it from running, what is wrong with it; the hash of the pack."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_pack_manifests import PUBLISHED, changed, write_bench_pack
+from bench_pack_manifests import GONE, PUBLISHED, changed, healthy_manifest, problems_of, write_bench_pack
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, VerifierDefault
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
@@ -18,11 +21,11 @@ def loaded(root: Path, changes: Mapping[str, Any]) -> BenchPackManifest:
 
 
 def test_a_healthy_manifest_becomes_values(tmp_path: Path) -> None:
-    manifest = loaded(tmp_path, {"author": "harbour", "description": "When the water comes."})
+    manifest = loaded(tmp_path, {"description": "When the water comes."})
 
     assert (manifest.root, manifest.path) == (tmp_path, tmp_path / "benchlocal.pack.json")
     assert (manifest.id, manifest.name, manifest.version) == ("tide-tables", "Tide tables", "2.1.0")
-    assert (manifest.author, manifest.description) == ("harbour", "When the water comes.")
+    assert manifest.description == "When the water comes."
     assert manifest.entry == tmp_path / "dist/benchlocal/index.js"
     assert manifest.sampling_defaults == {}
     assert manifest.obstacle is None
@@ -71,11 +74,6 @@ def test_newer_names_win(tmp_path: Path) -> None:
             VerifierDefault.CLOUD,
             "/cloud",
         ),
-        (
-            {"defaultMode": "cloud", "docker": {"listenPort": 80, "healthcheckPath": "/docker"}},
-            VerifierDefault.CLOUD,
-            "/docker",
-        ),
     ],
 )
 def test_a_verifier_that_says_little_is_required_and_runs_as_described(
@@ -85,7 +83,7 @@ def test_a_verifier_that_says_little_is_required_and_runs_as_described(
     (verifier,) = manifest.verifiers
     assert verifier.required
     assert (verifier.default_mode, verifier.health_path) == (mode, health)
-    assert verifier.cloud_url == stated.get("cloud", {}).get("baseUrl", "")
+    assert verifier.url == ("https://gauge.example" if health == "/" else "")
 
 
 _OURS = "this host offers what 0.3.0 does"
@@ -108,16 +106,8 @@ _OURS = "this host offers what 0.3.0 does"
             f"it requires a BenchLocal older than 0.3.0; {_OURS}",
         ),
         (
-            {"benchlocal": {"maxVersionExclusive": "0.3.0-rc.1"}},
-            f"it requires a BenchLocal older than 0.3.0-rc.1; {_OURS}",
-        ),
-        (
             {"benchlocal": {"minVersion": "^0.2"}},
             "it requires BenchLocal '^0.2', which is no version such as '0.3.0'",
-        ),
-        (
-            {"benchlocal": {"minVersion": "0." + "9" * 5000}},
-            f"it requires BenchLocal '0.{'9' * 53}…', which is no version such as '0.3.0'",
         ),
         (
             {"hostFeatures": ["telepathy", "inferenceEndpoints", "levitation"]},
@@ -140,23 +130,175 @@ def test_a_page_on_the_web_is_an_obstacle(tmp_path: Path, changes: dict[str, Any
     assert loaded(tmp_path, changes).obstacle == expected
 
 
+def test_what_is_measured_and_not_known_is_a_warning(tmp_path: Path) -> None:
+    assert not (manifest := loaded(tmp_path, {"measures": "speed"})).warnings
+    assert manifest.measures_speed
+    manifest = loaded(tmp_path, {"measures": "Speed"})
+    (warning,) = manifest.warnings
+    assert warning.text(tmp_path) == (
+        "benchlocal.pack.json:24: measures is 'Speed', which is not known and says nothing\n  hint: known: \"speed\""
+    )
+    assert not manifest.measures_speed
+
+
+_MODULE = "\n  hint: name a module of the pack, relative to this file"
+_LINE = "\n  hint: one line of text, at most 200 characters"
+_TEXT = json.dumps(healthy_manifest(), indent=1)
+
+
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
-        ({"measures": "speed"}, []),
+        ({"schemaVersion": GONE}, ["1: there is no 'schemaVersion'\n  hint: add the key 'schemaVersion'"]),
+        ({"protocolVersion": True}, ["3: protocolVersion is true\n  hint: known values: 1"]),
+        ({"name": "a\nb"}, [f"5: name 'a\\nb' has the wrong form{_LINE}"]),
         (
-            {"measures": "Speed"},
-            ["measures: 'Speed' is not known and says nothing did you mean 'speed'? known: speed"],
+            {"entry": "/etc/passwd"},
+            [f"7: entry: '/etc/passwd' is no relative path with plain slashes{_MODULE}"],
         ),
-        ({"measures": {"kind": "speed"}}, ['measures: {"kind": "speed"} is not known and says nothing']),
-        ({"measures": 5}, ["measures: 5 is not known and says nothing"]),
+        ({"entry": "a\0b"}, [f"7: entry: 'a\\x00b' is no relative path with plain slashes{_MODULE}"]),
+        ({"entry": "dist/../../x.js"}, [f"7: entry: 'dist/../../x.js' leads out of the pack{_MODULE}"]),
+        ({"entry": "./dist"}, [f"7: entry: './dist' is a folder{_MODULE}"]),
+        (
+            {"entry": "./other.js"},
+            [
+                "7: entry: './other.js' does not exist"
+                "\n  hint: build the pack (npm install, then npm run build), or take one that is built"
+            ],
+        ),
+        (
+            {"capabilities": {"tools": True}},
+            ["8: capabilities has no 'verification'\n  hint: add the key 'verification'"],
+        ),
+        (
+            {"concurrency": 0},
+            [
+                "24: concurrency is 0, out of range\n  hint: scenarios to run at a time on a model: a whole number from 1 on"
+            ],
+        ),
+        (
+            {"verifiers": ["gauge"]},
+            ["12: verifiers entry 1 is 'gauge', not a mapping\n  hint: write a mapping"],
+        ),
+        (
+            {"verifiers.1": {"id": "gauge"}},
+            ["24: verifiers entry 2.id: 'gauge' is the id of another verifier\n  hint: rename one of them"],
+        ),
+        (
+            {"verifiers.0.docker.listenPort": GONE},
+            [
+                "17: verifiers entry 1.docker has no 'listenPort'"
+                "\n  hint: name the port that the verifier listens on inside of its container"
+            ],
+        ),
+        (
+            {"verifiers.0.docker.healthcheckPath": "//evil.example/x"},
+            [
+                "20: verifiers entry 1.docker.healthcheckPath '//evil.example/x' has the wrong form"
+                "\n  hint: a path of a URL such as '/health'"
+            ],
+        ),
+        (
+            {"verifiers.0.customUrl": {"defaultUrl": "http://x:port"}},
+            [
+                "23: verifiers entry 1.customUrl.defaultUrl 'http://x:port' has the wrong form"
+                "\n  hint: an address such as 'http://127.0.0.1:4010'"
+            ],
+        ),
+        (
+            {
+                "schemaVersion": 3,
+                "version": [],
+                "verifiers.0.docker.buildContext": "../elsewhere",
+                "type": "tabel",
+            },
+            [
+                "2: schemaVersion is 3\n  hint: known values: 1",
+                f"6: version is a list, not text{_LINE}",
+                "18: verifiers entry 1.docker.buildContext: '../elsewhere' leads out of the pack"
+                "\n  hint: name a folder of the pack, relative to this file",
+                "24: type is 'tabel'\n  hint: did you mean 'table'? known types: table, web",
+            ],
+        ),
+        ("{\n1}", ["2: this is no valid JSON: expecting property name enclosed in double quotes (column 1)"]),
+        (
+            _TEXT.replace(' "id": "tide', ' "id": "x",\n "id": "tide', 1),
+            ["4: id: the key stands here twice\n  hint: keep one of them"],
+        ),
     ],
 )
-def test_what_is_measured_and_not_known_is_a_warning(
-    tmp_path: Path, changes: dict[str, Any], said: list[str]
+def test_every_problem_is_told_with_its_line(
+    tmp_path: Path, changes: dict[str, Any] | str, expected: list[str]
 ) -> None:
-    manifest = loaded(tmp_path, changes)
-    found = [f"{problem.message} {problem.hint}" for problem in manifest.warnings]
-    assert len(found) == len(said)
-    assert all(one.startswith(start) for one, start in zip(found, said, strict=True))
-    assert manifest.measures_speed is (changes["measures"] == "speed")
+    document = changes if isinstance(changes, str) else changed(changes)
+    assert problems_of(write_bench_pack(tmp_path, document)) == expected
+
+
+@pytest.mark.parametrize("path", ["entry", "verifiers.0.docker.buildContext"])
+def test_a_link_must_not_lead_out_of_the_pack(tmp_path: Path, path: str) -> None:
+    outside = tmp_path / "outside"
+    (outside / "in").mkdir(parents=True)
+    (outside / "in" / "index.js").touch()
+    root = tmp_path / "pack"
+    manifest = changed({path: "link/in/index.js" if path == "entry" else "link/in"})
+    write_bench_pack(root, manifest)
+    (root / "link").symlink_to(outside)
+
+    (problem,) = problems_of(root)
+    assert "leads out of the pack" in problem
+
+    (root / "link").unlink()
+    (outside / "in").rename(root / "kept")
+    (root / "link").mkdir()
+    (root / "link" / "in").symlink_to(root / "kept")  # a link that stays inside is fine
+    assert load_manifest(root).obstacle is None
+
+
+def test_the_hash_is_that_of_names_and_contents(tmp_path: Path) -> None:
+    root = write_bench_pack(tmp_path / "pack")
+    first = load_manifest(root).hash
+    assert len(first) == 64
+    copy = shutil.copytree(root, tmp_path / "copy")
+    assert load_manifest(copy).hash == first
+
+    for folder in (
+        ".git",
+        "node_modules/left-pad",
+        "verification/node_modules",
+        "verification/__pycache__",
+        ".helmbench",
+    ):
+        (copy / folder).mkdir(parents=True)
+        (copy / folder / "file").write_text("not of the pack")
+    for name in ("helmbench.db", "helmbench.db-wal"):
+        (copy / name).write_text("results of a run in the pack")
+    (copy / "empty").mkdir()
+    (copy / "dist" / "benchlocal" / "index.js").chmod(0o755)
+    assert load_manifest(copy).hash == first
+
+    seen = {first}
+    (copy / "verification" / "Dockerfile").write_text("FROM scratch\n")
+    seen.add(load_manifest(copy).hash)
+    (copy / "verification" / "Dockerfile").rename(copy / "verification" / "Dockerfile.old")
+    seen.add(load_manifest(copy).hash)
+    (copy / "verification" / ".hidden").touch()
+    seen.add(load_manifest(copy).hash)
+    (copy / "data").symlink_to("verification")
+    seen.add(load_manifest(copy).hash)
+    (copy / "data").unlink()
+    (copy / "data").symlink_to("dist")
+    seen.add(load_manifest(copy).hash)
+    os.mkfifo(copy / "pipe")  # is not waited for
+    seen.add(load_manifest(copy).hash)
+    assert len(seen) == 7
+
+
+def test_a_link_out_of_a_pack_is_refused(tmp_path: Path) -> None:
+    root = write_bench_pack(tmp_path / "pack")
+    (root / "inside").symlink_to("dist")
+    load_manifest(root)
+    (root / "node_modules").mkdir()
+    (root / "node_modules" / "everything").symlink_to("/")
+    assert problems_of(root) == [
+        "node_modules/everything: a link that leads out of the Bench Pack\n  hint: put the file itself there"
+    ]
