@@ -19,7 +19,7 @@ from pytest_helmbench.options.settings import Settings, resolve_settings
 from pytest_helmbench.options.trust import results_folder
 from pytest_helmbench.pytest_side.announcement import Announcer
 from pytest_helmbench.pytest_side.ci import in_github_actions
-from pytest_helmbench.pytest_side.command_line import print_ids, refuse_conftests, unpack_archives
+from pytest_helmbench.pytest_side.command_line import print_ids, refuse_conftests
 from pytest_helmbench.pytest_side.failures import ShownFailures
 from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
 from pytest_helmbench.pytest_side.items import PLUGIN
@@ -50,7 +50,6 @@ def register(config: pytest.Config) -> None:
         gates = _gates(config, settings)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
-    unpack_archives(config)
     _choose_paths(config, settings)
     print_ids(config)
     if hasattr(config, "workerinput"):

@@ -151,7 +151,7 @@ def test_a_broken_pack_is_one_error_and_its_neighbours_run(
         "packs/manifest/benchlocal.pack.json:1: manifest: there is no 'protocolVersion'",
         "packs/manifest/benchlocal.pack.json:2: schemaVersion: 2 is not known here",
         "packs/manifest/benchlocal.pack.json:4: entry: the path '../outside.js' leads out of the pack",
-        "packs/unread/benchlocal.pack.json:4: manifest: this is no valid JSON: expecting ',' delimiter",
+        "packs/unread/benchlocal.pack.json:4: this is no valid JSON: expecting ',' delimiter",
     ):
         assert line in printed, line
     result.stdout.fnmatch_lines(

@@ -173,7 +173,8 @@ _TEXT = json.dumps(healthy_manifest(), indent=1)
         (
             {"concurrency": 0},
             [
-                "24: concurrency is 0, out of range\n  hint: scenarios to run at a time on a model: a whole number from 1 on"
+                "24: concurrency is 0, out of range"
+                "\n  hint: scenarios to run at a time on a model: a whole number from 1 on"
             ],
         ),
         (
