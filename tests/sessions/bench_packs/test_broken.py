@@ -148,9 +148,9 @@ def test_a_broken_pack_is_one_error_and_its_neighbours_run(
         assert sentence in printed, name
     # All problems of a manifest, each with its line.
     for line in (
-        "packs/manifest/benchlocal.pack.json:1: manifest: there is no 'protocolVersion'",
-        "packs/manifest/benchlocal.pack.json:2: schemaVersion: 2 is not known here",
-        "packs/manifest/benchlocal.pack.json:4: entry: the path '../outside.js' leads out of the pack",
+        "packs/manifest/benchlocal.pack.json:1: there is no 'protocolVersion'",
+        "packs/manifest/benchlocal.pack.json:2: schemaVersion is 2",
+        "packs/manifest/benchlocal.pack.json:4: entry: '../outside.js' leads out of the pack",
         "packs/unread/benchlocal.pack.json:4: this is no valid JSON: expecting ',' delimiter",
     ):
         assert line in printed, line
