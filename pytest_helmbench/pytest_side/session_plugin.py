@@ -22,7 +22,7 @@ from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
-from pytest_helmbench.pytest_side.hand_written import TestsInSession, asks_a_model, hand_written_tests
+from pytest_helmbench.pytest_side.hand_written import asks_a_model, hand_written_tests
 from pytest_helmbench.pytest_side.items import (
     BrokenFile,
     BrokenItem,
@@ -321,21 +321,12 @@ class SessionPlugin:
     def _hand_written(self) -> HandWrittenTests:
         if self._tests is None:
             try:
-                self._tests = hand_written_tests(self._config, self._as_tests_see_it())
+                self._tests = hand_written_tests(
+                    self._config, self.settings, self._library, self._role, self._notes, self._live.tick
+                )
             except HelmbenchError as error:
                 raise pytest.Collector.CollectError(self._text_of(error)) from error
         return self._tests
-
-    def _as_tests_see_it(self) -> TestsInSession:
-        return TestsInSession(
-            role=self._role,
-            library=self._library,
-            notes=self._notes,
-            draw=self._live.tick,
-            repeat=self.settings.repeat,
-            with_text=self.settings.shown_texts.any,
-            wants_properties=self.wants_properties,
-        )
 
     def _complete(self, report: pytest.TestReport, item: CaseItem) -> None:
         outcome = item.outcome

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import traceback
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import pytest
 
@@ -70,40 +70,30 @@ class _Choice:
         return f"{escaped_id(self.target.model.entry.id)}{suffix}"
 
 
-class HandWrittenSession(Protocol):
-    """The session as hand-written tests see it."""
+@dataclass(frozen=True, slots=True)
+class HandWrittenSession:
+    """A session as its hand-written tests see it.
 
-    @property
-    def repeat(self) -> int:
-        """Repetitions of every test."""
+    Args:
+        repeat: Repetitions of every test.
+        with_text: Failures show texts of replies.
+        wants_properties: A JUnit report is written.
+        engine: Returns what runs jobs in this process; None where nothing is called.
+        plan_tests: Makes the tests a benchmark of the session, or is told which of them are selected. Raises
+            `HelmbenchError`: the models.yml in rootdir or an id in it cannot be used.
+        known: Returns, once, the outcome that a worker had brought in before it died.
+        note: Says something in the summary.
+        tick: Draws the session's progress; about once a second while something is waited for.
+    """
 
-    @property
-    def with_text(self) -> bool:
-        """Whether failures show texts of replies."""
-
-    @property
-    def wants_properties(self) -> bool:
-        """Whether a JUnit report is written."""
-
-    @property
-    def engine(self) -> JobQueue[CaseJob] | None:
-        """What runs jobs in this process; None where nothing is called."""
-
-    def plan_tests(self, outline: RowOutline) -> Loaded:
-        """Make the tests a benchmark of the session, or say which of them are selected.
-
-        Raises:
-            HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
-        """
-
-    def known(self, job: CaseJob) -> Outcome | None:
-        """Return, once, the outcome that a worker had brought in before it died."""
-
-    def note(self, sentence: str) -> None:
-        """Say something in the summary."""
-
-    def tick(self) -> None:
-        """Let the session draw its progress; about once a second while something is waited for."""
+    repeat: int
+    with_text: bool
+    wants_properties: bool
+    engine: Callable[[], JobQueue[CaseJob] | None]
+    plan_tests: Callable[[RowOutline], Loaded]
+    known: Callable[[CaseJob], Outcome | None]
+    note: Callable[[str], None]
+    tick: Callable[[], None]
 
 
 class HandWrittenTests:
@@ -196,7 +186,7 @@ class HandWrittenTests:
     def opened(self, item: pytest.Item, job: HandWrittenJob) -> Iterator[Connection]:
         """Lead the calls of a test to its model, until the test has ended or the context is left."""
         self._report_again(item, job)
-        engine = self._session.engine
+        engine = self._session.engine()
         if engine is None:
             self._session.note(_NOT_COMPOSED)
             self._skip(item, "dry run")
@@ -312,7 +302,7 @@ class HandWrittenTests:
     def _conclude(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> Outcome:
         self._open.discard(job)
         job.passing.end(finding)
-        return self._obtain(item, job, self._session.engine)
+        return self._obtain(item, job, self._session.engine())
 
     def _obtain(self, item: pytest.Item, job: HandWrittenJob, engine: JobQueue[CaseJob] | None) -> Outcome:
         """Wait for the outcome of a test; it is on its way to the record by then."""

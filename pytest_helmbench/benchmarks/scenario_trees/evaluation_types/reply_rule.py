@@ -71,9 +71,11 @@ class ReplyRule(CaseRule, ABC):
     def wanted(self) -> str:
         """Return what passes, in the fewest words, polarity apart: `HANDOFF`, `includes A, B`."""
 
-    @abstractmethod
     def data(self) -> JsonObject:
         """Return what the record keeps of it: all that decides."""
+        names: tuple[str, ...] = type(self).__slots__
+        values = ((name, getattr(self, name)) for name in names)
+        return {name: [*value] if isinstance(value, tuple) else value for name, value in values}
 
     def hashes(self) -> tuple[str, ...]:
         """Return the rule hash of the one evaluation that a case with this rule gets."""

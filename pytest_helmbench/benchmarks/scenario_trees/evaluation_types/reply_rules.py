@@ -92,17 +92,6 @@ class FieldRule(ReplyRule):
             return f"at least {self._least()} of {listed}; at most {self.max_incorrect} others"
         return f"includes {listed}" if self.reads_list else listed
 
-    def data(self) -> JsonObject:
-        """See `ReplyRule.data`."""
-        return {
-            "type": self.type,
-            "field": self.field,
-            "expected": [*self.expected],
-            "min_correct": self.min_correct,
-            "max_incorrect": self.max_incorrect,
-            "by_severity": self.by_severity,
-        }
-
     def _least(self) -> int:
         return len(set(self.expected)) if self.min_correct is None else self.min_correct
 
@@ -164,15 +153,7 @@ class TextRule(_OfText):
     def data(self) -> JsonObject:
         """See `ReplyRule.data`."""
         by_value: JsonObject = {"values": "by type"} if self.type == "equals" and self.field else {}
-        return {
-            "type": self.type,
-            "field": self.field,
-            "by_severity": self.by_severity,
-            "expected": [*self.expected],
-            "ignore_case": self.ignore_case,
-            "form": "marks",
-            **by_value,
-        }
+        return {**ReplyRule.data(self), "form": "marks", **by_value}
 
     def _in_form(self, text: str) -> str:
         return comparable(text, ignore_case=self.ignore_case)
@@ -205,16 +186,6 @@ class PatternRule(_OfText):
     def wanted(self) -> str:
         """See `ReplyRule.wanted`."""
         return f"matches {self.pattern}"
-
-    def data(self) -> JsonObject:
-        """See `ReplyRule.data`."""
-        return {
-            "type": self.type,
-            "field": self.field,
-            "by_severity": self.by_severity,
-            "pattern": self.pattern,
-            "ignore_case": self.ignore_case,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,17 +226,6 @@ class LengthRule(_OfText):
         parts += [f"at most {self.most}"] if self.most is not None else []
         return f"{' and '.join(parts)} {self.unit}"
 
-    def data(self) -> JsonObject:
-        """See `ReplyRule.data`."""
-        return {
-            "type": self.type,
-            "field": self.field,
-            "by_severity": self.by_severity,
-            "min": self.least,
-            "max": self.most,
-            "unit": self.unit,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class PathRule(ReplyRule):
@@ -303,15 +263,6 @@ class PathRule(ReplyRule):
     def wanted(self) -> str:
         """See `ReplyRule.wanted`."""
         return f"{self.path} is {' or '.join(self.expected) or 'there'}"
-
-    def data(self) -> JsonObject:
-        """See `ReplyRule.data`."""
-        return {
-            "type": self.type,
-            "path": self.path,
-            "expected": [*self.expected],
-            "by_severity": self.by_severity,
-        }
 
 
 def steps_of(path: str) -> list[Step] | None:
@@ -376,10 +327,6 @@ class MeasuredRule(ReplyRule):
     def wanted(self) -> str:
         """See `ReplyRule.wanted`."""
         return f"below {self._text(self.bound)}"
-
-    def data(self) -> JsonObject:
-        """See `ReplyRule.data`."""
-        return {"type": self.type, "bound": self.bound, "by_severity": self.by_severity}
 
     def _text(self, figure: float) -> str:
         return f"{figure:.3g} s" if self.type == "latency_below" else f"{figure:.6g} USD"

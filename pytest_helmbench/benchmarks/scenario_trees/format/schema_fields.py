@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -11,6 +11,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault, listed
 from pytest_helmbench.files.strict_json import a_mapping, texts
 from pytest_helmbench.files.yaml_text import Place
+from pytest_helmbench.judging.comparisons.exact import matches
 
 BRANCHES = ("anyOf", "oneOf", "allOf")
 """Keys of alternatives."""
@@ -75,12 +76,7 @@ def resolved(root: JsonObject, target: JsonValue) -> JsonObject | None:
     if target == "#":
         return root
     if not target.startswith("#/"):
-        named = (
-            part
-            for _, part in subschemas(dict(root), ())
-            if target[1:] in (part.get("$anchor"), part.get("$dynamicAnchor"))
-        )
-        return next(named, None)
+        return None
     found: JsonValue = dict(root)
     for step in target[2:].split("/"):
         key = step.replace("~1", "/").replace("~0", "~")
@@ -91,9 +87,6 @@ def resolved(root: JsonObject, target: JsonValue) -> JsonObject | None:
         else:
             return None
     return found if isinstance(found, dict) else None
-
-
-_TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,33 +106,47 @@ def _allowed(part: JsonObject) -> list[JsonValue] | None:
     return [part["const"]] if "const" in part else None
 
 
-def unreachable(value: str, parts: Iterable[JsonObject], field: str, line: int | None) -> Iterator[Fault]:
+def unreachable(value: str, parts: Collection[JsonObject], field: str, line: int | None) -> Iterator[Fault]:
     """Yield why no reply can hold a value that a rule expects.
 
     Args:
         value: As written.
-        parts: What the schema says of the field, or of the items of its list.
+        parts: What the schema says of the field, or of the items of its list; none where it leaves that open.
         field: Its name, for the message.
         line: Where the value is written.
     """
-    menu: list[JsonValue] = []
-    open_ended = False
-    kinds: set[str] = set()
-    for part in parts:
-        kinds.update(kinds_of(part))
-        allowed = _allowed(part)
-        open_ended |= allowed is None
-        menu.extend(allowed or ())
-    if menu and not open_ended:
-        if not any(_reads_as(value, item) for item in menu):
-            names = [item if isinstance(item, str) else json.dumps(item) for item in menu]
-            message = f"no reply can hold {value!r} in {field!r}: the response schema does not list it"
-            yield Fault(line, message, listed(value, names, "its values"))
-    elif (
-        kinds and kinds <= {"integer", "number", "boolean"} and not any(_fits(value, kind) for kind in kinds)
-    ):
-        message = f"no reply can hold {value!r} in {field!r}, which is {' or '.join(sorted(kinds))}"
+    if not parts or any(_may_hold(part, value) for part in parts):
+        return
+    menu = [item for part in parts for item in _allowed(part) or ()]
+    if menu:
+        names = [item if isinstance(item, str) else json.dumps(item) for item in menu]
+        message = f"no reply can hold {value!r} in {field!r}: the response schema does not list it"
+        yield Fault(line, message, listed(value, names, "its values"))
+    else:
+        kinds = sorted({kind for part in parts for kind in kinds_of(part)})
+        message = f"no reply can hold {value!r} in {field!r}, which is {' or '.join(kinds)}"
         yield Fault(line, message, "change the expected value or the response schema")
+
+
+def _may_hold(part: JsonObject, written: str) -> bool:
+    """Return whether some value that fits a subschema is the one that is written."""
+    allowed = _allowed(part)
+    if allowed is not None:
+        return any(matches(written, item) for item in allowed)
+    kinds = kinds_of(part)
+    return not kinds or any(_fits(written, kind) for kind in kinds)
+
+
+def _fits(written: str, kind: str) -> bool:
+    if kind in ("boolean", "null"):
+        return any(matches(written, item) for item in ((True, False) if kind == "boolean" else (None,)))
+    if kind not in ("integer", "number"):
+        return True
+    try:
+        number = Decimal(written)
+    except InvalidOperation:
+        return False
+    return number.is_finite() and (kind == "number" or number == number.to_integral_value())
 
 
 def found_field(schema: JsonObject, path: str) -> FoundField:
@@ -205,29 +212,3 @@ def item_parts(root: JsonObject, parts: Iterable[JsonObject]) -> Iterator[JsonOb
 def kinds_of(part: JsonObject) -> tuple[str, ...]:
     """Return the types that a value may have, `null` left out where there are others."""
     return tuple(kind for kind in types_of(part) if kind != "null") or types_of(part)
-
-
-def _fits(value: str, kind: str) -> bool:
-    if kind == "boolean":
-        return value.lower() in _TRUTH
-    number = _number(value)
-    return number is not None and (kind == "number" or number == number.to_integral_value())
-
-
-def _number(written: str) -> Decimal | None:
-    try:
-        number = Decimal(written)
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() else None
-
-
-def _reads_as(written: str, value: JsonValue) -> bool:
-    """Return whether text as written in a file means a JSON value."""
-    if isinstance(value, str):
-        return written == value
-    if isinstance(value, bool):
-        return _TRUTH.get(written.lower()) is value
-    if isinstance(value, int | float):
-        return _number(written) == Decimal(str(value))
-    return value is None and written.lower() in ("null", "~")

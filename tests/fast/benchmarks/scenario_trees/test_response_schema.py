@@ -108,7 +108,7 @@ def test_a_root_that_is_no_object_is_unfit(tmp_path: Path) -> None:
         "  field: user.age\n  expected: 2.0\n",
         "  field: items.0\n  expected: B\n",
         "  field: maybe\n  expected: 2\n",
-        "  field: flag\n  expected: YES\n",
+        "  field: flag\n  expected: True\n",
         "  type: list_includes\n  field: items\n  required: [B, A]\n",
     ],
 )
