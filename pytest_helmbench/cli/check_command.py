@@ -25,9 +25,9 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.files.anchors_file import anchors_path, load_anchors
+from pytest_helmbench.files.anchors_file import anchors_path
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.results.judge_check import anchored_rules
+from pytest_helmbench.run.judge_check import anchored_rules
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.targets import odd_models
 from pytest_helmbench.scoring.changes import LEAST_CHANGED
@@ -139,7 +139,6 @@ def _anchor_problems(root: Path, settings: Settings) -> tuple[Problem, ...]:
         return ()
     library = Library(settings, os.environ, lambda _sentence: None)
     try:
-        load_anchors(path)
         anchored_rules(library.load(root))
     except UnreadableBenchmarkError as error:
         return tuple(problem for problem in error.problems if problem.path == path)

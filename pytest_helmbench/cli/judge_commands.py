@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -30,31 +29,20 @@ from pytest_helmbench.cli.output import (
     write_file,
 )
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.core.anchor import AnchorVerdict
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.files.anchors_file import anchors_path
 from pytest_helmbench.reports.cards import prompt_lines
 from pytest_helmbench.reports.comparison_lines import comparison_lines
-from pytest_helmbench.reports.panel_tables import held_record
 from pytest_helmbench.reports.score_lines import corrected_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import UNKNOWN, share, table
 from pytest_helmbench.results.comparison_records import comparison_records
-from pytest_helmbench.results.judge_check import (
-    LabelError,
-    LabelRow,
-    drawn,
-    drawn_by_points,
-    held_sentence,
-    label_file,
-    question,
-    read_labels,
-)
+from pytest_helmbench.results.judge_labels import LabelError, drawn, label_file, question, read_labels
 from pytest_helmbench.results.rescore import Rescored, RescoreError, refuse_run, rescore
 from pytest_helmbench.results.stored_scores import stored_correction
-from pytest_helmbench.run.held_judges import AnchorTrial, try_anchors
+from pytest_helmbench.run.judge_check import AnchorTrial, try_anchors
 from pytest_helmbench.store.judge_rows import JudgedRow, criteria_of, judged_rows, write_labels
 from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.result_queries import ResultRow, results
@@ -95,8 +83,7 @@ def check(
 ) -> int:
     """Have the judges of the benchmark at PATH judge its anchors (anchors.yml), and nothing else; nothing is stored.
 
-    Ends 1 when a judge gets more of them wrong than is allowed, or does not answer. A session does the same before its
-    first case.
+    Ends 1 when a judge gets more of them wrong than is allowed, or does not answer.
     """
     project = Project.at(Path.cwd())
     settings = project.settings(
@@ -115,31 +102,42 @@ def check(
     else:
         for trial in found:
             say(*_check_lines(trial))
-    return 0 if all(trial.holds for trial in found) else 1
+    return 0 if all(held.holds for trial in found for held in trial.judges) else 1
 
 
 def _check_lines(trial: AnchorTrial) -> list[str]:
-    rows = [_check_cells(verdict) for held in trial.judges for verdict in held.verdicts]
+    rows = [
+        (
+            held.judge,
+            one.anchor,
+            _WORDS[one.expected],
+            _WORDS[one.passed],
+            " ".join(scrub(one.message).split()),
+        )
+        for held in trial.judges
+        for one in held.verdicts
+    ]
     cost = cost_text(trial.cost_usd or 0.0, 0) if trial.cost_usd is not None else UNKNOWN
     return [
         *table(_HEAD, rows, left=_HEAD),
-        *(scrub(held_sentence(held)) for held in trial.judges),
+        *(scrub(held.sentence) for held in trial.judges),
         f"{trial.calls} calls, USD {cost}",
     ]
 
 
-def _check_cells(one: AnchorVerdict) -> tuple[str, ...]:
-    return (
-        one.judge,
-        one.anchor,
-        _WORDS[one.expected],
-        _WORDS[one.passed],
-        " ".join(scrub(one.message).split()),
-    )
-
-
 def _check_record(trial: AnchorTrial) -> dict[str, object]:
-    judges = [{**held_record(held), "holds": held.holds} for held in trial.judges]
+    judges = [
+        {
+            "judge": held.judge,
+            "right": held.right,
+            "of": len(held.verdicts),
+            "allowed": held.allowed,
+            "wrong": [one.anchor for one in held.wrong],
+            "unanswered": [one.anchor for one in held.unanswered],
+            "holds": held.holds,
+        }
+        for held in trial.judges
+    ]
     return {"benchmark": str(trial.root), "judges": judges, "calls": trial.calls, "cost_usd": trial.cost_usd}
 
 
@@ -158,7 +156,7 @@ def _check_record(trial: AnchorTrial) -> dict[str, object]:
     "-o",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="FILE.csv or FILE.jsonl; default: stdout.",
+    help="FILE.csv; default: stdout.",
 )
 @db_option
 def sample(run: str, labels: int, by: str, seed: int, output: Path | None, db: Path | None) -> None:
@@ -176,13 +174,12 @@ def sample(run: str, labels: int, by: str, seed: int, output: Path | None, db: P
         )
     texts = {(row.code, row.repetition): row for row in results(path, detail.summary.id, with_text=True)}
     criteria = criteria_of(path, detail.summary.id)
-    draws: Mapping[JudgedRow, int | None] = (
-        drawn_by_points(known, labels, seed) if by == "points" else dict.fromkeys(drawn(known, labels, seed))
-    )
+    draws = drawn(known, labels, seed, by_points=by == "points")
     rows = [
-        replace(_label_row(row, texts[row.key[:2]], criteria), draws=times) for row, times in draws.items()
+        _label_row(row, texts[row.key[:2]], criteria) | ({"draws": times} if by == "points" else {})
+        for row, times in draws.items()
     ]
-    text = label_file(rows, lines_of_json=output is not None and output.suffix == ".jsonl")
+    text = label_file(rows)
     if output is None:
         say_whole(text.removesuffix("\n"))
         return
@@ -194,11 +191,15 @@ def sample(run: str, labels: int, by: str, seed: int, output: Path | None, db: P
     )
 
 
-def _label_row(row: JudgedRow, result: ResultRow, criteria: Mapping[str, JsonObject]) -> LabelRow:
-    about = criteria.get(result.code, {})
-    asked, passes_when = question(about, row.key[2], row.severity)
-    prompt = "" if result.request is None else "\n".join(prompt_lines(result.request))
-    return LabelRow(row.key, asked, passes_when, prompt, result.reply or "")
+def _label_row(row: JudgedRow, result: ResultRow, criteria: Mapping[str, JsonObject]) -> dict[str, object]:
+    asked, passes_when = question(criteria.get(result.code, {}), row.key[2], row.severity)
+    return {
+        **dict(zip(("code", "repetition", "criterion"), row.key, strict=True)),
+        "question": asked,
+        "passes_when": passes_when,
+        "prompt": "" if result.request is None else "\n".join(prompt_lines(result.request)),
+        "reply": result.reply or "",
+    }
 
 
 @judge_command.command("labels")

@@ -99,9 +99,6 @@ class Announcer:
                 "  hint: give the command of the unfinished session again, with --helmbench-resume"
             )
         span = plan_price(coordinator.book.left(plan), coordinator)
-        for anchors in coordinator.anchors:
-            price = anchors.price
-            span = None if span is None or price is None else span + price
         share = () if plan.shard is None else (self._share_line(plan, plan.shard),)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
@@ -177,10 +174,9 @@ class Announcer:
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         db = _shown_path(self._config, settings.db)
         left = self._coordinator.book.left(plan)
-        anchors = sum(planned.calls for planned in self._coordinator.anchors)
         is_replay = settings.cache_mode is CacheMode.ONLY
         fewer = "where replies are on record" if settings.cache_mode is CacheMode.REUSE else ""
-        calls = PlannedCalls(0 if is_replay else left.calls + anchors, more=left.open_ended, fewer=fewer)
+        calls = PlannedCalls(0 if is_replay else left.calls, more=left.open_ended, fewer=fewer)
         bounds = budget_bounds(plan, self._coordinator.book.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
         at_a_time = calls_at_a_time(self._asked(plan), settings)
@@ -191,10 +187,6 @@ class Announcer:
             run.judges for run in plan.runs if run.usable and run.judge_calls and run.judges
         )
         lines += [f"helmbench: judged by {', '.join(map(panel_text, panels))}"] if panels else []
-        lines += [
-            f"helmbench: held to {len(planned.held_to.rules)} anchors first: {', '.join(planned.target.judge_ids)}"
-            for planned in self._coordinator.anchors
-        ]
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
         return lines
 

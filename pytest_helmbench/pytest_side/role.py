@@ -179,7 +179,6 @@ class SingleProcess(SessionRole):
             coordinator.note_dry_resume()
             return
         backend = coordinator.open(plan, lambda _record: None, self._stop_model)
-        coordinator.hold_judges(backend)
         self._cases = self._engines.make(backend, coordinator.resumed())
         self._cases.start([job for job in jobs if job is not None])
 

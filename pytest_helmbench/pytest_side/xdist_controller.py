@@ -203,7 +203,6 @@ class XdistController(SessionRole):
                 coordinator.note_dry_resume()
             else:
                 self._backend = coordinator.open(plan, self._remember, self._tell_stopped)
-                coordinator.hold_judges(self._backend)
         except HelmbenchError as error:
             raise pytest.UsageError(scrub(str(error))) from error
         self._loop.soon(self._tick_again)

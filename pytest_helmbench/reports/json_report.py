@@ -16,7 +16,7 @@ from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.scrub import quoted_json
 from pytest_helmbench.reports.cards import evaluation_record, run_record, sent_messages
-from pytest_helmbench.reports.panel_tables import held_record, panel_record
+from pytest_helmbench.reports.panel_tables import panel_record
 from pytest_helmbench.reports.run_facts import cautions
 from pytest_helmbench.reports.standings_tables import standings_record
 from pytest_helmbench.results.comparison_records import comparison_records
@@ -112,7 +112,6 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
             "judge": report.judge or None,
             "judges": list(report.judges),
             "agreement": panel_record(report.panel),
-            "anchors": [held_record(held) for held in report.held],
             "judgements": report.judgements,
             "form_faults": counts.form_faults,
             "json_strict": counts.parses[Parse.STRICT],

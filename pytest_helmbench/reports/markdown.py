@@ -90,7 +90,7 @@ def _lines(found: ReportedRuns, extent: _Extent) -> Iterator[str]:
         if not report.is_flat:
             yield from _beside(report, extent)
         yield from _repetitions(report.repetitions, extent.rows)
-        yield from panel_table(report.panel, report.held, extent.rows)
+        yield from panel_table(report.panel, extent.rows)
         yield from _failures(report, extent)
         yield from _unjudged(report)
         yield from _costs(report.costs, extent)

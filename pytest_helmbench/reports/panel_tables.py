@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from pytest_helmbench.core.anchor import JudgeHeld
 from pytest_helmbench.reports.tables import folded, pipe_table, plain, share
-from pytest_helmbench.results.judge_check import held_sentence
 from pytest_helmbench.results.run_report import PanelReport
 from pytest_helmbench.store.judge_rows import JudgedCriterion
 
 __all__ = [
     "disputed_cells",
-    "held_record",
     "judgement_lines",
     "panel_record",
     "panel_sentence",
@@ -66,22 +63,17 @@ def judgement_lines(rows: Sequence[JudgedCriterion]) -> list[str]:
     return lines
 
 
-def panel_table(found: PanelReport | None, held: Sequence[JudgeHeld], most: int) -> Iterator[str]:
+def panel_table(found: PanelReport | None, most: int) -> Iterator[str]:
     """Yield how far the judges agree, and what they disagree on.
 
     Args:
         found: Of the run; None for one judge.
-        held: How the judges stood to the anchors.
         most: Rows shown.
     """
-    if found is None and not held:
+    if found is None:
         return
     yield "#### Judges"
     yield ""
-    for one in held:
-        yield from (plain(held_sentence(one)), "")
-    if found is None:
-        return
     yield plain(panel_sentence(found))
     yield ""
     if found.disputed:
@@ -91,18 +83,6 @@ def panel_table(found: PanelReport | None, held: Sequence[JudgeHeld], most: int)
         yield from folded(
             "What the judges disagree on", [*lines, "", "The verdict with a star is of record."]
         )
-
-
-def held_record(held: JudgeHeld) -> dict[str, object]:
-    """Return how a judge stood to the anchors, in JSON types."""
-    return {
-        "judge": held.judge,
-        "right": held.right,
-        "of": len(held.verdicts),
-        "allowed": held.allowed,
-        "wrong": [one.anchor for one in held.wrong],
-        "unanswered": [one.anchor for one in held.unanswered],
-    }
 
 
 def panel_record(found: PanelReport | None) -> dict[str, object] | None:

@@ -7,7 +7,6 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
-from pytest_helmbench.core.anchor import JudgeHeld
 from pytest_helmbench.core.case import is_judgement
 from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -34,7 +33,7 @@ from pytest_helmbench.scoring.judge_agreement import Agreement, agreement
 from pytest_helmbench.scoring.reruns import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
-from pytest_helmbench.store.judge_rows import JudgedCriterion, held_in, judged_criteria
+from pytest_helmbench.store.judge_rows import JudgedCriterion, judged_criteria
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import (
     CallRow,
@@ -64,7 +63,6 @@ class RunReport:
         counts: What a session's summary counts.
         judges: Ids of the marking models, in order; empty where none was named.
         panel: What several of them said of the same replies; None where one alone has judged.
-        held: How each stood to the anchors of the benchmark; empty where there were none.
         comparison: With the baseline of the session that writes the report; None where it has none.
         judgements: Evaluation rows that a judge has decided.
         costs: By behaviour and purpose.
@@ -95,7 +93,6 @@ class RunReport:
     words: RunWords | None = None
     columns: OwnColumns = NO_COLUMNS
     panel: PanelReport | None = None
-    held: tuple[JudgeHeld, ...] = ()
     comparison: RunComparison | None = None
     results: tuple[ResultRow, ...] = ()
     calls: Mapping[tuple[str, int], tuple[CallRow, ...]] = field(default_factory=dict)
@@ -159,7 +156,6 @@ def run_report(
         words=record.run(path, run_id),
         columns=record.columns,
         panel=panel_report(path, run_id),
-        held=held_in(path, run_id),
         speed=speed_of(timed_cases(path, run_id)),
         path=path,
     )

@@ -17,11 +17,9 @@ from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.gates import Gates
-from pytest_helmbench.results.judge_check import held_sentence
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.commits import Commits
 from pytest_helmbench.run.cost_estimate import budget_of
-from pytest_helmbench.run.held_judges import PlannedAnchors, hold_planned, planned_anchors
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, Plan
 from pytest_helmbench.run.run_book import RunBook
@@ -61,7 +59,6 @@ class Coordinator:
         self.gates = gates
         self.book = RunBook(settings, library.hidden)
         self.baselines = None if gates.baseline is None else self._baselines(gates.baseline)
-        self.anchors: tuple[PlannedAnchors, ...] = ()
         self.comparisons: Mapping[int, RunComparison] = {}
         self.changed: dict[str, None] = {}
         self.stopped_models: dict[str, str] = {}
@@ -86,8 +83,6 @@ class Coordinator:
         self.book.know(plan, self.library.loaded)
         if self.settings.resume and not plan.dry:
             self.book.prepare(plan, self.library.loaded)
-        left = self.book.left(plan)
-        self.anchors = tuple(planned_anchors(left, self.library, self.book.targets, self.settings))
         if self.baselines is not None:
             self.baselines.find(
                 [(run.key, self.book.benchmark_of(run), run.model, run.codes) for run in plan.runs]
@@ -139,19 +134,6 @@ class Coordinator:
         backend = LocalBackend(limiter, record_attempt, record_result, self._reply_cache(), commits)
         self.started = time.perf_counter()
         return backend
-
-    def hold_judges(self, backend: LocalBackend) -> None:
-        """Hold the judges to the anchors of the benchmarks, before anything else is asked.
-
-        Raises:
-            JudgeNotHeldError: One gets more wrong than is allowed, or does not answer.
-        """
-        for planned in self.anchors:
-            found = hold_planned(
-                planned, self.library, backend, self.settings, self.book.run_ids(), self.book.store
-            )
-            for held in found:
-                self.note(held_sentence(held))
 
     def _baselines(self, asked: BaselineAsked) -> Baselines:
         from pytest_helmbench.results.baselines import Baselines  # few sessions name one

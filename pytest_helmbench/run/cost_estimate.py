@@ -18,7 +18,7 @@ from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.shard_variables import ShardError
-from pytest_helmbench.run.plan import CHARACTERS_PER_TOKEN, JUDGE_WORDING_CHARACTERS, Plan, PlannedRun
+from pytest_helmbench.run.plan import CHARACTERS_PER_TOKEN, Plan, PlannedRun
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, place_of
 from pytest_helmbench.store.cost_queries import CallHistory, Spread, price_history
 
@@ -66,18 +66,6 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
             return None
         own += judged
     return own
-
-
-def judge_price(judge: Route, calls: int, characters: int) -> PriceSpan | None:
-    """Return what judgements may cost by price lists; None where the price is unknown.
-
-    Args:
-        judge: The marking model.
-        calls: To it.
-        characters: Of all prompts, its wording apart.
-    """
-    tokens = (characters + calls * JUDGE_WORDING_CHARACTERS) // CHARACTERS_PER_TOKEN
-    return _listed(judge, calls, tokens, judge.entry.sampling.max_tokens)
 
 
 def planned_cost(run: PlannedRun, target: Target) -> Fraction | None:

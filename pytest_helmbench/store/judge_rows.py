@@ -1,54 +1,22 @@
-"""Verdicts of judges in a run, the anchors they were held to, and the labels of people on their verdicts."""
+"""Verdicts of judges in a run, and the labels of people on them."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from pytest_helmbench.core.anchor import AnchorVerdict, JudgeHeld
 from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Event, Judgement
+from pytest_helmbench.core.outcome import Judgement
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
-
-_TYPE = "anchor"
-_HELD = """
-    SELECT events.payload FROM events JOIN evaluation_runs AS theirs ON theirs.id = events.run_id
-    JOIN evaluation_runs AS own ON own.session_id = theirs.session_id AND own.benchmark_id = theirs.benchmark_id
-    WHERE own.id = ? AND events.type = ? ORDER BY events.id
-"""
-
-
-def anchor_events(held: JudgeHeld, at: str) -> Iterator[Event]:
-    """Yield one event per anchor of a judge, without what it has said."""
-    for one in held.verdicts:
-        payload = {"judge": one.judge, "anchor": one.anchor, "expected": one.expected, "passed": one.passed}
-        yield Event(_TYPE, {**payload, "allowed": held.allowed}, at)
-
-
-def held_in(path: Path, run_id: int) -> tuple[JudgeHeld, ...]:
-    """Return how the judges of a run stood to its anchors, when its session last held them; empty where it did not.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
-    found: dict[str, dict[str, AnchorVerdict]] = {}
-    allowed = 0
-    with reading(path) as conn:
-        for (text,) in conn.execute(_HELD, (run_id, _TYPE)):
-            said = json.loads(text)
-            allowed = said.pop("allowed")
-            found.setdefault(said["judge"], {})[said["anchor"]] = AnchorVerdict(**said)
-    return tuple(JudgeHeld(judge, tuple(own.values()), allowed) for judge, own in found.items())
-
 
 _JUDGEMENTS = """
     SELECT results.code, results.repetition, judgements.* FROM judgements

@@ -1,4 +1,4 @@
-"""Anchors: a judge is held to replies with a known verdict before it judges others, by a session and by a command."""
+"""`helmbench judge check`: a judge is held to replies with a known verdict."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from commands import captured
+from packed import free, worded
+from packs import write_pack
 from provider import Provider, Request
-from trees import category, clear_environment, judged, rows, run_tree, write_tree
+from trees import category, clear_environment, judged, write_tree
 
-_JUDGE = "--helmbench-marking-model=test/judge"
 _ANCHORS = """allowed: 0
 anchors:
   - {id: kind, prompt: Say hello., reply: Hello there!, verdict: pass}
@@ -53,93 +54,29 @@ def _asked(provider: Provider) -> tuple[int, int]:
     return len(provider.requests) - judges, judges
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_a_judge_that_holds_goes_on_and_what_it_was_asked_is_on_record(
-    pytester: pytest.Pytester, provider: Provider, workers: str
+def test_rows_of_packs_are_rubrics_too_and_each_judge_is_held_by_itself(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    database = _bench(pytester)
-    _judges(provider, "Go away")
-
-    result = run_tree(pytester, workers, _JUDGE, "--helmbench-json=out.json", url=provider.url)
-
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(
-        [
-            "helmbench: test/good: 3 cases, 7 calls *",
-            "helmbench: held to 2 anchors first: test/judge",
-            "the judge test/judge was right on 2 of 2 anchors",
-        ]
+    listed = free("listed", **{"eval.rubric": {"type": "contains_any", "accepted_answers": ["Paris"]}})
+    folder = write_pack(pytester.path / "benchmark", [worded("polite"), listed])
+    (folder / "anchors.yml").write_text(
+        "- {prompt: Greet., reply: Hello!, verdict: pass, scenario: polite}\n"
+        "- {prompt: Capital?, reply: I would not say Paris, verdict: fail, scenario: listed}\n"
+        "- {prompt: Greet., reply: Shut up!, verdict: fail, rubric: The reply is polite.}\n"
     )
-    assert [request.is_judge for request in provider.requests[:2]] == [True, True]
-    assert rows(
-        database, "SELECT code, purpose, judge FROM calls WHERE code LIKE 'anchor:%' ORDER BY code"
-    ) == [("anchor:kind", "judge", "test/judge"), ("anchor:rude", "judge", "test/judge")]
-    paid = rows(database, "SELECT cost_usd FROM evaluation_runs")[0][0]
-    assert paid == pytest.approx(rows(database, "SELECT sum(cost_usd) FROM calls")[0][0])
-    judging = json.loads((pytester.path / "out.json").read_text())["runs"][0]["judging"]
-    assert judging["anchors"] == [
-        {"judge": "test/judge", "right": 2, "of": 2, "allowed": 0, "wrong": [], "unanswered": []}
-    ]
-    if workers == "-n0":
-        provider.requests.clear()
-        replayed = run_tree(
-            pytester, _JUDGE, "--helmbench-cache=only", "--helmbench-db=helmbench.db", url=provider.url
-        )
-        replayed.assert_outcomes(passed=3)
-        run_tree(pytester, _JUDGE, "--helmbench-cache=reuse", url=provider.url).assert_outcomes(passed=3)
-        run_tree(pytester, _JUDGE, "--helmbench-dry-run", url=provider.url)
-        run_tree(pytester, _JUDGE, "--collect-only", url=provider.url)
-        assert not provider.requests
-        # Where no judge is needed, none is held.
-        run_tree(pytester, _JUDGE, "--helmbench-select=P1-B2", url=provider.url).assert_outcomes(passed=1)
-        assert _asked(provider) == (1, 0)
+    _judges(provider, "Shut up", "would not say", model="test/second")
+    judges = ("--marking-model", "test/judge", "--marking-model", "test/second")
 
+    code, text, _ = captured(capsys, "judge", "check", folder, *judges, "--base-url", provider.url)
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_a_judge_that_fails_stops_the_session_before_a_case_is_asked(
-    pytester: pytest.Pytester, provider: Provider, workers: str
-) -> None:
-    database = _bench(pytester)
-    _judges(provider, "Hello there")
-
-    result = run_tree(pytester, workers, _JUDGE, url=provider.url)
-
-    assert result.ret == 4
-    text = "anchors.yml: the judge test/judge was right on 0 of 2 anchors; wrong on kind (fail), rude (pass), 0 allowed"
-    assert text in result.stderr.str() + result.stdout.str()
-    assert _asked(provider) == (0, 2)
-    assert rows(database, "SELECT status, total_tests FROM evaluation_runs") == [("partial", 3)]
-    if workers == "-n2":
-        return
-    _judges(provider, "Go away")
-    again = run_tree(pytester, _JUDGE, "--helmbench-resume", url=provider.url)
-    assert again.ret == 4  # its answers are on record: the session that goes on is held to what was said
-    assert _asked(provider) == (0, 2)
-    (pytester.path / "benchmark" / "anchors.yml").write_text(_ANCHORS.replace("allowed: 0", "allowed: 2"))
-    run_tree(pytester, _JUDGE, "--helmbench-resume", url=provider.url).assert_outcomes(passed=3)
-    assert _asked(provider) == (3, 4)
-
-
-def test_each_judge_is_held_by_itself_and_one_that_is_silent_stops_the_session(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    _bench(pytester)
-    _judges(provider, "Go away", model="test/second")
-    second = "--helmbench-marking-model=test/second"
-
-    result = run_tree(pytester, _JUDGE, second, url=provider.url)
-    assert result.ret == 4
-    assert "the judge test/second was right on 1 of 2 anchors; wrong on rude (pass)" in result.stderr.str()
-    assert _asked(provider) == (0, 4)
+    assert code == 1
+    assert "the judge test/judge was right on 3 of 3 anchors" in text
+    assert "the judge test/second was right on 1 of 3 anchors; wrong on anchor 2 (pass)" in text
 
     provider.reset()
     provider.answers(status=400, body={"error": {"message": "out"}})
-    silent = run_tree(pytester, _JUDGE, url=provider.url)
-    assert silent.ret == 4
-    assert "no verdict on 2: the judge's call failed: the provider answered 400 (out)" in silent.stderr.str()
-    # What stands in for a judge where only embedded models are asked is held to nothing.
-    floor = run_tree(pytester, model="baseline/first")
-    assert floor.ret in (0, 1)
+    code, text, _ = captured(capsys, "judge", "check", folder, *judges, "--base-url", provider.url)
+    assert (code, "no verdict on 3: the judge's call failed" in text) == (1, True)
 
 
 def test_judge_check_asks_the_judge_alone(
@@ -211,7 +148,4 @@ def test_broken_anchors_are_told_by_line_and_nothing_is_asked(
     code, shown, _ = captured(capsys, "check", pytester.path / "benchmark")
     assert code == 1
     assert told.replace(": ", ": error: ", 1) in shown.replace("\n", " ")
-    result = run_tree(pytester, _JUDGE, "--helmbench-dry-run", url=provider.url)
-    assert result.ret == 4
-    assert told in result.stderr.str()
     assert not provider.requests

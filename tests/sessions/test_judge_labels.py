@@ -93,27 +93,34 @@ def test_labels_that_miss_or_belong_nowhere_are_named_by_line_and_nothing_is_sto
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database = _judged_run(pytester, provider, judged(*["fine"] * _NUMBER))
-    sample = pytester.path / "sample.jsonl"
+    sample = pytester.path / "sample.csv"
     assert captured(capsys, "judge", "sample", "1", "--labels", 4, "-o", sample, "--db", database)[0] == 0
-    first, second, third, fourth = (json.loads(line) for line in sample.read_text().splitlines())
+    found = list(csv.DictReader(sample.read_text().splitlines()))
+    first, second, third, fourth = found
     first["label"], second["label"], third["label"] = "maybe", "", "pass"
     third["code"] = "P1-B1-S1-PT99"
-    fourth["label"] = "Yes"
-    lines = [json.dumps(one) for one in (first, second, third, fourth, fourth)]
-    sample.write_text("\n".join(lines) + "\n")
+    fourth["label"] = "Pass"
+
+    def write(*chosen: dict[str, str]) -> None:
+        with sample.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(first))
+            writer.writeheader()
+            writer.writerows({**one, "prompt": "", "reply": ""} for one in chosen)
+
+    write(*found, fourth)
 
     code, _, said = captured(capsys, "judge", "labels", "1", sample, "--db", database)
 
     assert code == 1
     for line in (
-        f"{sample}:1: the label of {first['code']} is 'maybe'",
-        f"{sample}:2: {second['code']} has no label",
-        f"{sample}:3: P1-B1-S1-PT99 is no verdict of the judge",
-        f"{sample}:5: {fourth['code']} stands twice",
+        f"{sample}:2: the label of {first['code']} is 'maybe'",
+        f"{sample}:3: {second['code']} has no label",
+        f"{sample}:4: P1-B1-S1-PT99 is no verdict of the judge",
+        f"{sample}:6: {fourth['code']} stands twice",
     ):
         assert line in said
     assert rows(database, "SELECT count(*) FROM judge_labels") == [(0,)]
-    sample.write_text(lines[3] + "\n")
+    write(fourth)
     stored = captured(capsys, "judge", "labels", "1", sample, "--db", database)
     assert "label some of both verdicts" in stored[1]
     missing = captured(capsys, "judge", "labels", "1", pytester.path / "none.csv", "--db", database)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.results.judge_check import drawn_by_points
+from pytest_helmbench.results.judge_labels import drawn
 from pytest_helmbench.scoring.judge_agreement import corrected_rate
 from pytest_helmbench.store.judge_rows import JudgedRow
 
@@ -16,15 +16,15 @@ def _row(number: int, *, passed: bool, severity: int) -> JudgedRow:
 def test_rows_are_drawn_in_proportion_to_their_points_half_of_each_verdict() -> None:
     heavy, light = _row(1, passed=True, severity=-9), _row(2, passed=True, severity=3)
     plain = _row(3, passed=False, severity=0)  # a behaviour without severities: each row has base 1
-    draws = drawn_by_points((heavy, light, plain), 4_000, 0)
+    draws = drawn((heavy, light, plain), 4_000, 0, by_points=True)
     assert draws[plain] == 2_000
     assert draws[heavy] / draws[light] == pytest.approx(3, rel=0.1)
     assert (
         draws
-        == drawn_by_points((heavy, light, plain), 4_000, 0)
-        != drawn_by_points((heavy, light, plain), 4_000, 1)
+        == drawn((heavy, light, plain), 4_000, 0, by_points=True)
+        != drawn((heavy, light, plain), 4_000, 1, by_points=True)
     )
-    assert drawn_by_points((heavy, light), 10, 0).keys() <= {heavy, light}
+    assert drawn((heavy, light), 10, 0, by_points=True).keys() <= {heavy, light}
 
 
 def test_the_corrected_share_is_one_of_points_where_heavy_rows_are_judged_worse() -> None:
@@ -36,7 +36,7 @@ def test_the_corrected_share_is_one_of_points_where_heavy_rows_are_judged_worse(
     truth = sum(row.points for row in rows if row.passed and row not in wrong) / points
     covered, total = 0, 0.0
     for seed in range(300):
-        draws = drawn_by_points(rows, 80, seed)
+        draws = drawn(rows, 80, seed, by_points=True)
         passes = {row: count for row, count in draws.items() if row.passed}
         found = corrected_rate(
             sum(row.points for row in rows if row.passed),
