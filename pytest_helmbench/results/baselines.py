@@ -168,11 +168,11 @@ class Baselines:
         self._start = start
         self._found: dict[tuple[str, str], tuple[Addressed, RunRef] | str] = {}
 
-    def find(self, planned: Sequence[tuple[tuple[str, str], BenchmarkKey, str, Collection[str]]]) -> None:
+    def find(self, planned: Sequence[tuple[tuple[str, str], BenchmarkKey, str]]) -> None:
         """Look for the baseline of every planned run; what has no partner there is told at the end too.
 
         Args:
-            planned: Key, benchmark, model, and codes of the cases.
+            planned: Key, benchmark and model.
 
         Raises:
             RunAddressError: An address cannot be read, or names no run; `last` may name none.
@@ -180,15 +180,15 @@ class Baselines:
             BaselineError: A baseline is for a model that is not under test.
             StoreError: A results file cannot be read.
         """
-        models = {model for _, _, model, _ in planned}
+        models = {model for _, _, model in planned}
         for model in self.asked.addresses:
             if model and model not in models:
                 raise BaselineError(
                     f"--helmbench-baseline: {model!r} is no model of this session\n"
                     f"  hint: it has {', '.join(sorted(models))}; write MODEL=RUN, or RUN alone"
                 )
-        runs_of = Counter(benchmark for _, benchmark, _, _ in planned)
-        for key, benchmark, model, codes in planned:
+        runs_of = Counter(benchmark for _, benchmark, _ in planned)
+        for key, benchmark, model in planned:
             explicit = model in self.asked.addresses
             address = self.asked.addresses.get(model, self.asked.addresses.get(""))
             if address is None:
@@ -201,7 +201,6 @@ class Baselines:
                     self._own,
                     self._start,
                     benchmark=benchmark,
-                    selected=codes,
                     shown="--helmbench-db",
                 )
                 ref = partner(found, benchmark, model, runs_of, alone=alone, explicit=explicit)
@@ -229,14 +228,6 @@ class Baselines:
         """
         found = self._found.get(key)
         return None if found is None or isinstance(found, str) else found[0].run(found[1])
-
-    def passed_over(self) -> list[str]:
-        """Return which session each address stands for where newer ones were not taken, and why."""
-        found = [one[0] for one in self._found.values() if not isinstance(one, str)]
-        told = (
-            f"{one.address} is {shown_session(one)}: {one.passed_over}" for one in found if one.passed_over
-        )
-        return list(dict.fromkeys(told))
 
     def outlook(self, key: tuple[str, str], benchmark_hash: str, codes: Sequence[str]) -> str:
         """Return what comparing a planned run with its baseline can find; empty where that is not known.
@@ -297,7 +288,7 @@ def detectable_before(own: Path, baseline: ComparedRun, benchmark_hash: str) -> 
     """Return what drop below a baseline can be found; None where nothing on record tells.
 
     The first of these that there is: earlier comparisons on this content, another run of the baseline's configuration,
-    the baseline's repetitions, the spread of cases inside its perturbations; else the number of its cases.
+    the baseline's repetitions, the spread of cases inside its perturbations.
 
     Args:
         own: The session's results file.
@@ -329,18 +320,13 @@ def detectable_before(own: Path, baseline: ComparedRun, benchmark_hash: str) -> 
         return None
     if total.rerun is not None and total.rerun.sd:
         return Detectable(detectable_drop(2 * total.rerun.sd**2), f"from the repetitions of {ref.name}")
-    if total.interval is None or total.score is None:
-        return None
     weights = (
         {} if facts.scoring is None else {code: float(one) for code, one in facts.scoring.weights.items()}
     )
     spread = inner_square(planned_rows(facts), weights)
-    if spread is not None:
-        return Detectable(detectable_drop(spread), f"an upper guess from the cases of {ref.name}")
-    # Nothing is known of the model itself: as if each case were a yes/no draw of its own.
-    share = float(total.score)
-    square = 2 * share * (1 - share) / total.interval.effective_cases
-    return Detectable(detectable_drop(square), "an upper guess from one run") if square else None
+    if spread is None:
+        return None
+    return Detectable(detectable_drop(spread), f"an upper guess from the cases of {ref.name}")
 
 
 def too_few_units(codes: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +22,7 @@ from pytest_helmbench.scoring.rows import exact
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.comparison_rows import StoredComparison, stored_comparisons
 from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.run_queries import RunDetail, run_detail
+from pytest_helmbench.store.run_queries import RunDetail
 
 
 def comparison_records(found: RunComparison) -> list[dict[str, object]]:
@@ -131,9 +130,6 @@ def _number(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
 
 
-_RUN = re.compile(r"run (\d{1,18})\Z", re.ASCII)
-
-
 def comparison_with(
     path: Path, detail: RunDetail, before: Addressed, limits: Sequence[Limit], beside: Sequence[BenchmarkKey]
 ) -> RunComparison:
@@ -163,9 +159,7 @@ def comparison_with(
 
 
 def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None:
-    """Return the comparison that the session of a run made; None where it made none.
-
-    It is computed anew where the file has its baseline and it comes out the same, and else as the record has it.
+    """Return the comparison that the session of a run made, as the record has it; None where it made none.
 
     Raises:
         StoreError: The file cannot be read.
@@ -175,37 +169,18 @@ def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None
         return None
     ref = RunRef.of(path, detail.summary, path)
     limits = tuple(Limit(one.scope, exact(one.max_drop or 0)) for one in kept)
-    number = _RUN.match(kept[0].baseline_run or "")
-    other = run_detail(path, int(number[1])) if number is not None else None
-    if other is not None:
-        before = ComparedRun.stored(RunRef.of(path, other.summary, path))
-        again = _compared(ref, before, limits)
-        if again is not None and _told(again) == {one.scope: (one.change, one.p) for one in kept}:
-            return again
-    return _as_kept(ref, kept, limits, detail)
-
-
-def _compared(ref: RunRef, before: ComparedRun | None, limits: Sequence[Limit]) -> RunComparison | None:
-    facts, candidate = load_facts(ref.path, ref.run_id), ComparedRun.stored(ref)
-    if facts is None or candidate is None or before is None:
-        return None
-    return compare_runs(facts, candidate, before, limits)
-
-
-def _told(found: RunComparison) -> Mapping[str, tuple[float | None, float | None]]:
-    said: dict[str, tuple[float | None, float | None]] = {one.code: (None, None) for one in found.limits}
-    return said | {one.code: (float(one.change.change), one.change.p) for one in found.scopes}
-
-
-def _as_kept(
-    ref: RunRef, kept: Sequence[StoredComparison], limits: tuple[Limit, ...], detail: RunDetail
-) -> RunComparison:
     first = kept[0]
     baseline = None
     if first.baseline_run is not None:
-        # Where it stands is not on record: only its name is.
+        number = first.baseline_run.removeprefix("run ")
+        other = run_detail(path, int(number)) if number.isdecimal() else None
+        # Where the run of another file stands is not on record: only its name is.
         named = (first.baseline_run, "", detail.summary.key, detail.summary.model, "", "")
-        baseline = RunRef(Path("baseline.json"), 0, *named)
+        baseline = (
+            RunRef(Path("baseline.json"), 0, *named)
+            if other is None
+            else RunRef.of(path, other.summary, path)
+        )
     return RunComparison(
         model=first.model,
         candidate=ref,
@@ -218,6 +193,13 @@ def _as_kept(
         common=None if first.common is None else Fraction(first.common),
         reason="" if any(one.change is not None for one in kept) else first.reason,
     )
+
+
+def _compared(ref: RunRef, before: ComparedRun | None, limits: Sequence[Limit]) -> RunComparison | None:
+    facts, candidate = load_facts(ref.path, ref.run_id), ComparedRun.stored(ref)
+    if facts is None or candidate is None or before is None:
+        return None
+    return compare_runs(facts, candidate, before, limits)
 
 
 def _scope(one: StoredComparison) -> ScopeChange:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TypeGuard, TypeVar
 
@@ -13,10 +12,9 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import quoted_json
-from pytest_helmbench.results.comparing import LEAST_COMMON, ComparedRun, RunRef
+from pytest_helmbench.results.comparing import ComparedRun, RunRef
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of, seen_from
 from pytest_helmbench.store.judged_replies import JudgedCase
-from pytest_helmbench.store.plans import planned_codes
 from pytest_helmbench.store.run_queries import RunSummary, runs
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?\Z", re.ASCII)
@@ -38,14 +36,12 @@ class Addressed:
         named: The run it names; None where it names a session (`last`, a file).
         session: All runs of that session, in the order they were opened; of a baseline file, all in it.
         held: The runs of a baseline file; empty for a results file.
-        passed_over: Newer sessions that were not taken, and why; empty for none.
     """
 
     address: str
     named: RunRef | None
     session: tuple[RunRef, ...]
     held: tuple[ComparedRun, ...] = ()
-    passed_over: str = ""
 
     def of_benchmark(self, benchmark: BenchmarkKey, beside: Collection[BenchmarkKey]) -> list[RunRef]:
         """Return the runs of a benchmark; where there are none, those of its name, if the user has named them.
@@ -75,7 +71,6 @@ def resolve(
     start: Path,
     *,
     benchmark: BenchmarkKey | None = None,
-    selected: Collection[str] = (),
     shown: str = "--db",
 ) -> Addressed:
     """Return the runs that an address stands for.
@@ -85,7 +80,6 @@ def resolve(
         own: The results file of the command or session.
         start: Folder that paths are relative to.
         benchmark: The one whose newest complete session is `last`; None for any. A session that runs is not complete.
-        selected: Codes of the cases that are to be compared; a session that has most of them is preferred as `last`.
         shown: Name of the option that names another results file.
 
     Raises:
@@ -97,7 +91,7 @@ def resolve(
     if _NUMBER.match(text):
         return _numbered(text, own, own, int(text))
     if found := _LAST.match(text):
-        return _last(text, (own, own), int(found[1] or 0), benchmark, selected)
+        return _last(text, (own, own), int(found[1] or 0), benchmark)
     file, hash_sign, number = text.rpartition("#")
     if not hash_sign or not _NUMBER.match(number):
         file, number = text, ""
@@ -114,7 +108,7 @@ def resolve(
         )
     if number:
         return _numbered(text, path, own, int(number))
-    return _last(text, (path, own), 0, benchmark, selected)
+    return _last(text, (path, own), 0, benchmark)
 
 
 def shown_session(found: Addressed) -> str:
@@ -141,7 +135,6 @@ def _last(
     files: tuple[Path, Path],
     back: int,
     benchmark: BenchmarkKey | None,
-    selected: Collection[str],
 ) -> Addressed:
     """Return the newest complete session of some benchmarks, or an earlier one.
 
@@ -150,7 +143,6 @@ def _last(
         files: Where it is looked for, and our own results file.
         back: How many sessions before the newest.
         benchmark: See `resolve`.
-        selected: See `resolve`.
     """
     path, own = files
     known = runs(path, () if benchmark is None else (benchmark,)) if path.exists() else ()
@@ -168,16 +160,7 @@ def _last(
             f"{path} has no complete session{of_what} for {address!r}: {len(wanted)} found{_unfinished(known)}\n"
             f"  hint: {hint}",
         )
-    shares = {session: _shared(path, complete[session], selected) for session in wanted}
-    # Sorting keeps the newest first among those that have enough, and among those that have equally little.
-    ranked = sorted(wanted, key=lambda session: -min(shares[session], LEAST_COMMON))
-    taken = ranked[back]
-    newer = {
-        f"{_names(complete[session])} {'has' if len(complete[session]) == 1 else 'have'}": shares[session]
-        for session in wanted[: wanted.index(taken)]
-        if shares[session] < shares[taken]
-    }
-    return Addressed(address, None, _session(path, known, taken, own), passed_over=_passed_over(newer))
+    return Addressed(address, None, _session(path, known, wanted[back], own))
 
 
 def _complete_sessions(
@@ -198,26 +181,6 @@ def _complete_sessions(
         for session, members in sessions.items()
         if all(run.status == "complete" for run in members)
     }
-
-
-def _passed_over(newer: Mapping[str, Fraction]) -> str:
-    told = [
-        f"{who} {float(100 * share):.0f} % of the cases that are selected" for who, share in newer.items()
-    ]
-    more = [f"{len(told) - _TOLD} more have no more"] if len(told) > _TOLD else []
-    return "; ".join([*told[:_TOLD], *more])
-
-
-def _shared(path: Path, members: Sequence[RunSummary], selected: Collection[str]) -> Fraction:
-    """Return what share of the selected cases the runs of a session have planned; none where no score is fair."""
-    if not selected or any(run.scope == "by_outcome" for run in members):
-        return Fraction(0)
-    found = (planned_codes(path, run.id) for run in members)
-    return min(Fraction(sum(code in codes for code in selected), len(selected)) for codes in found)
-
-
-def _names(members: Sequence[RunSummary]) -> str:
-    return f"run{'' if len(members) == 1 else 's'} {', '.join(str(run.id) for run in members)}"
 
 
 def _unfinished(known: Sequence[RunSummary]) -> str:

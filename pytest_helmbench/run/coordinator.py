@@ -84,9 +84,7 @@ class Coordinator:
         if self.settings.resume and not plan.dry:
             self.book.prepare(plan, self.library.loaded)
         if self.baselines is not None:
-            self.baselines.find(
-                [(run.key, self.book.benchmark_of(run), run.model, run.codes) for run in plan.runs]
-            )
+            self.baselines.find([(run.key, self.book.benchmark_of(run), run.model) for run in plan.runs])
 
     def open(
         self,

@@ -100,7 +100,7 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
                 "  hint: give shards a file as baseline: --helmbench-baseline=main.json or old.db#3"
             )
     baselines = Baselines(baseline, merged.path, start)
-    baselines.find([(_key_of(run), _benchmark_of(run), run.name[1], run.facts.codes) for run in merged.runs])
+    baselines.find([(_key_of(run), _benchmark_of(run), run.name[1]) for run in merged.runs])
     return MergedGates(gates, baselines)
 
 

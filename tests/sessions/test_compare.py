@@ -195,35 +195,6 @@ def test_a_baseline_that_is_not_there_is_refused_before_anything_is_asked(
     assert _compared(lonely)[0].startswith("compare test/a with its baseline: does not hold:")
 
 
-def test_last_is_the_newest_session_that_has_most_of_what_is_selected(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    _tree(pytester)
-    _wrong_on(provider, ())
-    run_tree(pytester, "--tb=no", url=provider.url)
-    run_tree(pytester, "--tb=no", "-k", "PT3", url=provider.url)
-    run_tree(pytester, "--tb=no", "--helmbench-sample=0.5", url=provider.url)
-    _wrong_on(provider, range(_NUMBER + 1))
-
-    worse = run_tree(pytester, "--tb=no", "--helmbench-baseline=last", url=provider.url)
-    part = run_tree(pytester, "--tb=no", "--helmbench-baseline=last", "-k", "PT3", url=provider.url)
-    named = run_tree(pytester, "--tb=no", "--helmbench-baseline=2", url=provider.url)
-
-    assert worse.ret == _FAILED
-    worse.stdout.fnmatch_lines(
-        [
-            "helmbench: last is run 1: run 3 has 50 % of the cases that are selected; run 2 has 12 % of *",
-            "helmbench: compared with run 1*",
-        ]
-    )
-    assert ": regressed; 8 of 8 perturbations changed" in _compared(worse)[-1]
-    part.stdout.fnmatch_lines(["helmbench: compared with run 4: *"])
-    assert named.ret == _OK
-    passes = "the gate lets that pass"
-    named.stdout.fnmatch_lines([f"helmbench: compared with run 2: 1 of 8 cases are in both: *{passes}"])
-    assert _compared(named)[-1].endswith(f"only 12 % of the points are in both runs; {passes}")
-
-
 def test_a_dry_run_says_what_drop_a_comparison_can_find(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
