@@ -6,7 +6,7 @@ import csv
 import io
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject
@@ -97,23 +97,10 @@ def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, Label]:
     Raises:
         LabelError: It cannot be read, or a row of it is unknown, has no label, or stands twice; all are named.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LabelError(
-            f"{path}: the labels cannot be read: {error}\n  hint: save the file as UTF-8"
-        ) from error
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    missing = [
-        name for name in ("code", "repetition", "criterion", "label") if name not in (reader.fieldnames or ())
-    ]
-    if missing:
-        raise LabelError(f"{path}:1: there is no column {', '.join(missing)}\n  hint: {_RUN}")
     known = {(row.key[0], str(row.key[1]), row.key[2]): row.key for row in rows}
     found: dict[RowKey, Label] = {}
     problems: list[Problem] = []
-    line = reader.line_num + 1
-    for row in reader:
+    for line, row in _records(path):
         cells = {name: (row.get(name) or "").strip() for name in (*_COLUMNS, _DRAWS)}
         key = known.get((cells["code"], cells["repetition"], cells["criterion"]))
         shown = "-".join(filter(None, (cells["code"], cells["criterion"]))) or "a row without a code"
@@ -133,7 +120,6 @@ def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, Label]:
             problems.append(Problem(path, line, what, "leave them as they were"))
         else:
             found[key] = Label(label, int(cells[_DRAWS]) if cells[_DRAWS] else None)
-        line = reader.line_num + 1
     if len({label.draws is None for label in found.values()}) > 1:
         problems.append(Problem(path, None, "some rows have draws and others none", _RUN))
     if not found and not problems:
@@ -145,3 +131,23 @@ def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, Label]:
         more = [f"… and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
         raise LabelError("\n".join(texts + more))
     return found
+
+
+def _records(path: Path) -> Iterator[tuple[int, Mapping[str, str | None]]]:
+    """Yield the rows of a file with their lines."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LabelError(
+            f"{path}: the labels cannot be read: {error}\n  hint: save the file as UTF-8"
+        ) from error
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    missing = [
+        name for name in ("code", "repetition", "criterion", "label") if name not in (reader.fieldnames or ())
+    ]
+    if missing:
+        raise LabelError(f"{path}:1: there is no column {', '.join(missing)}\n  hint: {_RUN}")
+    line = reader.line_num + 1
+    for row in reader:
+        yield line, row
+        line = reader.line_num + 1
