@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded
+from pytest_helmbench.core.anchor import Anchor
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
@@ -16,7 +17,7 @@ from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBen
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.questions import Judge, Judges, judged_evaluations
 from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, UnjudgedError, usable_endpoint
-from pytest_helmbench.files.anchors_file import Anchor, anchors_path, load_anchors
+from pytest_helmbench.files.anchors_file import anchors_path, load_anchors
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
 from pytest_helmbench.gateway.faults import Patience
