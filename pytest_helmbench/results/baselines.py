@@ -288,7 +288,7 @@ def detectable_before(own: Path, baseline: ComparedRun, benchmark_hash: str) -> 
     """Return what drop below a baseline can be found; None where nothing on record tells.
 
     The first of these that there is: earlier comparisons on this content, another run of the baseline's configuration,
-    the baseline's repetitions, the spread of cases inside its perturbations.
+    the baseline's repetitions, the spread of cases inside its perturbations; else the number of its cases.
 
     Args:
         own: The session's results file.
@@ -324,9 +324,14 @@ def detectable_before(own: Path, baseline: ComparedRun, benchmark_hash: str) -> 
         {} if facts.scoring is None else {code: float(one) for code, one in facts.scoring.weights.items()}
     )
     spread = inner_square(planned_rows(facts), weights)
-    if spread is None:
+    if spread is not None:
+        return Detectable(detectable_drop(spread), f"an upper guess from the cases of {ref.name}")
+    if total.interval is None or total.score is None:
         return None
-    return Detectable(detectable_drop(spread), f"an upper guess from the cases of {ref.name}")
+    # Nothing is known of the model itself: as if each case were a yes/no draw of its own.
+    share = float(total.score)
+    square = 2 * share * (1 - share) / total.interval.effective_cases
+    return Detectable(detectable_drop(square), "an upper guess from one run") if square else None
 
 
 def too_few_units(codes: Iterable[str]) -> str:

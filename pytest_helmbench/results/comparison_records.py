@@ -22,7 +22,7 @@ from pytest_helmbench.scoring.rows import exact
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.comparison_rows import StoredComparison, stored_comparisons
 from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.run_queries import RunDetail
+from pytest_helmbench.store.run_queries import RunDetail, run_detail
 
 
 def comparison_records(found: RunComparison) -> list[dict[str, object]]:
