@@ -1,52 +1,167 @@
 """Every option of `pytest` and every ini key, declared once: name, type, default, help, group, and whose it is.
 
 The command line, the ini keys, the values of a session (`Options`) and `docs/options.md` are made from this.
-What one kind of benchmark alone is told stands in `options/kind_options.py`.
 pytest imports the module whenever it starts, so it imports nothing of ours but modules of `core/` that are as small.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from pathlib import Path
 from typing import Literal
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
-from pytest_helmbench.options.kind_options import (
-    BENCH_PACKS,
-    PACKS,
-    SAMPLING,
-    BenchPackOptions,
-    PackOptions,
-    SamplingOptions,
-)
-from pytest_helmbench.options.option import Group, Type, declared_in, users
-from pytest_helmbench.options.option_types import (
+from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
+from pytest_helmbench.options.option import (
     CONTENT,
     FILE,
     FLAG,
+    JSON_OBJECT,
+    LEAST_SCORE,
     OUTPUT_FILE,
     RESUME,
     SAMPLE,
     SHARD,
     SHOWN,
+    Group,
     Resume,
+    Type,
+    choice,
+    decimal,
+    declared_in,
+    names,
+    positive,
+    stated,
+    text,
+    texts,
+    users,
+    whole,
 )
-from pytest_helmbench.options.option_types import choice as _choice
-from pytest_helmbench.options.option_types import names as _names
-from pytest_helmbench.options.option_types import positive as _positive
-from pytest_helmbench.options.option_types import stated as _stated
-from pytest_helmbench.options.option_types import text as _text
-from pytest_helmbench.options.option_types import texts as _texts
-from pytest_helmbench.options.option_types import whole as _whole
-
-__all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
 
 _SECONDS: Type[float] = Type("seconds, 0 or more", float, "S", lambda number: 0 <= number < inf, record=None)
 _AMOUNT: Type[float] = Type("an amount in USD, for example 25", float, "USD")
 _WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args", record=None)
 _PATH: Type[Path] = Type("a path", Path, "PATH")
+
+_LEAVE: Type[UsersWord[bool]] = users(FLAG)
+_COMMAND: Type[str] = Type("a command that can be started", str, "COMMAND", bool, blank=False)
+
+SAMPLING = Group("sampling", sparse=True)
+PACKS = Group("question packs", "packs")
+BENCH_PACKS = Group("Bench Packs", "bench_packs")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SamplingOptions:
+    """Overrides for the models under test; None is "as models.yml says"."""
+
+    temperature: float | None = SAMPLING(decimal("T"), None, "sampling temperature; never the judge's")
+    top_p: float | None = SAMPLING(decimal("P"), None, "nucleus sampling")
+    top_k: int | None = SAMPLING(whole("K", 0), None, "top-k sampling")
+    min_p: float | None = SAMPLING(decimal("P"), None, "min-p sampling")
+    repetition_penalty: float | None = SAMPLING(decimal("X"), None, "repetition penalty")
+    seed: int | None = SAMPLING(whole("N"), None, "seed; repetition n is sent seed + n - 1")
+    max_tokens: int | None = SAMPLING(whole("N", 1), None, "most tokens of a reply")
+    reasoning_effort: str | None = SAMPLING(
+        text("LEVEL"), None, "low, medium or high, where a model knows it"
+    )
+    extra_body: Mapping[str, object] | None = SAMPLING(
+        JSON_OBJECT, None, "JSON object merged into the body of every request"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PackOptions:
+    """What question packs alone are told."""
+
+    pack_rules: Literal["default", "parity"] = PACKS(
+        choice("RULES", "default", "parity"),
+        "default",
+        "rules that judge: default reads the answer that a reply states, parity judges as published",
+        use="judges",
+    )
+    answer_form: Literal["line", "json", "text"] | None = PACKS(
+        choice("FORM", "line", "json", "text"),
+        None,
+        "how multiple_choice and short_answer rows ask for an answer: a last line, a JSON object, or not at all (text)",
+        absent="answer_form of row or manifest, else line (text under parity rules)",
+        use="judges",
+    )
+    sandbox: UsersWord[str] = PACKS(
+        users(choice("MODE", "auto", "gvisor", "docker", "podman", "bwrap", "none")),
+        UsersWord("auto"),
+        "where foreign code runs: auto, gvisor, docker, podman, bwrap, or none: then it does not",
+    )
+    unprotected: UsersWord[bool] = PACKS(
+        _LEAVE, NOT_ALLOWED, "without a sandbox run Bench Packs and agents with your rights"
+    )
+    pull: UsersWord[bool] = PACKS(_LEAVE, NOT_ALLOWED, "fetch container images that are not here")
+    allow_commands: UsersWord[tuple[str, ...]] = PACKS(
+        users(names("NAME", "chroot")),
+        NOTHING_NAMED,
+        "a dangerous command that a row may need: chroot",
+        name="allow-command",
+    )
+    show_hidden: bool = PACKS(FLAG, False, "show hidden values (answers) in failures and reports")
+    cluster: str | None = PACKS(
+        text("KEY"),
+        None,
+        "metadata key whose rows stand or fall together (a passage): intervals count its values, not rows",
+        absent="the manifest's `cluster`",
+        use="judges",
+    )
+    agent: UsersWord[str] | None = PACKS(
+        users(_COMMAND),
+        None,
+        "external agent for repo_patch and terminal_task rows",
+        absent="the built-in one",
+    )
+    agent_env: UsersWord[tuple[str, ...]] = PACKS(
+        users(names("NAME")), NOTHING_NAMED, "a variable of yours that the agent gets"
+    )
+    agent_mount: UsersWord[tuple[str, ...]] = PACKS(
+        users(texts("PATH")), NOTHING_NAMED, "a file or folder of yours that the agent may read"
+    )
+    agent_host: UsersWord[tuple[str, ...]] = PACKS(
+        users(names("HOST")), NOTHING_NAMED, "a machine that the agent may reach by HTTP(S)"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BenchPackOptions:
+    """What Bench Packs alone are told.
+
+    Args:
+        partial: The score from which a partial result passes; minus infinity: always; None: never.
+    """
+
+    node: UsersWord[Path] | None = BENCH_PACKS(
+        users(FILE), None, "Node.js to run them with", absent="HELMBENCH_NODE, else node on PATH"
+    )
+    verifiers: UsersWord[tuple[str, ...]] = BENCH_PACKS(
+        users(texts("[ID=]MODE")),
+        NOTHING_NAMED,
+        "how verifiers run: docker, podman, process:COMMAND or a URL",
+        absent="as the Bench Pack says",
+        name="verifier",
+    )
+    build: UsersWord[str] | None = BENCH_PACKS(
+        users(choice("HOW", "offline", "online")),
+        None,
+        "build the images that Bench Packs bring a Dockerfile for; what it runs (apt-get, pip, npm) has a network"
+        " when online",
+        absent="nothing is built",
+    )
+    prepare: Literal["item", "session"] = BENCH_PACKS(
+        choice("WHEN", "item", "session"),
+        "item",
+        "have the Bench Pack prepare for every item, or once per session",
+    )
+    partial: float | None = BENCH_PACKS(
+        LEAST_SCORE, None, "partial results: fail, pass, or pass from this score on", absent="fail"
+    )
+
 
 _MODELS = Group("models and judge")
 _CASES = Group("cases")
@@ -70,10 +185,10 @@ class Options:
     """
 
     models: UsersWord[tuple[str, ...]] = _MODELS(
-        users(_names("ID")), NOTHING_NAMED, "model under test", absent="models.yml", name="model"
+        users(names("ID")), NOTHING_NAMED, "model under test", absent="models.yml", name="model"
     )
     marking_models: UsersWord[tuple[str, ...]] = _MODELS(
-        users(_texts("ID")),
+        users(texts("ID")),
         NOTHING_NAMED,
         "judge of what no rule can judge, such as SQE scenarios; a second says how far they agree",
         absent="models.yml",
@@ -83,19 +198,19 @@ class Options:
         users(FILE), None, "models.yml to use", absent="the benchmark's own"
     )
     base_url: UsersWord[str] | None = _MODELS(
-        users(_text("URL")),
+        users(text("URL")),
         None,
         "OpenAI-compatible server of every model that has none in models.yml",
         absent="the provider's",
     )
     api_key_env: UsersWord[str] | None = _MODELS(
-        users(_text("NAME")), None, "environment variable that holds the key", absent="the provider's"
+        users(text("NAME")), None, "environment variable that holds the key", absent="the provider's"
     )
     marking_base_url: UsersWord[str] | None = _MODELS(
-        users(_text("URL")), None, "server of the judges", absent="--helmbench-base-url"
+        users(text("URL")), None, "server of the judges", absent="--helmbench-base-url"
     )
     marking_api_key_env: UsersWord[str] | None = _MODELS(
-        users(_text("NAME")),
+        users(text("NAME")),
         None,
         "environment variable that holds the judges' key",
         absent="--helmbench-api-key-env, on the same server",
@@ -109,7 +224,7 @@ class Options:
     allow_skipped: bool = _RESULT(
         FLAG, False, "a session in which every case was skipped ends 0", name="allow-skipped"
     )
-    repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
+    repeat: int = _CASES(whole("N", 1), 1, "repetitions per case")
     sample: str | None = _CASES(
         SAMPLE,
         None,
@@ -119,32 +234,32 @@ class Options:
     add_no_context: bool = _CASES(FLAG, False, "add the cases without user context", use="judges")
     strict_json: bool = _CASES(FLAG, False, "no recovery of JSON from surrounding text", use="judges")
     concurrency: int | None = _LIMITS(
-        _whole("N", 1),
+        whole("N", 1),
         None,
         "calls in flight, all workers together",
         absent="32; 4 for a local server",
     )
     requests_per_minute: float | None = _LIMITS(
-        _positive("N"), None, "most requests per minute, all models together"
+        positive("N"), None, "most requests per minute, all models together"
     )
     tokens_per_minute: float | None = _LIMITS(
-        _positive("N"), None, "most tokens per minute, all models together"
+        positive("N"), None, "most tokens per minute, all models together"
     )
-    timeout_s: float = _LIMITS(_positive("S"), 120.0, "seconds per attempt", name="timeout")
+    timeout_s: float = _LIMITS(positive("S"), 120.0, "seconds per attempt", name="timeout")
     case_timeout_s: float | None = _LIMITS(
-        _positive("S"),
+        positive("S"),
         None,
         "seconds per case, without the time that it waits for our own limits",
         absent="3 × timeout",
         name="case-timeout",
     )
     max_retries: int = _LIMITS(
-        _whole("N", 0),
+        whole("N", 0),
         5,
         "attempts after the first; a 429 that names its pause is waited out and uses none up",
     )
     max_cost_usd: float | None = _LIMITS(
-        _positive("USD"), None, "budget of the session; what it cannot pay is skipped", name="max-cost"
+        positive("USD"), None, "budget of the session; what it cannot pay is skipped", name="max-cost"
     )
     ask_above_usd: float = _LIMITS(
         _AMOUNT,
@@ -165,7 +280,7 @@ class Options:
         "failed cases, and kinds of errors, that are shown in full, the worst first; -v and -rA show all",
     )
     junit_failures: Literal["failed", "skipped", "none"] = _RESULT(
-        _choice("WHAT", "failed", "skipped", "none"),
+        choice("WHAT", "failed", "skipped", "none"),
         "failed",
         "what a case that was judged wrong is in JUnit; a gate has a test case of its own there",
         name="junit-failures",
@@ -178,18 +293,18 @@ class Options:
         use="ini",
     )
     summary: str = _RESULT(
-        _text("PLACE"),
+        text("PLACE"),
         "auto",
         "job summary in Markdown: auto (where GitHub Actions wants it), never, or a file",
         use="ini",
     )
     with_text: str = _RESULT(
-        _choice("WHICH", "none", "failures", "all"),
+        choice("WHICH", "none", "failures", "all"),
         "none",
         "of which cases JUnit, reports and CI logs show prompts and replies; of failures or all in an HTML report",
     )
     cache: str = _RECORD(
-        _choice("MODE", "off", "reuse", "refresh", "only"),
+        choice("MODE", "off", "reuse", "refresh", "only"),
         "off",
         "recorded replies: off, reuse, refresh, or only, which replays without network",
     )
@@ -209,22 +324,22 @@ class Options:
         "with --helmbench-resume=RUN: though another process holds it that has been silent for 60 s",
     )
     min_score: str | None = _RESULT(
-        _stated("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"
+        stated("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"
     )
     min_coverage: str | None = _RESULT(
-        _stated("X"),
+        stated("X"),
         None,
         "gate: least share of the planned severity that was judged",
         absent="1.0 with --helmbench-min-score",
     )
     baselines: tuple[str, ...] = _RESULT(
-        _texts("[MODEL=]RUN"),
+        texts("[MODEL=]RUN"),
         (),
         "gate: fail when a run is worse than this one: 12, last, last~1, old.db, old.db#3, main.json",
         name="baseline",
     )
     max_drop: str | None = _RESULT(
-        _stated("X"),
+        stated("X"),
         None,
         "drop that is allowed, 0.02 or P1-B4=0.05,0.02",
         absent="0 with --helmbench-baseline",
@@ -249,9 +364,7 @@ class Options:
     )
     packs: PackOptions = PackOptions()
     bench_packs: BenchPackOptions = BenchPackOptions()
-    select: str | None = _CASES(
-        _stated("CODES"), None, "cases by code, whole components: P1-B2,*-*-S1-C2,~P4"
-    )
+    select: str | None = _CASES(stated("CODES"), None, "cases by code, whole components: P1-B2,*-*-S1-C2,~P4")
     sampling: SamplingOptions = SamplingOptions()
     paths: tuple[str, ...] = _CASES(
         _WORDS, ("benchmark",), "benchmarks to run when no path is given", use="ini"

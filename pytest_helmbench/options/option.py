@@ -5,15 +5,16 @@ pytest imports the module whenever it starts, so it imports nothing of ours but 
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields, replace
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import UsersWord
-
-__all__ = ["Group", "Option", "Type", "Use", "declared_in", "users"]
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -144,3 +145,164 @@ def declared_in(values: type) -> Mapping[str, Option]:
         one.name: one.metadata["option"] for one in fields(values) if "option" in one.metadata
     }
     return {field: replace(one, name=one.name or field.replace("_", "-")) for field, one in found.items()}
+
+
+def _least_score(text: str) -> float | None:
+    """Return the score from which a partial result passes: minus infinity for `pass`, None for `fail`."""
+    if text in ("fail", "pass"):
+        return -inf if text == "pass" else None
+    if not isfinite(least := float(text)):
+        raise ValueError(text)
+    return least
+
+
+def _least_score_text(least: float | None) -> str:
+    return "fail" if least is None else "pass" if least == -inf else f"{least:g}"
+
+
+def _content(path: Path) -> str:
+    return path.read_text(encoding="utf-8-sig").strip("\n")
+
+
+def _can_be_written(folder: Path) -> bool:
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return there.is_dir() and os.access(there, os.W_OK)
+
+
+def _sample(text: str) -> str:
+    """Return what asks for a sample as it is recorded: `0.2` or, where another seed than 1 draws it, `0.2@7`."""
+    size, at, seed = text.partition("@")
+    if not (size == "pairwise" or (size.isdecimal() and int(size)) or 0 < float(size) <= 1):
+        raise ValueError(text)
+    return f"{size}@{int(seed)}" if at and int(seed) != 1 else size
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Which session goes on.
+
+    Args:
+        run: A run of it; None for the last unfinished one.
+        or_start: A fresh session is started where none is unfinished.
+    """
+
+    run: int | None = None
+    or_start: bool = False
+
+
+def _resume(text: str) -> Resume:
+    if text in ("last", "or-start"):
+        return Resume(or_start=text == "or-start")
+    run = int(text)
+    if run < 1:
+        raise ValueError(text)
+    return Resume(run)
+
+
+def _shard(text: str) -> str:
+    """Return what names a shard as it is recorded."""
+    if text == "auto":
+        return text
+    parts = text.split("/")
+    if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and len(part) <= 9 for part in parts):
+        raise ValueError(text)
+    index, of = map(int, parts)
+    if not 1 <= index <= of:
+        raise ValueError(text)
+    return f"{index}/{of}"
+
+
+def _finite_json(text: str) -> Mapping[str, object]:
+    """Return what JSON says; NaN and infinities are none."""
+    found: Mapping[str, object] = json.loads(text)
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+JSON_OBJECT: Type[Mapping[str, object]] = Type(
+    'a JSON object, for example {"provider": {"sort": "price"}}',
+    _finite_json,
+    "JSON",
+    lambda value: isinstance(value, dict),
+)
+LEAST_SCORE: Type[float | None] = Type(
+    "fail, pass, or the least score that passes, on the Bench Pack's own scale",
+    _least_score,
+    "RULE",
+    record=_least_score_text,
+)
+
+
+def _shown(text: str) -> int | None:
+    return None if text == "all" else int(text)
+
+
+SHOWN: Type[int | None] = Type(
+    "a whole number of at least 0, or all",
+    _shown,
+    "N|all",
+    lambda most: most is None or most >= 0,
+    record=None,
+)
+CONTENT: Type[str] = Type("a file that exists", Path, "PATH", Path.is_file, _content)
+OUTPUT_FILE: Type[Path] = Type(
+    "a file in a folder that exists",
+    Path,
+    "PATH",
+    lambda path: not path.is_dir() and path.parent.is_dir(),
+    record=None,
+)
+FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
+FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
+FOLDER: Type[Path] = Type("a folder that files can be written to", Path, "PATH", _can_be_written, record=None)
+SHARD: Type[str] = Type("K/N with K from 1 to N, for example 2/8, or auto", _shard, "K/N")
+SAMPLE: Type[str] = Type(
+    "a share (0.2), a number of cases (200) or pairwise, and a seed (200@7)", _sample, "SIZE[@SEED]"
+)
+RESUME: Type[Resume] = Type(
+    "nothing, or behind = the number of a run or or-start", _resume, "RUN|or-start", bare="last", record=None
+)
+
+
+def text(metavar: str) -> Type[str]:
+    """Any text."""
+    return Type("text", str, metavar)
+
+
+def stated(metavar: str) -> Type[str]:
+    """Text that changes what runs or when the session fails: an empty one is a slip, such as an unset variable."""
+    return Type("text", str, metavar, bool, blank=False)
+
+
+def texts(metavar: str) -> Type[tuple[str, ...]]:
+    """Several texts."""
+    return Type("text", tuple, metavar, action="append", ini="linelist")
+
+
+def names(metavar: str, *known: str) -> Type[tuple[str, ...]]:
+    """A list without repetition: of any names, or of these."""
+    wanted, fits = (", ".join(known), known.__contains__) if known else ("text", bool)
+    return Type(
+        wanted, lambda names: tuple(dict.fromkeys(names)), metavar, fits, action="append", ini="linelist"
+    )
+
+
+def decimal(metavar: str) -> Type[float]:
+    """A number."""
+    return Type("a number", float, metavar, isfinite, blank=False, word=float)
+
+
+def positive(metavar: str) -> Type[float]:
+    """A number above 0."""
+    return Type("a number above 0", float, metavar, lambda number: 0 < number < inf, blank=False, word=float)
+
+
+def whole(metavar: str, least: int | None = None) -> Type[int]:
+    """A whole number."""
+    wanted = "a whole number" if least is None else f"a whole number of at least {least}"
+    return Type(wanted, int, metavar, lambda n: least is None or n >= least, blank=False, word=int)
+
+
+def choice(metavar: str, *names: T) -> Type[T]:
+    """One of these."""
+    return Type(f"one of {', '.join(map(str, names))}", str, metavar, lambda name: name in names)

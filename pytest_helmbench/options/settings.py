@@ -15,8 +15,7 @@ from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.backend import CacheMode, RecordedUse
 from pytest_helmbench.options.declarations import OPTIONS, Options, SamplingOptions
-from pytest_helmbench.options.option import Option, declared_in
-from pytest_helmbench.options.option_types import OUTPUT_FILE
+from pytest_helmbench.options.option import OUTPUT_FILE, Option, declared_in
 from pytest_helmbench.options.trust import trusted_roots
 
 if TYPE_CHECKING:

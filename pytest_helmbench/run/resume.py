@@ -14,7 +14,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
-from pytest_helmbench.options.option_types import Resume
+from pytest_helmbench.options.option import Resume
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.trust import is_of_a_benchmark
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of

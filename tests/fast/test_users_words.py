@@ -19,7 +19,7 @@ from pytest_helmbench.options.option import declared_in
 
 _MADE_IN = {
     "core/users_word.py": "where nobody has said anything",
-    "options/kind_options.py": "defaults of ours",
+    "options/declarations.py": "defaults of ours",
     "options/settings.py": "the command line and the user's own ini file",
     "run/targets.py": "a models.yml that the user has named or trusts, or of which he has said the same",
     "run/resume.py": "the user's words when the session began, in his results file",

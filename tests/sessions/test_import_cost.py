@@ -66,9 +66,7 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
                 "core.users_word",
                 "options",
                 "options.declarations",
-                "options.kind_options",
                 "options.option",
-                "options.option_types",
                 "plugin",
             )
         ),

@@ -22,7 +22,7 @@ _INTRODUCTION = """\
 
 What helmbench adds to `pytest --help`: {count} settings: options, all named `--helmbench-…`,
 each with its ini key, and a few that are ini keys alone. This page
-is made from their declaration in `pytest_helmbench/options/declarations.py` and `kind_options.py`.
+is made from their declaration in `pytest_helmbench/options/declarations.py`.
 
 * **The command line wins**, pytest's `addopts` and `PYTEST_ADDOPTS` included; then comes the ini key, then the default.
 * **Ini keys** stand in pytest's own configuration file. A repeatable option is given once for each value on the command
