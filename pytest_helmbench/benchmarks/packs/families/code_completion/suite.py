@@ -11,15 +11,17 @@ import ast
 import builtins
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypedDict
 
-from pytest_helmbench.core.light_dataclass import dataclass
-
-_TOO_MUCH = (SyntaxError, ValueError, RecursionError, MemoryError)
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply import (
+    names_of,
+    top_statements,
+    tree_of,
+)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -120,7 +122,6 @@ class SuiteJob(TypedDict):
     reply: ReplyJob
 
 
-@dataclass(frozen=True, slots=True)
 class Suite:
     """Tests and starter, read without running them.
 
@@ -130,32 +131,39 @@ class Suite:
         references: Solutions that the pack brings.
     """
 
-    tests: str
-    starter: str
-    references: tuple[str, ...] = ()
+    def __init__(self, tests: str, starter: str, references: tuple[str, ...] = ()) -> None:
+        self._tests = tests
+        self._starter = starter
+        self._references = references
+        endings = ("", "\n    pass\n", "\n        pass\n")
+        texts = (starter.rstrip() + end for end in endings)
+        self._whole = next((text for text in texts if tree_of(text) is not None), starter)
+        self._tops = list(top_statements(tree_of(self._whole)))
+        self._tree = tree_of(tests)
+        declared = _declared(tree_of(self._whole), starter)
+        self._facts = _Facts(self._tree or ast.Module([], []), declared)
 
     def job(self, token: str, blocks: list[str], reply: str, *, is_code: bool) -> SuiteJob:
         """Return what the sandboxes are sent about a reply."""
-        whole = _completed(self.starter)
-        starting, tree = _tree(whole), _tree(self.tests)
-        facts = _Facts(tree or ast.Module([], []), _declared(starting, self.starter))
+        facts, tops = self._facts, self._tops
         functions = [name for name, kind in facts.declared.items() if kind == "function"]
-        own = "" if is_code else self.starter
+        own = "" if is_code else self._starter
+        imports = [node for node in tops if isinstance(node, (ast.Import, ast.ImportFrom))]
         program: ReplyJob = {
             "blocks": blocks,
             "reply": reply,
             "is_code": is_code,
             "starter": own,
-            "whole": whole,
-            "imports": _source(whole, _imports(starting)),
+            "whole": self._whole,
+            "imports": self._source(imports),
             "declared": facts.declared if own else {},
-            "open": [node.name for node in _tops(starting) if isinstance(node, _MADE) and _is_open(node)],
+            "open": [node.name for node in tops if isinstance(node, _MADE) and _is_open(node)],
         }
         return {
             "token": token,
-            "in_process": self._needs_objects(facts, starting),
-            "tests": self.tests,
-            "given": _source(whole, _given(starting)),
+            "in_process": self._needs_objects(),
+            "tests": self._tests,
+            "given": self._source([*imports, *self._given()]),
             "wanted": facts.wanted(),
             "modules": facts.modules(),
             "tested": sorted(facts.tested),
@@ -168,18 +176,28 @@ class Suite:
 
     def is_vacuous(self) -> bool:
         """Return whether the tests use nothing that a candidate could define."""
-        tree = _tree(self.tests)
-        facts = _Facts(tree or ast.Module([], []), _declared(_tree(_completed(self.starter)), self.starter))
+        facts = self._facts
         uses = facts.used & (set(facts.declared) | facts.free)
         has_entry = "function" in facts.declared.values() and "check" in facts.made
-        return tree is not None and not (uses or facts.tested or facts.imported or has_entry)
+        return self._tree is not None and not (uses or facts.tested or facts.imported or has_entry)
 
-    def _needs_objects(self, facts: _Facts, starting: ast.Module | None) -> bool:
-        if "class" in facts.declared.values():
+    def _needs_objects(self) -> bool:
+        facts = self._facts
+        is_class = "class" in facts.declared.values()
+        if is_class or any(isinstance(node, ast.AsyncFunctionDef) for node in self._tops):
             return True
-        if any(isinstance(node, ast.AsyncFunctionDef) for node in _tops(starting)):
-            return True
-        return facts.need_objects() or any(_gives_objects(text, facts.used) for text in self.references)
+        return facts.need_objects() or any(_gives_objects(text, facts.used) for text in self._references)
+
+    def _given(self) -> list[ast.stmt]:
+        """Return what a starter has written itself, where it marks what there is to write."""
+        functions = [node for node in self._tops if isinstance(node, _FUNCTIONS)]
+        if not any(map(_is_open, functions)):
+            return []
+        values = [node for node in self._tops if isinstance(node, (ast.Assign, ast.AnnAssign))]
+        return [*values, *(node for node in functions if not _is_open(node) and not node.decorator_list)]
+
+    def _source(self, statements: Sequence[ast.stmt]) -> str:
+        return "\n".join(ast.get_source_segment(self._whole, node) or "" for node in statements)
 
 
 class _Facts:
@@ -202,7 +220,9 @@ class _Facts:
         self.modules_of: dict[str, str] = {}
         """Names that the tests import, with the module that they are from."""
         self._read_imports()
-        bound = {node.id for node in self.nodes if isinstance(node, ast.Name) and _is_stored(node)}
+        bound = {
+            node.id for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
         bound |= {node.arg for node in self.nodes if isinstance(node, ast.arg)}
         bound |= {node.name for node in self.nodes if isinstance(node, ast.ExceptHandler) and node.name}
         self.builtins = _BUILTINS - bound
@@ -243,7 +263,7 @@ class _Facts:
 
     def uncalled(self) -> list[str]:
         """Return the functions and classes that the tests only define, in order."""
-        tops = (node.name for node in _tops(self.tree) if isinstance(node, _MADE))
+        tops = (node.name for node in top_statements(self.tree) if isinstance(node, _MADE))
         return [name for name in dict.fromkeys(tops) if name not in self.reached]
 
     def exits(self) -> list[int]:
@@ -252,7 +272,9 @@ class _Facts:
 
     def _reached(self) -> set[str]:
         """Return every name and attribute that is read by what runs with the module, calls included."""
-        made: dict[str, ast.AST] = {node.name: node for node in _tops(self.tree) if isinstance(node, _MADE)}
+        made: dict[str, ast.AST] = {
+            node.name: node for node in top_statements(self.tree) if isinstance(node, _MADE)
+        }
         todo: list[ast.AST] = [node for node in self.tree.body if not isinstance(node, _MADE)]
         found: set[str] = set()
         while todo:
@@ -265,16 +287,14 @@ class _Facts:
     def need_objects(self) -> bool:
         """Return whether the tests need of the candidate, or hand to it, what is no plain data."""
         words = {_word(node) for node in self.nodes} | set(self.modules_of) | set(self.modules_of.values())
-        if words & _BESIDE or any(map(self._is_class_of_candidate, self.free | self.imported)):
+        classes = {name for name in self.free | self.imported if name[:1].isupper() and not name.isupper()}
+        if words & _BESIDE or classes - set(self.declared):
             return True
         if words & {"StringIO", "BytesIO"} and not words & {"redirect_stdout", "redirect_stderr"}:
             return True
         return any(
             self._looks_in(node) or self._wants_object(node) or self._hands_over(node) for node in self.nodes
         )
-
-    def _is_class_of_candidate(self, name: str) -> bool:
-        return name[:1].isupper() and not name.isupper() and name not in self.declared
 
     def _looks_in(self, node: ast.AST) -> bool:
         """Return whether an attribute is one that plain data does not have."""
@@ -349,10 +369,6 @@ class _Facts:
         return any(self._is_object(part) for part in parts)
 
 
-def _is_stored(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Store)
-
-
 def _word(node: ast.AST) -> str:
     """Return a name or attribute; empty for anything else."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
@@ -381,8 +397,8 @@ def _is_test_class(node: ast.ClassDef) -> bool:
 
 def _gives_objects(reference: str, used: set[str]) -> bool:
     """Return whether a solution has a class, or coroutine, that the tests name, or returns objects of its classes."""
-    tree = _tree(reference)
-    tops = list(_tops(tree))
+    tree = tree_of(reference)
+    tops = list(top_statements(tree))
     classes = {node.name for node in tops if isinstance(node, ast.ClassDef)}
     named = classes | {node.name for node in tops if isinstance(node, ast.AsyncFunctionDef)}
     returned = [node.value for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.Return)]
@@ -391,75 +407,16 @@ def _gives_objects(reference: str, used: set[str]) -> bool:
     )
 
 
-def _tree(text: str) -> ast.Module | None:
-    """Return the module's syntax tree; None when the text is no Python."""
-    try:
-        return ast.parse(text)
-    except _TOO_MUCH:
-        return None
-
-
-def _completed(starter: str) -> str:
-    """Return a starter with a body where its last function lacks one; as it is when that makes no Python either."""
-    endings = ("", "\n    pass\n", "\n        pass\n")
-    texts = [starter.rstrip() + end for end in endings]
-    return next((text for text in texts if _tree(text) is not None), starter)
-
-
-def _tops(tree: ast.Module | None) -> Iterator[ast.stmt]:
-    """Yield the statements of a module in order, those in `if`, `try` and `with` too."""
-    todo: list[ast.stmt] = [] if tree is None else list(reversed(tree.body))
-    while todo:
-        node = todo.pop()
-        yield node
-        if isinstance(node, (ast.If, ast.Try, ast.TryStar, ast.With)):
-            inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
-            handlers = [] if isinstance(node, (ast.If, ast.With)) else node.handlers
-            todo += reversed([*inner, *(each for handler in handlers for each in handler.body)])
-
-
 def _declared(tree: ast.Module | None, starter: str) -> dict[str, str]:
     """Return what a starter defines, with the kind of it; by look where it is no Python yet."""
-    if tree is None:
-        return _declared_by_look(starter)
-    found: dict[str, str] = {}
-    for node in _tops(tree):
-        if isinstance(node, _FUNCTIONS):
-            found[node.name] = "function"
-        elif isinstance(node, ast.ClassDef):
-            found[node.name] = "class"
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                found.update((each.id, "value") for each in ast.walk(target) if isinstance(each, ast.Name))
-    return found
-
-
-def _declared_by_look(starter: str) -> dict[str, str]:
+    if tree is not None:
+        return {name: kind for name, kind in names_of(tree).items() if kind != "import"}
     found = {}
     for line in starter.splitlines():
         words = line.removeprefix("async ").replace("(", " ").replace(":", " ").split()
         if len(words) > 1 and words[0] in ("def", "class") and not line.startswith((" ", "\t")):
             found[words[1]] = "class" if words[0] == "class" else "function"
     return found
-
-
-def _imports(tree: ast.Module | None) -> list[ast.stmt]:
-    return [node for node in _tops(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-
-
-def _given(tree: ast.Module | None) -> list[ast.stmt]:
-    """Return the imports of a starter and, where it marks what there is to write, what it has written itself."""
-    functions = [node for node in _tops(tree) if isinstance(node, _FUNCTIONS)]
-    kept: list[ast.stmt] = _imports(tree)
-    if any(map(_is_open, functions)):
-        values = [node for node in _tops(tree) if isinstance(node, (ast.Assign, ast.AnnAssign))]
-        kept += values
-        kept += [node for node in functions if not _is_open(node) and not node.decorator_list]
-    return kept
-
-
-def _source(text: str, statements: list[ast.stmt]) -> str:
-    return "\n".join(ast.get_source_segment(text, node) or "" for node in statements)
 
 
 def _is_open(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:

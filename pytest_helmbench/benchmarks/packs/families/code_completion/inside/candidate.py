@@ -6,7 +6,6 @@ as its functions could; it never learns what answer is wanted.
 
 from __future__ import annotations
 
-import builtins
 import os
 import sys
 
@@ -16,7 +15,14 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames im
     Wire,
     name_of,
 )
-from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply import REPLY, load, unwritten
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply import (
+    REPLY,
+    builtin_name,
+    load,
+    text_of,
+    trace_of,
+    unwritten,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,20 +173,8 @@ def _plain_value(value: Any, base: Any) -> object:
 
 def _facts_of(error: BaseException) -> list[object]:
     """Return an exception as its built-in name, arguments, text, own name and line of the reply's code."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - the candidate's own method may do anything
-        text = ""
-    builtin = next(cls for cls in type(error).__mro__ if getattr(builtins, cls.__name__, None) is cls)
-    line = 0
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == REPLY:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    if line == 0 and isinstance(error, SyntaxError) and error.filename == REPLY:
-        line = error.lineno or 0
-    return [builtin.__name__, tuple(error.args), text, str(type(error).__name__), line]
+    line = next((line for name, line in reversed(trace_of(error)) if name == REPLY), 0)
+    return [builtin_name(error), tuple(error.args), text_of(error), str(type(error).__name__), line]
 
 
 def main() -> None:

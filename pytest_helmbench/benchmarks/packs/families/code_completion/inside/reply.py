@@ -56,7 +56,7 @@ def composed(job: ReplyJob) -> list[tuple[str, str]]:
     code = _chosen(job["blocks"], declared) if job["blocks"] else job["reply"]
     if not job["starter"].strip():
         return [(REPLY, code)]
-    if declared and _tree(code) is not None and set(declared) <= set(_names(code)):
+    if declared and tree_of(code) is not None and set(declared) <= set(_names(code)):
         return [(STARTER, job["imports"]), (REPLY, code)]
     if _is_valid(job["whole"]) and _is_valid(code):
         return [(STARTER, job["whole"]), (REPLY, code)]
@@ -67,7 +67,7 @@ def unwritten(job: ReplyJob) -> str:
     """Return that the starter's functions and classes stand as they were, in a sentence; empty where they do not."""
     own = composed(job)[-1][1]
     made = _names(own)
-    if _tree(own) is None:
+    if tree_of(own) is None:
         return ""
     written = [name for name, kind in job["declared"].items() if kind != "value"]
     missing = [name for name in written if name not in made]
@@ -81,11 +81,37 @@ def unwritten(job: ReplyJob) -> str:
     return f"the reply does not define {_listed(left)}, which the starter declares{defines}"
 
 
+def trace_of(error: BaseException) -> list[tuple[str, int]]:
+    """Return the files and lines that an exception has come through, the one where it was raised last."""
+    found = []
+    trace = error.__traceback__
+    while trace is not None:
+        found.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError) and error.filename == REPLY:
+        found.append((REPLY, error.lineno or 0))
+    return found
+
+
+def text_of(error: BaseException) -> str:
+    """Return what an exception says; empty where it cannot."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the candidate's own method may do anything
+        return ""
+
+
+def builtin_name(error: BaseException) -> str:
+    """Return Python's own name for an exception: that of the nearest class which it derives from."""
+    every = vars(__import__("builtins"))
+    return next(str(cls.__name__) for cls in type(error).__mro__ if every.get(cls.__name__) is cls)
+
+
 def _listed(names: list[str]) -> str:
     return ", ".join(repr(name[:_LONGEST]) for name in names[:_MOST_NAMED])
 
 
-def _tree(text: str) -> _ast.Module | None:
+def tree_of(text: str) -> _ast.Module | None:
     """Return the module's syntax tree; None when the text is no Python."""
     try:
         tree: _ast.Module = compile(text, "text", "exec", _ONLY_TREE, dont_inherit=True)
@@ -117,9 +143,9 @@ def _nodes(top: AST) -> Iterator[AST]:
                 todo.append(value)
 
 
-def _top_statements(tree: _ast.Module) -> Iterator[_ast.stmt]:
-    """Yield the statements of a module in order, those in `if` and `try` too."""
-    todo = list(reversed(tree.body))
+def top_statements(tree: _ast.Module | None) -> Iterator[_ast.stmt]:
+    """Yield the statements of a module in order, those in `if`, `try` and `with` too; none for no module."""
+    todo = list(reversed(tree.body)) if tree is not None else []
     while todo:
         node = todo.pop()
         yield node
@@ -130,11 +156,10 @@ def _top_statements(tree: _ast.Module) -> Iterator[_ast.stmt]:
                 todo += reversed(handler.body)
 
 
-def _names(text: str) -> dict[str, str]:
-    """Return every name that a module has when it has run, with the kind of it; none for what is no Python."""
-    tree = _tree(text)
+def names_of(tree: _ast.Module | None) -> dict[str, str]:
+    """Return every name that a module has when it has run, with the kind of it; none for no module."""
     found: dict[str, str] = {}
-    for node in _top_statements(tree) if tree is not None else ():
+    for node in top_statements(tree):
         if isinstance(node, (FunctionDef, AsyncFunctionDef)):
             found[node.name] = "function"
         elif isinstance(node, ClassDef):
@@ -147,9 +172,13 @@ def _names(text: str) -> dict[str, str]:
     return found
 
 
+def _names(text: str) -> dict[str, str]:
+    return names_of(tree_of(text))
+
+
 def _used(text: str) -> set[str]:
     """Return every name that is read anywhere."""
-    tree = _tree(text)
+    tree = tree_of(text)
     nodes = _nodes(tree) if tree is not None else ()
     return {node.id for node in nodes if isinstance(node, Name) and isinstance(node.ctx, Load)}
 

@@ -20,8 +20,11 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames im
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply import (
     REPLY,
     STARTER,
+    builtin_name,
     composed,
     load,
+    text_of,
+    trace_of,
     unwritten,
 )
 
@@ -106,18 +109,11 @@ class _Beside:
 
     def blamed(self, error: BaseException) -> tuple[str, str, int] | None:
         """Return name, text and line of an exception that the candidate raised; None for others."""
-        where, line = "", 0
-        trace = error.__traceback__
-        while trace is not None:
-            name = trace.tb_frame.f_code.co_filename
-            if name in (_TESTS, REPLY, STARTER):
-                where, line = name, trace.tb_lineno
-            trace = trace.tb_next
-        if isinstance(error, SyntaxError) and error.filename == REPLY:
-            where, line = REPLY, error.lineno or 0
+        trace = [place for place in trace_of(error) if place[0] in (_TESTS, REPLY, STARTER)]
+        where, line = trace[-1] if trace else ("", 0)
         if where not in (REPLY, STARTER):
             return None
-        return type(error).__name__, _text_of(error), line if where == REPLY else 0
+        return type(error).__name__, text_of(error), line if where == REPLY else 0
 
 
 class _Iterator:
@@ -322,12 +318,12 @@ class _Run:
             self._report.end("error", "tests", "the tests are no Python: " + type(error).__name__ + where)
 
     def _report_load(self, error: BaseException) -> NoReturn:
-        own, text, line = self._candidate.blamed(error) or (type(error).__name__, _text_of(error), 0)
+        own, text, line = self._candidate.blamed(error) or (type(error).__name__, text_of(error), 0)
         # The line is the candidate's word: a number that is none of a line may say anything.
         lines = len(self._job["reply"]["reply"].splitlines())
         where = f" at line {line} of the reply's code" if 0 < line <= lines else ""
         message = "the reply's code does not load: {}" + where
-        self._report.end("failed", "load", message, text, (own, "a kind of " + _builtin_name(error)))
+        self._report.end("failed", "load", message, text, (own, "a kind of " + builtin_name(error)))
 
     def _bring_names(self) -> None:
         job, space = self._job, self._space
@@ -364,7 +360,7 @@ class _Run:
         unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases).run(outcome)
         for case, error in [*outcome.errors, *outcome.failures]:
             name = str(getattr(case, "_testMethodName", case))
-            detail = type(error).__name__ + ": " + _text_of(error)
+            detail = type(error).__name__ + ": " + text_of(error)
             self._report.end("failed", "tests", "{} fails" + _line_of(error), detail, (name, "a test"))
         for case, _ in outcome.skipped:
             method = getattr(case, getattr(case, "_testMethodName", ""), case)
@@ -376,7 +372,7 @@ class _Run:
     def _judge(self, error: BaseException) -> None:
         blamed = self._candidate.blamed(error)
         where = _line_of(error)
-        kind = "a kind of " + _builtin_name(error)
+        kind = "a kind of " + builtin_name(error)
         if blamed is not None:
             message = "the candidate raised {}" + where
             self._report.end("failed", "tests", message, blamed[1], (blamed[0], kind))
@@ -389,8 +385,8 @@ class _Run:
         if isinstance(error, NameError):
             message = "neither the reply nor the tests define {}" + where
             missing = (repr(getattr(error, "name", None)), "a name that the tests use")
-            self._report.end("failed", "tests", message, _text_of(error), missing)
-        self._report.end("failed", "tests", "{}" + where, _text_of(error), (type(error).__name__, kind))
+            self._report.end("failed", "tests", message, text_of(error), missing)
+        self._report.end("failed", "tests", "{}" + where, text_of(error), (type(error).__name__, kind))
 
     def _lacks_module(self, user: str, error: ImportError) -> NoReturn:
         name = (": " + str(error.name), "")
@@ -398,37 +394,20 @@ class _Run:
 
     def _is_own_end(self, error: SystemExit) -> bool:
         """Return whether the tests end by their own words, and by no exception that the candidate gave them."""
-        trace = error.__traceback__
-        line, name = 0, ""
-        while trace is not None:
-            name = trace.tb_frame.f_code.co_filename
-            line = trace.tb_lineno if name == _TESTS else line
-            trace = trace.tb_next
+        trace = trace_of(error)
+        name = trace[-1][0] if trace else ""
+        line = _last_line(error)
         return (name != _TESTS and self._job["runs_cases"]) or line in self._job["exits"]
 
 
-def _builtin_name(error: BaseException) -> str:
-    return next(
-        str(cls.__name__) for cls in type(error).__mro__ if getattr(builtins, cls.__name__, None) is cls
-    )
+def _last_line(error: BaseException) -> int:
+    return next((line for name, line in reversed(trace_of(error)) if name == _TESTS), 0)
 
 
 def _line_of(error: BaseException) -> str:
     """Return where in the tests an exception was raised, for a message; empty for nowhere."""
-    line = 0
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == _TESTS:
-            line = trace.tb_lineno
-        trace = trace.tb_next
+    line = _last_line(error)
     return f" at line {line} of the tests" if line else ""
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - the candidate's own method may do anything
-        return ""
 
 
 def _finished(value: Any) -> object:
