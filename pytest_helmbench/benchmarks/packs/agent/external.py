@@ -66,22 +66,8 @@ class OutputTail:
 
 _INTO_THE_FENCE = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
 _PROXY_PORT = 3128  # in the fence's own network, whose ports are all free but the relay's
-_PASSED_ON = (
-    *("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME", "SHELL"),
-    *(
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "SYSTEMROOT",
-        "SYSTEMDRIVE",
-        "WINDIR",
-        "COMSPEC",
-        "PATHEXT",
-        "USERPROFILE",
-    ),
-    *("APPDATA", "LOCALAPPDATA", "PROGRAMFILES"),
-)
+_PASSED_ON = (*_INTO_THE_FENCE, "HOME", "SHELL", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _FOR_A_SHELL = re.compile(r"(?:\d?>|<(?!.*>)|\|{1,2}$|&&?$|.*;$)")
-_GRACE_S = 5.0
 _NOT_STARTED = (126, 127)  # as shells and our launcher say it
 
 
@@ -151,15 +137,11 @@ class AgentCommand:
         return (*(program_files(program) if program else ()), *named)
 
     def argv(self, values: Mapping[str, str]) -> tuple[str, ...]:
-        """Return program and arguments with their placeholders filled in; other braces stay."""
-        return tuple(_filled(word, values) for word in self.words)
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    """Return a word with its placeholders filled in, one after the other."""
-    for name, value in values.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
+        """Return program and arguments with their placeholders filled in, one after the other; other braces stay."""
+        words = list(self.words)
+        for name, value in values.items():
+            words = [word.replace(f"{{{name}}}", value) for word in words]
+        return tuple(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +165,7 @@ class AgentNeeds:
         hosts: UsersWord[tuple[str, ...]],
         folder: Path,
     ) -> AgentNeeds:
-        """Return the needs as options say them.
-
-        Args:
-            variables: See above.
-            mounts: Likewise, as the user wrote them.
-            hosts: Likewise.
-            folder: Where that was.
+        """Return the needs as options say them, paths as written in a folder.
 
         Raises:
             AgentCommandError: A file is not there.

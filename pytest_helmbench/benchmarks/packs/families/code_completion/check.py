@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import fenced
-from pytest_helmbench.benchmarks.packs.format.row_fields import command_check, object_in, text_in
+from pytest_helmbench.benchmarks.packs.format.row_fields import command_check, eval_text, object_in, text_in
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, MaterializationError, PackTask
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -134,7 +134,7 @@ def code_self_check(task: PackTask) -> list[KnownReply]:
     replies = [
         KnownReply(name, fenced(text), must_pass=True)
         for name in _SOLUTIONS
-        if (text := solution(task, name)) is not None
+        if (text := eval_text(task, name)) is not None
     ]
     prompt = str(task.input_value("prompt") or "")
     starter = str(task.input_value("starter_code") or "")
@@ -152,25 +152,5 @@ def references(task: PackTask) -> tuple[str, ...]:
     found = []
     for name in _SOLUTIONS:
         with suppress(MaterializationError):
-            found.append(solution(task, name))
+            found.append(eval_text(task, name))
     return tuple(text for text in found if text is not None)
-
-
-def solution(task: PackTask, name: str) -> str | None:
-    """Return one of a row's solutions; None for a row without.
-
-    Raises:
-        MaterializationError: It is a file that cannot be read.
-    """
-    value = task.eval_value(name)
-    if not isinstance(value, dict):
-        return None if value is None else str(value)
-    if "path" not in value:
-        return str(value.get("code", ""))
-    for file in task.eval_files:
-        if file.path == str(value["path"]).removesuffix("/") and file.source is not None:
-            try:
-                return file.source.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise MaterializationError(f"{task.id}: the file of {name} cannot be read as text") from error
-    raise MaterializationError(f"{task.id}: the file of {name} belongs to no pack")

@@ -165,7 +165,7 @@ class Suite:
             "tests": self._tests,
             "given": self._source([*imports, *self._given()]),
             "wanted": facts.wanted(),
-            "modules": facts.modules(),
+            "modules": sorted(facts.modules),
             "tested": sorted(facts.tested),
             "entry": functions[-1] if functions else "",
             "uncalled": facts.uncalled(),
@@ -226,7 +226,14 @@ class _Facts:
         bound |= {node.arg for node in self.nodes if isinstance(node, ast.arg)}
         bound |= {node.name for node in self.nodes if isinstance(node, ast.ExceptHandler) and node.name}
         self.builtins = _BUILTINS - bound
-        self.free = self.used - bound - self.made - set(self.modules_of) - _BUILTINS - set(self.modules())
+        calls = {
+            node.func.id
+            for node in self.nodes
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        self.modules = self.used & sys.stdlib_module_names - set(declared) - calls - {"__main__"}
+        """Modules that the tests use without importing them; they are ours to import."""
+        self.free = self.used - bound - self.made - set(self.modules_of) - _BUILTINS - self.modules
         self.candidates = self.free | set(declared) | self.tested | self.imported | {"candidate"}
         self.reached = self._reached()
 
@@ -252,14 +259,8 @@ class _Facts:
 
     def wanted(self) -> list[str]:
         """Return the names to ask the candidate for; Python's own only where the starter declares them."""
-        names = self.used - _BUILTINS - set(self.modules()) | set(self.declared) | self.imported
+        names = self.used - _BUILTINS - self.modules | set(self.declared) | self.imported
         return sorted(name for name in names if not name.startswith("__"))
-
-    def modules(self) -> list[str]:
-        """Return the modules that the tests use without importing them; they are ours to import."""
-        calls = [node.func for node in self.nodes if isinstance(node, ast.Call)]
-        called = {callee.id for callee in calls if isinstance(callee, ast.Name)}
-        return sorted(self.used & sys.stdlib_module_names - set(self.declared) - called - {"__main__"})
 
     def uncalled(self) -> list[str]:
         """Return the functions and classes that the tests only define, in order."""
@@ -303,7 +304,7 @@ class _Facts:
         if isinstance(node.value, ast.Name) and node.value.id in self.tested:
             return False
         root = _root(node)
-        return not (root in ("self", "cls", "super") or root in self.modules_of or root in self.modules())
+        return not (root in ("self", "cls", "super") or root in self.modules_of or root in self.modules)
 
     def _wants_object(self, node: ast.AST) -> bool:
         """Return whether a statement or comparison takes more than data from the candidate."""
@@ -359,11 +360,11 @@ class _Facts:
         if isinstance(node, ast.Attribute):
             if _root(node) == "self":
                 return node.attr in self.made
-            is_module = _root(node) in self.modules_of or _root(node) in self.modules()
+            is_module = _root(node) in self.modules_of or _root(node) in self.modules
             return _root(node) in _BUILTINS or (is_module and node.attr not in _CONSTANTS)
         if isinstance(node, ast.Call):
             root = _root(node.func)
-            source = self.modules_of.get(root, root if root in self.modules() else "")
+            source = self.modules_of.get(root, root if root in self.modules else "")
             return root in _MAKERS or source in _MODULES_OF_OBJECTS
         parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
         return any(self._is_object(part) for part in parts)
