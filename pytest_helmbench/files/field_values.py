@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -14,23 +14,35 @@ _MOST_SECONDS = 10_000_000
 
 @dataclass(slots=True)
 class RowFaults:
-    """What is wrong with one row.
+    """What is wrong with one row, or with a mapping in a file.
 
     Args:
         line: Of the row.
+        line_of: Returns the line of a field, for a file that has one line per field; None for a row.
     """
 
     line: int
+    line_of: Callable[[str], int | None] | None = None
     errors: list[Fault] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
 
     def error(self, where: str, message: str, hint: str = "") -> None:
         """File a problem: `where: message`."""
-        self.errors.append(Fault(self.line, f"{where}: {message}", hint))
+        self.errors.append(Fault(self._line(where), f"{where}: {message}", hint))
 
-    def warn(self, where: str, message: str, hint: str = "") -> None:
-        """File something odd but usable."""
-        self.warnings.append(Fault(self.line, f"{where}: {message}", hint, usable=True))
+    def warn(self, where: str, message: str, hint: str = "", key: str = "") -> None:
+        """File something odd but usable; `key` is the one in `where` whose line it stands in."""
+        line = self._line(f"{where}.{key}" if key else where)
+        self.warnings.append(Fault(line, f"{where}: {message}", hint, usable=True))
+
+    def text(self) -> str:
+        """Return all problems with their hints."""
+        return "\n".join(
+            f"{fault.message}\n  hint: {fault.hint}" if fault.hint else fault.message for fault in self.errors
+        )
+
+    def _line(self, where: str) -> int:
+        return (self.line_of(where) if self.line_of else None) or self.line
 
 
 def kind_of(value: object) -> str:
@@ -71,27 +83,18 @@ def check_texts(faults: RowFaults, where: str, value: object, *, may_be_empty: b
 
 
 def check_command(faults: RowFaults, where: str, value: object) -> None:
-    """File anything but a command: text for `sh -lc`, or a list of arguments."""
-    if isinstance(value, str):
-        check_text(faults, where, value)
-        words = [value]
-    elif isinstance(value, list):
-        check_arguments(faults, where, value)
-        words = [word for word in value if isinstance(word, str)]
-    else:
+    """File anything but a command: text for `sh -lc`, or a list of arguments; all but the first may be empty."""
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list):
         faults.error(where, f"this is {kind_of(value)}, not text or a list of texts")
-        return
-    if any("\0" in word for word in words):
-        faults.error(where, "the command holds a NUL character")
-
-
-def check_arguments(faults: RowFaults, where: str, value: Sequence[object]) -> None:
-    """File anything but texts; all but the first may be empty."""
-    if not value:
+    elif not words:
         faults.error(where, "the list is empty")
-    for number, item in enumerate(value, start=1):
-        if not isinstance(item, str) or (number == 1 and not item.strip()):
-            faults.error(where, f"entry {number} is {_no_text(item)}")
+    for number, word in enumerate(words if isinstance(words, list) else (), start=1):
+        if not isinstance(word, str) or (number == 1 and not word.strip()):
+            which = "this" if isinstance(value, str) else f"entry {number}"
+            faults.error(where, f"{which} is {_no_text(word)}")
+        elif "\0" in word:
+            faults.error(where, "the command holds a NUL character")
 
 
 def check_number(
@@ -116,22 +119,14 @@ def check_seconds(faults: RowFaults, where: str, value: object) -> None:
 def check_unknown(
     faults: RowFaults, where: str, data: Mapping[str, object], known: Collection[str], *, usable: bool = False
 ) -> None:
-    """File keys that the format does not know.
-
-    Args:
-        faults: Where to file.
-        where: Field that the keys stand in.
-        data: What stands there.
-        known: Keys of the format.
-        usable: Only warn.
-    """
-    unknown = data.keys() - known
-    if unknown:
-        file = faults.warn if usable else faults.error
-        for key in data:
-            if key in unknown:
-                hint = listed(key, known, "known keys" if len(known) > 1 else "the only key")
-                file(where, f"unknown key {named(key)}", hint)
+    """File keys that the format does not know; `usable`: only warn."""
+    for key in data:
+        if key not in known:
+            hint = listed(key, known, "known keys" if len(known) > 1 else "the only key")
+            if usable:
+                faults.warn(where, f"unknown key {named(key)}", hint, key)
+            else:
+                faults.error(where, f"unknown key {named(key)}", hint)
 
 
 def _no_text(value: object) -> str:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_helmbench.benchmarks.packs.families.registry import family_named
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
-from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
+from pytest_helmbench.benchmarks.packs.families.text.text_family import AnswerFinding, TextFamily
 
-__all__ = ["evaluate_answer", "render", "self_check_replies", "text_family"]
+__all__ = ["evaluate_answer", "render", "self_check_replies", "text_family", "text_spec"]
 
 
 def text_family(name: str) -> TextFamily:
@@ -24,6 +23,13 @@ def evaluate_answer(
 ) -> AnswerFinding:
     """Hold a reply to a row."""
     return text_family(family).finding(given, wanted, reply, parity=parity)
+
+
+def text_spec(family: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the specification of a row."""
+    resources = {name: {"value": value, "visibility": "public"} for name, value in given.items()}
+    resources |= {name: {"value": value, "visibility": "hidden"} for name, value in wanted.items()}
+    return {"id": "t", "benchmark_id": "b", "task_type": family, "resources": resources}
 
 
 def self_check_replies(

@@ -13,8 +13,8 @@ from pages import blocks_of
 from provider import Provider
 from trees import clear_environment, rows, run_tree
 
-from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow, read_short
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+from pytest_helmbench.benchmarks.packs.families.short_answer.family import ShortRow, read_short
+from pytest_helmbench.benchmarks.packs.families.text.text_family import AnswerFinding
 
 _OUTCOMES = "SELECT code, outcome FROM results ORDER BY results.rowid"
 _GROUNDS = (

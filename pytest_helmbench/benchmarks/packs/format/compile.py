@@ -8,12 +8,11 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
-from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_environment
+from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_answer_form, check_environment
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, references, text_in
 from pytest_helmbench.benchmarks.packs.task import (
-    ANSWER_FORMS,
     Asset,
     Environment,
     PackTask,
@@ -95,8 +94,7 @@ class RowReader:
             check_environment(faults, "environment", own)
         if not row.keys() <= _KEY_SET:
             check_unknown(faults, "row", row, _KEYS, usable=True)
-        if "answer_form" in row and row["answer_form"] not in ANSWER_FORMS:
-            faults.error("answer_form", "this is no form of an answer", f"one of {', '.join(ANSWER_FORMS)}")
+        check_answer_form(faults, row)
         family = family_named(name)
         if family is None:
             return RowFacts(identity, name, _unknown_family(name), metadata)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.path_rules import overlap, path_fault, trimmed
+from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
 from pytest_helmbench.benchmarks.packs.places import FOREIGN_VERSION, MANIFEST_NAMES, manifests_of
 from pytest_helmbench.benchmarks.packs.task import ANSWER_FORMS, UnreadablePackError
 from pytest_helmbench.core.json_types import JsonObject
@@ -19,7 +19,7 @@ from pytest_helmbench.files.field_values import (
     kind_of,
     named,
 )
-from pytest_helmbench.files.source import Fault, Reader, listed
+from pytest_helmbench.files.source import Fault, Reader
 from pytest_helmbench.files.strict_json import NotJSONError, StrictJSON
 from pytest_helmbench.files.yaml_text import Document, json_lines, parse_yaml
 
@@ -71,35 +71,6 @@ class Manifest:
     read_only: bool = True
     cluster: str | None = None
     answer_form: str | None = None
-
-
-@dataclass(slots=True)
-class _Checker:
-    """Files what is wrong under the line of the key at fault."""
-
-    document: Document
-    faults: list[Fault]
-
-    def error(self, place: tuple[str, ...], message: str, hint: str = "") -> None:
-        where = ".".join(place) or "manifest"
-        self.faults.append(Fault(self.document.line(*place) or 1, f"{where}: {message}", hint))
-
-    def unknown(self, place: tuple[str, ...], data: JsonObject, known: tuple[str, ...]) -> None:
-        for key in data:
-            if key not in known:
-                where = ".".join(place) or "manifest"
-                line = self.document.line(*place, key)
-                hint = listed(key, known, "known keys" if len(known) > 1 else "the only key")
-                self.faults.append(Fault(line, f"{where}: unknown key {named(key)}", hint, usable=True))
-
-    def mapping(self, data: JsonObject, *place: str) -> JsonObject:
-        """Return the mapping at a key; empty where there is none, or something else."""
-        found = data.get(place[-1])
-        if isinstance(found, dict):
-            return found
-        if found is not None:
-            self.error(place, f"this is {kind_of(found)}, not a mapping")
-        return {}
 
 
 def load_manifest(reader: Reader, root: Path) -> Manifest:
@@ -175,97 +146,86 @@ def _document(path: Path, text: str) -> Document:
 
 def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
     data = document.mapping()
-    checker = _Checker(document, [*document.faults])
-    _check_identity(checker, data)
-    checker.unknown((), data, _KEYS)
-    defaults = checker.mapping(data, "defaults")
-    checker.unknown(("defaults",), defaults, ("family", "environment"))
-    family = defaults.get("family")
-    if family is not None and not (isinstance(family, str) and family.strip()):
-        checker.error(("defaults", "family"), f"this is {kind_of(family)}, not the name of a family")
-    environment = checker.mapping(defaults, "defaults", "environment")
-    checker.faults.extend(_environment_faults(document, environment))
-    roots = _roots(checker, checker.mapping(data, "asset_roots"))
-    asset_defaults = checker.mapping(data, "asset_defaults")
-    checker.unknown(("asset_defaults",), asset_defaults, ("read_only",))
+    faults = RowFaults(1, lambda where: document.line(*where.removeprefix("manifest.").split(".")))
+    _check_identity(faults, data)
+    check_unknown(faults, "manifest", data, _KEYS, usable=True)
+    defaults, asset_defaults = _mapping(faults, data, "defaults"), _mapping(faults, data, "asset_defaults")
+    check_unknown(faults, "defaults", defaults, ("family", "environment"), usable=True)
+    check_unknown(faults, "asset_defaults", asset_defaults, ("read_only",), usable=True)
+    for where, value in (("defaults.family", defaults.get("family")), ("cluster", data.get("cluster"))):
+        if value is not None:
+            check_text(faults, where, value)
+    environment = _mapping(faults, defaults, "environment", "defaults.environment")
+    check_environment(faults, "defaults.environment", environment)
+    roots = _roots(faults, _mapping(faults, data, "asset_roots"))
     read_only = asset_defaults.get("read_only", True)
     if not isinstance(read_only, bool):
-        checker.error(("asset_defaults", "read_only"), f"this is {kind_of(read_only)}, not true or false")
-    cluster = data.get("cluster")
-    if cluster is not None and not (isinstance(cluster, str) and cluster.strip()):
-        checker.error(("cluster",), f"this is {kind_of(cluster)}, not the name of a metadata key")
-    form = _answer_form(checker, data)
-    reader.findings.add(path, *sorted(checker.faults, key=lambda fault: fault.line or 0))
-    name, identity, version = data.get("name"), data.get("id"), data.get("version")
+        faults.error("asset_defaults.read_only", f"this is {kind_of(read_only)}, not true or false")
+    check_answer_form(faults, data)
+    found = [*document.faults, *faults.errors, *faults.warnings]
+    reader.findings.add(path, *sorted(found, key=lambda fault: fault.line or 0))
+    family, version = defaults.get("family"), data.get("version")
     return Manifest(
         path=path,
-        id=identity if isinstance(identity, str) else "",
+        id=text_in(data, "id") or "",
         version=version if type(version) is int else 0,
-        name=name if isinstance(name, str) and name.strip() else str(identity),
+        name=text_in(data, "name") or str(data.get("id")),
         description=str(data.get("description") or ""),
-        family=None if family is None else family.strip() if isinstance(family, str) else "",
+        family=None if family is None else (text_in(defaults, "family") or "").strip(),
         environment=environment,
         public_root=roots[0],
         eval_root=roots[1],
         read_only=read_only is not False,
-        cluster=cluster.strip() or None if isinstance(cluster, str) else None,
-        answer_form=form,
+        cluster=(text_in(data, "cluster") or "").strip() or None,
+        answer_form=text_in(data, "answer_form"),
     )
 
 
-def _answer_form(checker: _Checker, data: JsonObject) -> str | None:
-    """Return the form of answers that rows are asked for; None where none is named, or none that is known."""
-    form = data.get("answer_form")
-    if form is None or form in ANSWER_FORMS:
-        return None if form is None else str(form)
-    shown = named(form) if isinstance(form, str) else f"this is {kind_of(form)}"
-    checker.error(("answer_form",), f"{shown} is no form of an answer", f"one of {', '.join(ANSWER_FORMS)}")
-    return None
+def _mapping(faults: RowFaults, data: JsonObject, key: str, where: str = "") -> JsonObject:
+    """Return the mapping at a key; empty where there is none, or something else."""
+    found = data.get(key)
+    if found is not None and not isinstance(found, dict):
+        faults.error(where or key, f"this is {kind_of(found)}, not a mapping")
+    return object_in(data, key)
 
 
-def _check_identity(checker: _Checker, data: JsonObject) -> None:
+def check_answer_form(faults: RowFaults, data: JsonObject) -> None:
+    """File a form of answers that is none."""
+    if data.get("answer_form", ANSWER_FORMS[0]) not in ANSWER_FORMS:
+        faults.error("answer_form", "this is no form of an answer", f"one of {', '.join(ANSWER_FORMS)}")
+
+
+def _check_identity(faults: RowFaults, data: JsonObject) -> None:
     identity, version = data.get("id"), data.get("version")
     if "id" not in data:
-        checker.error((), "there is no 'id'", "add 'id: my-pack'")
+        faults.error("manifest", "there is no 'id'", "add 'id: my-pack'")
     elif not isinstance(identity, str):
-        checker.error(("id",), f"this is {kind_of(identity)}, not text", "put it in quotes")
-    elif not identity.strip():
-        checker.error(("id",), "this is blank text")
+        faults.error("id", f"this is {kind_of(identity)}, not text", "put it in quotes")
+    else:
+        check_text(faults, "id", identity)
     if "version" not in data:
-        checker.error((), "there is no 'version'", "add 'version: 1'")
+        faults.error("manifest", "there is no 'version'", "add 'version: 1'")
     elif type(version) is not int:
-        shows = isinstance(version, str | float)
-        message = (
-            f"{named(version)} is no whole number" if shows else f"this is {kind_of(version)}, not a number"
+        shown = named(version) if isinstance(version, str | float) else "this"
+        faults.error(
+            "version", f"{shown} is no whole number", "the version counts up, without quotes: 1, 2, 3"
         )
-        quoted = isinstance(version, str) and version.isdecimal() and not version.startswith("0")
-        hint = f"without quotes: {version}" if quoted else "the version counts up: 1, 2, 3"
-        checker.error(("version",), message, hint)
 
 
-def _environment_faults(document: Document, environment: JsonObject) -> Iterator[Fault]:
-    where = ("defaults", "environment")
-    for key, value in environment.items():
-        faults = RowFaults(document.line(*where, key) or 1)
-        check_environment(faults, ".".join(where), {key: value})
-        yield from faults.errors
-        yield from faults.warnings
-
-
-def _roots(checker: _Checker, data: JsonObject) -> tuple[str, str]:
+def _roots(faults: RowFaults, data: JsonObject) -> tuple[str, str]:
     """Return the public root and the eval root without their slashes."""
-    checker.unknown(("asset_roots",), data, ("public", "eval"))
+    check_unknown(faults, "asset_roots", data, ("public", "eval"), usable=True)
     roots: list[str] = []
     for key, default in (("public", _PUBLIC_ROOT), ("eval", _EVAL_ROOT)):
         value = default if data.get(key) is None else data[key]
-        place = ("asset_roots", key)
         fault = path_fault(value) if isinstance(value, str) else f"is {kind_of(value)}, not text"
         if fault:
             shown = named(value) if isinstance(value, str) else "this"
-            checker.error(place, f"{shown} {fault}", "write a relative POSIX path such as 'assets/'")
+            faults.error(
+                f"asset_roots.{key}", f"{shown} {fault}", "write a relative POSIX path such as 'assets/'"
+            )
         roots.append(trimmed(value) if isinstance(value, str) and not fault else default)
     if overlap(*roots):
-        place = ("asset_roots", "eval") if "eval" in data else ("asset_roots", "public")
         message = f"the public root {roots[0]!r} and the eval root {roots[1]!r} overlap"
-        checker.error(place, message, "a model would see the evaluator's files: keep them apart")
+        faults.error("asset_roots.eval", message, "a model would see the evaluator's files: keep them apart")
     return roots[0], roots[1]

@@ -11,9 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from paths import DATA
 from properties import examples
-from text_rows import evaluate_answer, render
+from text_rows import evaluate_answer, render, text_spec
 
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+from pytest_helmbench.benchmarks.packs.families.text.text_family import AnswerFinding
+from pytest_helmbench.benchmarks.packs.format.spec import task_from_spec
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 
 _GOLDENS = json.loads((DATA / "pack-scoring.json").read_text(encoding="utf-8"))["scoring"]
@@ -44,6 +45,7 @@ def free(reply: str, *, parity: bool = False, **rubric: Any) -> AnswerFinding:
 def test_the_parity_rule_gives_the_published_verdict(row: dict[str, Any]) -> None:
     if row["upstream"] == "ConfigError":
         with pytest.raises(ConfigError):
+            task_from_spec(text_spec(row["family"], row["input"], row["eval"]))
             evaluate_answer(row["family"], row["input"], row["eval"], row["candidate"], parity=True)
         return
     finding = evaluate_answer(row["family"], row["input"], row["eval"], row["candidate"], parity=True)
@@ -236,16 +238,10 @@ def test_a_finding_shows_the_models_words_and_nothing_hidden(family: str, *, par
     assert "Paris" not in repr(finding)
 
 
-_NO_CHOICES = "input.choices: not a list of choices\n  hint: list at least one text"
 _NAMES_NONE = (
     "eval.answer: names none of the 2 choices\n  hint: a zero-based index, a letter or the text of a choice"
 )
-_NO_LIST = "eval.accepted_answers: not a list of answers\n  hint: list at least one answer"
-_TOLERANCE = "eval.tolerance: not a number of at least 0\n  hint: leave it out for exact answers"
 _IN_WORDS = "eval.rubric: not an object\n  hint: a rubric in words is judged by the marking model"
-_TYPE = "eval.rubric.type: not a known type\n  hint: the only one is 'contains_any'"
-_F1 = "eval.rubric.min_token_f1: not a number from 0 to 1\n  hint: leave it out for 1.0"
-_DIGITS = "eval.accepted_answers: holds a number of thousands of digits\n  hint: write it as a string"
 
 
 @pytest.mark.parametrize("parity", [False, True])
@@ -255,13 +251,7 @@ _DIGITS = "eval.accepted_answers: holds a number of thousands of digits\n  hint:
         ("multiple_choice", {"choices": ["x", "y"]}, {"answer": 17}, _NAMES_NONE),
         ("multiple_choice", {"choices": ["x", "y"]}, {"answer": True}, _NAMES_NONE),
         ("multiple_choice", {"choices": ["x", "y"]}, {"answer": 1.5}, _NAMES_NONE),
-        ("multiple_choice", {}, {"answer": "A"}, _NO_CHOICES),
-        ("short_answer", {}, {"accepted_answers": []}, _NO_LIST),
-        ("short_answer", {}, {"accepted_answers": [1], "tolerance": -1}, _TOLERANCE),
-        ("short_answer", {}, {"accepted_answers": [10**5000]}, _DIGITS),
         ("free_response", {}, {"rubric": "Be kind."}, _IN_WORDS),
-        ("free_response", {}, {"rubric": {"type": "regex", "accepted_answers": ["x"]}}, _TYPE),
-        ("free_response", {}, {"rubric": {"accepted_answers": ["x"], "min_token_f1": 1.5}}, _F1),
     ],
 )
 def test_a_row_that_cannot_be_judged_says_why_without_its_hidden_values(
@@ -276,7 +266,7 @@ def test_numbers_of_absurd_size_are_compared_without_trouble() -> None:
     huge = 10**3000
     for parity in (False, True):
         assert not short("?", huge, "1", tolerance=0, parity=parity).passed
-        assert not short("?", 1, "9" * 3000, tolerance=10**400, parity=parity).passed
+        assert not short("?", 1, "9" * 3000, tolerance=1, parity=parity).passed
         assert short("?", huge, str(huge), parity=parity).passed
     assert not short("?", 1, "1e999999999", tolerance=0).passed
 

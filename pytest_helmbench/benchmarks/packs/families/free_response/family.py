@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import ClassVar
 
-from pytest_helmbench.benchmarks.packs.families.free_response.parity import parity_free
-from pytest_helmbench.benchmarks.packs.families.free_response.row import free_row, read_free
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
-from pytest_helmbench.benchmarks.packs.families.text.text_family import ProofReply, TextFamily, echoes
+from pytest_helmbench.benchmarks.packs.families.text.text_family import (
+    AnswerFinding,
+    ProofReply,
+    TextFamily,
+    echoes,
+    echoes_given,
+    given_texts,
+    holds,
+    is_number,
+    is_silent,
+    normalised,
+    shown,
+    stripped,
+)
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import (
     REFERENCE_HINT,
     Field,
     Fields,
     Names,
+    eval_text,
     is_reference,
     text_or_object,
+    texts_in,
 )
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import (
     RowFaults,
     check_number,
@@ -28,9 +44,10 @@ from pytest_helmbench.files.field_values import (
     check_unknown,
     kind_of,
 )
+from pytest_helmbench.judging.comparisons.plain import folded
+from pytest_helmbench.judging.comparisons.stated import without_thoughts
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
-_PASS, _FAIL = "PASS", "FAIL"
 _LISTS = ("Accepted answers:", "Rejected answers:")
 _RUBRIC = (
     "The reply passes when it says what one of the accepted answers says, in whatever words, and asserts none of the "
@@ -43,11 +60,11 @@ _RUBRIC_KEYS = ("type", "accepted_answers", "rejected_answers", "min_token_f1")
 
 
 def _rubric(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if isinstance(value, str):
+        check_text(faults, where, value)
+        return
+    text_or_object(faults, where, value)
     if not isinstance(value, dict):
-        if isinstance(value, str):
-            check_text(faults, where, value)
-        else:
-            faults.error(where, f"this is {kind_of(value)}, not text or an object")
         return
     check_unknown(faults, where, value, _RUBRIC_KEYS)
     if value.get("type", "contains_any") != "contains_any":
@@ -58,8 +75,7 @@ def _rubric(faults: RowFaults, where: str, value: JsonValue) -> None:
         faults.error(f"{where}.accepted_answers", "this is missing", "a rubric needs it")
     if value.get("rejected_answers") is not None:
         check_texts(faults, f"{where}.rejected_answers", value["rejected_answers"])
-    if value.get("min_token_f1") is not None:
-        check_number(faults, f"{where}.min_token_f1", value["min_token_f1"], low=0, high=1)
+    check_number(faults, f"{where}.min_token_f1", value.get("min_token_f1", 1), low=0, high=1)
 
 
 def _reference_text(faults: RowFaults, where: str, value: JsonValue) -> None:
@@ -99,10 +115,10 @@ class FreeResponse(TextFamily):
         rubric = task.eval_value("rubric")
         if not isinstance(rubric, str):
             return None
-        reference = _reference_answer(task)
+        reference = eval_text(task, "reference_answer")
         if reference:
             rubric = f"{rubric}\n\nReference answer:\n{reference}"
-        return JudgeRule((Criterion("", rubric, (_PASS, _FAIL), (_PASS,)),), hidden=hidden)
+        return JudgeRule((Criterion("", rubric, ("PASS", "FAIL"), ("PASS",)),), hidden=hidden)
 
     def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
         """See `TextFamily.finding`."""
@@ -114,7 +130,7 @@ class FreeResponse(TextFamily):
         row = free_row(rule.task.public(), rule.task.evaluation())
         listed = (_LISTS[0], row.accepted), (_LISTS[1], row.rejected)
         lists = (f"{head}\n" + "\n".join(f"- {text}" for text in texts) for head, texts in listed if texts)
-        return Criterion("", "\n\n".join([_RUBRIC, *lists]), (_PASS, _FAIL), (_PASS,))
+        return Criterion("", "\n\n".join([_RUBRIC, *lists]), ("PASS", "FAIL"), ("PASS",))
 
     def grounds(self, rule: PackRule, finding: AnswerFinding, *, shows: bool) -> str:
         """See `TextFamily.grounds`."""
@@ -145,21 +161,122 @@ class FreeResponse(TextFamily):
         yield from echoes(given, "prompt")
 
 
-def _reference_answer(task: PackTask) -> str:
-    """Return the reference answer of a row with a rubric in words; it may stand in a file. Empty for none.
+@dataclass(frozen=True, slots=True)
+class FreeRow:
+    """A row of free_response with lists.
+
+    Args:
+        given: What the model was shown, long texts first: context, prompt.
+        prompt: The prompt alone.
+        accepted: Stripped, none empty.
+        rejected: Stripped, none empty; often there are none.
+        min_token_f1: Of the published rule, in [0, 1].
+    """
+
+    given: tuple[str, ...]
+    prompt: str
+    accepted: tuple[str, ...]
+    rejected: tuple[str, ...]
+    min_token_f1: float
+
+
+def free_row(given: JsonObject, wanted: JsonObject) -> FreeRow:
+    """Read `input` and `eval` of a free_response row.
 
     Raises:
-        ConfigError: The file is no text.
+        ConfigError: The rubric is in words, which the marking model judges.
     """
-    value = task.eval_value("reference_answer")
-    source = next((file.source for file in task.eval_files), None)
-    if source is None:
-        return "" if value is None else str(value)
-    try:
-        return source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"{task.id}: eval.reference_answer: the file that it names is no text in UTF-8"
-        raise ConfigError(f"{message}\n  hint: save it as UTF-8") from error
+    rubric = wanted.get("rubric")
+    if not isinstance(rubric, dict):
+        raise ConfigError(
+            "eval.rubric: not an object\n  hint: a rubric in words is judged by the marking model"
+        )
+    least, prompt = rubric.get("min_token_f1", 1.0), stripped(given.get("prompt"))
+    return FreeRow(
+        given=given_texts(given.get("context"), prompt),
+        prompt=prompt,
+        accepted=tuple(text.strip() for text in texts_in(rubric, "accepted_answers")),
+        rejected=tuple(text.strip() for text in texts_in(rubric, "rejected_answers")),
+        min_token_f1=float(least) if is_number(least) else 1.0,
+    )
+
+
+def read_free(row: FreeRow, reply: str) -> AnswerFinding:
+    """Judge a free_response reply by its words: it is an entry, it is silent, or only a model can tell."""
+    text = without_thoughts(reply)
+    low, statement = folded(text), shown(text)
+    accepted, rejected = (_word_for_word(text, low, entries) for entries in (row.accepted, row.rejected))
+    if accepted is not None:
+        return AnswerFinding(True, "word_for_word", accepted, statement=statement)
+    if rejected is not None:
+        return AnswerFinding(False, "word_for_word", rejected=rejected, statement=statement)
+    if not low:
+        return AnswerFinding(False, statement=statement, reason="empty")
+    if low == folded(row.prompt) or echoes_given(row.given, text):
+        return AnswerFinding(False, statement=statement, reason="echo")
+    silent = is_silent(low)
+    return AnswerFinding(False, "silent" if silent else None, statement=statement, certain=silent)
+
+
+def _word_for_word(text: str, low: str, entries: tuple[str, ...]) -> int | None:
+    """Return the index of the entry that a text is, as written or as texts are compared; None for none."""
+    return next((at for at, one in enumerate(entries) if text == one or (low and low == folded(one))), None)
+
+
+_TOKEN = re.compile(r"[a-z0-9]+")
+_STOP_WORDS = """
+a an and are as at be because been before being by did do does due for from how if in into is it its no not of on
+or over that the their this through to was were what when where which who whom whose why with you your
+"""
+
+
+def parity_free(row: FreeRow, reply: str) -> AnswerFinding:
+    """Judge a free_response reply by the published rule."""
+    low = normalised(reply, united_states=True)
+    accepted, rejected = _first_contained(low, row.accepted), _first_contained(low, row.rejected)
+    accepted_f1, best_accepted = _best_f1(reply, row.accepted)
+    rejected_f1, best_rejected = _best_f1(reply, row.rejected)
+    strategy = None if accepted is None else "contained"
+    if accepted is None and best_accepted is not None and accepted_f1 >= row.min_token_f1:
+        accepted, strategy = best_accepted, "token_f1"
+    if rejected is None and rejected_f1 >= row.min_token_f1 and rejected_f1 >= accepted_f1:
+        rejected = best_rejected
+    return AnswerFinding(
+        passed=accepted is not None and rejected is None,
+        strategy=strategy,
+        matched=accepted,
+        rejected=rejected,
+        accepted_f1=accepted_f1,
+        rejected_f1=rejected_f1,
+        statement=shown(reply),
+        reason=None if reply.strip() else "empty",
+    )
+
+
+def _first_contained(text: str, entries: Sequence[str]) -> int | None:
+    for index, entry in enumerate(entries):
+        wanted = normalised(entry, united_states=True)
+        if wanted and holds(text, wanted):
+            return index
+    return None
+
+
+def _best_f1(reply: str, entries: Sequence[str]) -> tuple[float, int | None]:
+    tokens = _tokens(reply) if entries else Counter[str]()
+    best: tuple[float, int | None] = (0.0, None)
+    for index, entry in enumerate(entries):
+        wanted = _tokens(entry)
+        common = (tokens & wanted).total()
+        if common:
+            precision, recall = common / tokens.total(), common / wanted.total()
+            best = max(best, (2 * precision * recall / (precision + recall), index), key=itemgetter(0))
+    return best
+
+
+def _tokens(text: str) -> Counter[str]:
+    words = _TOKEN.findall(text.lower().replace("u.s.", "united states"))
+    stop_words = frozenset(_STOP_WORDS.split())
+    return Counter(word for word in words if word not in stop_words)
 
 
 FAMILY = FreeResponse()

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeGuard
 
 from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
-from pytest_helmbench.benchmarks.packs.families.text.given import leaves
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
-from pytest_helmbench.core.scrub import HIDDEN_TEXT
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
+from pytest_helmbench.judging.comparisons.plain import folded
+from pytest_helmbench.judging.comparisons.stated import without_thoughts
 from pytest_helmbench.judging.rubric import Criterion
 
-if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
+if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+
 
 ENDING_JSON = (
     "Reply with a JSON object and nothing else. It has two keys: `reasoning`, your thoughts as text, and then "
@@ -213,3 +217,142 @@ def answer_format(choices: str = "") -> JsonObject:
 def _of_text(judged: Evaluation) -> Evaluation:
     """Return an evaluation whose observed words are the reply's own."""
     return replace(judged, observed=HIDDEN_TEXT, observed_text=judged.observed) if judged.observed else judged
+
+
+STATEMENT_LIMIT = 200
+"""Most characters of a reply that a finding carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFinding:
+    """The verdict of one reply, and what it rests on. Holds no hidden value.
+
+    Args:
+        passed: Right or wrong.
+        strategy: How the answer was recognised; None when none was.
+        matched: multiple_choice: index of the choice that was read, None for none or several. Else: index of the
+            accepted answer that was met, None for none.
+        rejected: free_response: index of the rejected answer that was met; None for none.
+        accepted_f1: free_response: best token F1 over the accepted answers, in [0, 1]; None elsewhere.
+        rejected_f1: free_response: the same over the rejected answers.
+        statement: What was compared: the model's own words, cut to 200 characters.
+        reason: Why a reply is wrong for its form: `empty`, `no_answer` (it states none), `several` (it states more
+            than one), `echo` (it only repeats what it was given). None otherwise.
+        certain: Words decide. A marking model, where there is one, reads every other reply.
+    """
+
+    passed: bool
+    strategy: str | None = None
+    matched: int | None = None
+    rejected: int | None = None
+    accepted_f1: float | None = None
+    rejected_f1: float | None = None
+    statement: str = ""
+    reason: str | None = None
+    certain: bool = True
+
+
+def shown(text: str) -> str:
+    """Return a statement as a finding carries it: on one line, scrubbed and cut."""
+    return excerpt(" ".join(text[: 4 * STATEMENT_LIMIT].split()), STATEMENT_LIMIT)
+
+
+def no_answer(reply: str) -> AnswerFinding:
+    """Return the finding on a reply that states no answer: wrong, and left to a marking model unless it is empty."""
+    text = without_thoughts(reply)
+    if not text:
+        return AnswerFinding(False, reason="empty")
+    return AnswerFinding(False, statement=shown(text), reason="no_answer", certain=False)
+
+
+_SILENT = re.compile(
+    r"(?:i'm sorry,? )?(?:but )?i (?:do not|don't|cannot|can't) (?:know|say|answer|tell)\b[^,;.]*\.?(?: sorry\.?)?"
+    r"|unknown|n/a|no answer|no idea|not sure|idk|-*",
+    re.IGNORECASE,
+)
+_FEWEST_WORDS = 5
+"""Of a shown text whose repeat is no answer: a value of the context may well be one."""
+
+
+def leaves(context: object) -> Iterator[str]:
+    """Yield the texts and numbers of a context (a text, or an object of any depth), in order."""
+    pending: list[object] = [context]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Mapping):
+            pending.extend(reversed([*value.values()]))
+        elif isinstance(value, list | tuple):
+            pending.extend(reversed(value))
+        elif isinstance(value, str):
+            if value.strip():
+                yield value.strip()
+        elif is_number(value):
+            yield str(value)
+
+
+def given_texts(context: JsonValue, *texts: str) -> tuple[str, ...]:
+    """Return all that was shown in all forms in which it may come back, long texts first."""
+    given = [*texts, *leaves(context)]
+    if isinstance(context, dict):
+        given.append("\n".join(f"{key}: {_inline(value)}" for key, value in context.items()))
+    elif isinstance(context, list):
+        given.append("\n".join(f"- {_inline(value)}" for value in context))
+    if not isinstance(context, str):
+        given += [_json(context), _json(context, indent=2)]
+    return tuple(sorted((text for text in given if text), key=len, reverse=True))
+
+
+def _inline(value: JsonValue) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: JsonValue, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+
+
+def stripped(value: JsonValue) -> str:
+    """Return a text without white space around it; empty where there is none."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_silent(statement: str) -> bool:
+    """Return whether a plain statement says that it does not know, and nothing else."""
+    return _SILENT.fullmatch(statement.strip(" .")) is not None
+
+
+def echoes_given(given: Iterable[str], *texts: str) -> bool:
+    """Return whether one of some texts only repeats one that the model was shown."""
+    said = {low for text in texts if (low := folded(text))}
+    return any(low in said for low in map(_folded, given) if len(low.split()) >= _FEWEST_WORDS)
+
+
+_folded = lru_cache(maxsize=2048)(folded)
+
+
+_EDGE = " \t\r\n\"'`.,;:"
+
+
+def normalised(text: str, *, united_states: bool = False) -> str:
+    """Return a text as two texts are compared."""
+    text = text.strip().lower()
+    if united_states:
+        text = text.replace("u.s.", "united states")
+    return " ".join(text.split()).strip(_EDGE)
+
+
+def focused_text(reply: str, cue: re.Pattern[str]) -> str:
+    """Return the last line that is not blank, or what follows its first cue."""
+    lines = reply.strip().splitlines()
+    last = lines[-1].strip() if lines else ""
+    found = cue.search(last)
+    return last if found is None else found[1].strip()
+
+
+def holds(text: str, part: str) -> bool:
+    """Return whether a text holds another as whole words."""
+    return re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text) is not None
