@@ -26,7 +26,7 @@ _PARTS = {
     "": {"__init__", "registry", "work"},
     "benchmarks": {"authoring", "jobs", "kind", "loading", "manifest", "places"},
     "benchmarks/packs": {"self_check"},
-    "benchmarks/packs/families": {"check", "evaluation", "family", "fields", "finding", "parity", "row"},
+    "benchmarks/packs/families": {"check", "evaluation", "family"},
 }
 """Files that are the same part of one protocol wherever they stand below a folder: `kind.py` of a kind, `family.py`
 of a family. `registry.py` is what there is of a protocol, by name; `work.py` the `Work` of the engine and of a kind."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -435,12 +434,8 @@ def _first_accepted(form: str, row: ShortRow) -> tuple[int, str] | None:
     number, text, near = _number(form), normalised(form), row.tolerance
     for index, answer in enumerate(row.accepted):
         wanted = _number(answer)
-        if (
-            near is not None
-            and number is not None
-            and wanted is not None
-            and math.isclose(number, wanted, abs_tol=near)
-        ):
+        known = near is not None and number is not None and wanted is not None
+        if known and math.isclose(number or 0.0, wanted or 0.0, abs_tol=near or 0.0):
             return index, "numeric_tolerance"
         wanted_text = normalised(str(answer))
         if text == wanted_text:
@@ -452,7 +447,10 @@ def _first_accepted(form: str, row: ShortRow) -> tuple[int, str] | None:
 
 def _number(value: str | int | float) -> float | None:
     if not isinstance(value, str):
-        return float(value) if abs(value) <= sys.float_info.max else math.copysign(math.inf, value)
+        try:
+            return float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            return math.inf if value > 0 else -math.inf
     found = _NUMBER.search(value.replace(",", ""))
     return None if found is None else float(found[0])
 
