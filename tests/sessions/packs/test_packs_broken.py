@@ -98,7 +98,7 @@ nmae: x
     shown = result.stdout.str()
     place = "benchmark/packs/bad/manifest.yaml"
     for text in (
-        f"{place}:4: defaults.family: this is a number, not the name of a family",
+        f"{place}:4: defaults.family: this is a number, not text",
         f"{place}:6: defaults.environment.timeout_seconds: 0 is no time\n  hint: write a number of seconds above 0",
         f"{place}:8: asset_roots.eval: '../up' leads out by '..'",
         f"ERROR {place}::bad - ",

@@ -81,9 +81,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("short_answer", {"eval.accepted_answers": [10 ** 4000]}, [
         "eval.accepted_answers: entry 1 is a number of thousands of digits\n  hint: write it as text",
     ]),
-    ("short_answer", {"eval.accepted_answers": "8"}, [
-        "eval.accepted_answers: this is text, not a list of at least one answer",
-    ]),
+    ("short_answer", {"eval.accepted_answers": "8"}, ["eval.accepted_answers: this is text, not a list"]),
     ("short_answer", {"eval.tolerance": -1}, [
         "eval.tolerance: the number is out of range\n  hint: write a number that is 0 or more",
     ]),
@@ -369,7 +367,8 @@ JSON_MANIFESTS = [
     ('{"id": "demo",\n "version": }', "2: manifest: this is no valid JSON: expecting value (column 13)"),
     ('{"id": "demo",\n "version": 1,\n "version": 2}',
         "2: version: the key stands here twice\n  hint: keep one of them"),
-    ('{"id": "demo",\n "version": "1"}', "2: version: '1' is no whole number\n  hint: the version counts up, without quotes: 1, 2, 3"),
+    ('{"id": "demo",\n "version": "1"}',
+        "2: version: '1' is no whole number\n  hint: the version counts up, without quotes: 1, 2, 3"),
     ('{"id": "demo", "version": 1,\n "asset_defaults": {\n  "read_only": 1}}',
         "3: asset_defaults.read_only: this is a number, not true or false"),
 ]  # fmt: skip

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from packs import FAMILIES, GONE, row, write_pack
-from text_rows import render
 
 from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack

@@ -89,10 +89,11 @@ _STEM = 4
 
 
 def _accepted(faults: RowFaults, where: str, value: JsonValue) -> None:
-    if not isinstance(value, list) or not value:
-        faults.error(where, f"this is {kind_of(value)}, not a list of at least one answer")
-        return
-    for number, item in enumerate(value, start=1):
+    if value == []:
+        faults.error(where, "the list is empty")
+    elif not isinstance(value, list):
+        faults.error(where, f"this is {kind_of(value)}, not a list")
+    for number, item in enumerate(value if isinstance(value, list) else (), start=1):
         if not (isinstance(item, str) and item.strip()) and not is_number(item):
             faults.error(
                 where, f"entry {number} is {kind_of(item)}, not text or a number", "write it as text"
