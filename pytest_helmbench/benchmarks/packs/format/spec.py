@@ -35,14 +35,7 @@ def task_from_spec(spec: JsonObject) -> PackTask:
     for key in ("metadata", "resources", "environment"):
         if not isinstance(spec.get(key, {}), dict):
             faults.error(key, f"this is {kind_of(spec[key])}, not a mapping")
-    resources: dict[str, Resource] = {}
-    for name, item in object_in(spec, "resources").items():
-        given = item if isinstance(item, dict) else {}
-        level = next((one for one in Visibility if one == given.get("visibility")), None)
-        if level is None or given.keys() != {"value", "visibility"}:
-            faults.error(f"resources.{name}", "this is no resource", _RESOURCE_HINT)
-        else:
-            resources[name] = Resource(given["value"], level)
+    resources = _resources(faults, object_in(spec, "resources"))
     public = {name: one.value for name, one in resources.items() if one.visibility is Visibility.PUBLIC}
     hidden = {name: one.value for name, one in resources.items() if name not in public}
     check_environment(faults, "environment", object_in(spec, "environment"))
@@ -67,3 +60,15 @@ def task_from_spec(spec: JsonObject) -> PackTask:
         environment=environment_of(object_in(spec, "environment"), None),
         check=family.compiled_check(public, hidden, None) if family is not None and is_judged else None,
     )
+
+
+def _resources(faults: RowFaults, listed: JsonObject) -> dict[str, Resource]:
+    resources: dict[str, Resource] = {}
+    for name, item in listed.items():
+        given = item if isinstance(item, dict) else {}
+        level = next((one for one in Visibility if one == given.get("visibility")), None)
+        if level is None or given.keys() != {"value", "visibility"}:
+            faults.error(f"resources.{name}", "this is no resource", _RESOURCE_HINT)
+        else:
+            resources[name] = Resource(given["value"], level)
+    return resources
