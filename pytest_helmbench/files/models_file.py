@@ -45,7 +45,7 @@ def load_models(path: Path, root: Path | None = None) -> ModelsFile:
     text = Reader(findings, root).text(path)
     document = parse_yaml(text) if text is not None else Document(None)
     findings.add(path, *validate(document, MODELS_SCHEMA))
-    findings.add(path, *_twice(document), *_judges_twice(document), *_template_faults(document))
+    findings.add(path, *_judge_faults(document), *_model_faults(document))
     findings.problems.sort(key=lambda problem: problem.line or 0)
     if findings.problems:
         raise UnreadableBenchmarkError(tuple(findings.problems))
@@ -91,53 +91,36 @@ def _judges(data: JsonObject) -> list[tuple[Place, JsonValue]]:
     return [*found, *((("marking_models", index), item) for index, item in enumerate(listed))]
 
 
-def _judges_twice(document: Document) -> Iterator[Fault]:
+def _judge_faults(document: Document) -> Iterator[Fault]:
     data = document.mapping()
     if data.get("marking_model") and data.get("marking_models"):
-        yield Fault(
-            document.line("marking_models"),
-            "'marking_models' beside 'marking_model'",
-            "keep the list: its first is the judge of record",
-        )
+        hint = "keep the list: its first is the judge of record"
+        yield Fault(document.line("marking_models"), "'marking_models' beside 'marking_model'", hint)
     seen: set[str] = set()
-    for place, _ in _judges(data)[_MOST_JUDGES:]:
-        yield Fault(
-            document.line(*place),
-            f"{_MOST_JUDGES + 1} judges or more",
-            "a judge, and a second opinion",
-        )
-    for place, item in _judges(data):
-        name = item if isinstance(item, str) else a_text(a_mapping(item).get("id"))
-        if name is not None and name in seen:
+    for number, (place, item) in enumerate(_judges(data)):
+        name = a_text(item) or a_text(a_mapping(item).get("id"))
+        if number >= _MOST_JUDGES:
             yield Fault(
-                document.line(*place),
-                f"the judge {name!r} stands here twice",
-                "a second opinion is another model's",
+                document.line(*place), f"{_MOST_JUDGES + 1} judges or more", "a judge, and a second opinion"
             )
-        seen.update(() if name is None else (name,))
+        if name and name in seen:
+            message = f"the judge {name!r} stands here twice"
+            yield Fault(document.line(*place), message, "a second opinion is another model's")
+        seen.add(name or "")
 
 
-def _twice(document: Document) -> Iterator[Fault]:
-    inside = isinstance(document.data, dict)
+def _model_faults(document: Document) -> Iterator[Fault]:
+    """Yield ids that stand twice, and what is wrong with the templates of all applications."""
+    above = ("models",) if isinstance(document.data, dict) else ()
+    listed = _items(document.mapping().get("models") if above else document.data)
+    entries: list[tuple[Place, JsonObject]] = [((*above, index), item) for index, item in enumerate(listed)]
     seen: dict[str, int | None] = {}
-    for index, item in enumerate(_items(document.mapping().get("models") if inside else document.data)):
-        line = document.line("models", index, "id") if inside else document.line(index, "id")
-        name = a_text(item.get("id"))
-        if name is None:
-            continue
-        if name in seen:
+    for place, item in entries:
+        name, line = a_text(item.get("id")), document.line(*place, "id")
+        if name and name in seen:
             message = f"the model {name!r} stands here twice (first in line {seen[name]})"
             yield Fault(line, message, "keep one entry: a model is run and reported by its id")
-        seen.setdefault(name, line)
-
-
-def _template_faults(document: Document) -> Iterator[Fault]:
-    """Yield what is wrong with the templates of all applications."""
-    inside = isinstance(document.data, dict)
-    listed = document.mapping().get("models") if inside else document.data
-    entries: list[tuple[Place, JsonObject]] = [
-        ((*(("models",) if inside else ()), index), item) for index, item in enumerate(_items(listed))
-    ]
+        seen.setdefault(name or "", line)
     entries += [(place, item) for place, item in _judges(document.mapping()) if isinstance(item, dict)]
     for place, item in entries:
         for key, message, hint in _faults_of_template(item):

@@ -100,8 +100,9 @@ def validate(document: Document, schema: FormatSchema, definition: str | None = 
     validator = _validator(schema, definition)
     root = a_mapping(cast("JsonValue", validator.schema))
     for error in validator.iter_errors(document.data):
-        if not (document.faults and _is_infinite(_instance(error))):
-            faults.extend(_translated(document, error, root))
+        if not (document.faults and _is_infinite(error.instance)):
+            for place, message, hint in _sentences(error, root):
+                faults.append(Fault(document.line(*place), message, hint))
     return sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
 
 
@@ -124,121 +125,71 @@ def _validator(schema: FormatSchema, definition: str | None) -> Draft202012Valid
     return Draft202012Validator(schema.part(definition))
 
 
-def _place(error: ValidationError) -> Place:
-    return tuple(error.absolute_path)
-
-
-def _is_infinite(value: JsonValue) -> bool:
+def _is_infinite(value: object) -> bool:
     """Return whether a value is no finite number, which the document's own faults tell."""
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _own(error: ValidationError) -> JsonObject:
-    return error.schema if isinstance(error.schema, dict) else {}
+def _sentences(error: ValidationError, root: JsonObject) -> Iterator[tuple[Place, str, str]]:
+    """Yield places with what is wrong there and what to do, which is often what the schema itself says."""
+    if error.validator == "anyOf":
+        for inner in _nearest_branch(error):
+            yield from _sentences(inner, root)
+        return
+    place, value, wanted = tuple(error.absolute_path), _json(error.instance), _json(error.validator_value)
+    own = a_mapping(_json(error.schema))
+    name, hint = label(place), str(own.get("description", ""))
+    said = f"{name} is {shown(value)}"
+    kind = "propertyNames" if "propertyNames" in error.absolute_schema_path else str(error.validator)
+    if kind == "not" and wanted == {}:
+        yield place, *_out_of_place(error, root)
+    elif kind == "propertyNames":
+        yield (*place, str(value)), f"{name} has the key {value!r}", hint
+    elif kind == "additionalProperties":
+        inside = f" in {name}" if place and isinstance(place[-1], str) else ""
+        known = a_mapping(own.get("properties"))
+        what = "known keys" if len(known) > 1 else "the only key"
+        for key in a_mapping(value):
+            if key not in known:
+                yield (*place, key), f"unknown key {named(key)}{inside}", listed(key, known, what)
+    elif kind == "required":
+        for key in _names(wanted):
+            if key not in a_mapping(value):
+                described = a_mapping(a_mapping(own.get("properties")).get(key)).get("description")
+                lacks = f"{name} has no {key!r}" if place else f"there is no {key!r}"
+                yield place, lacks, str(described or f"add the key {key!r}")
+    elif kind == "enum":
+        menu = [one for one in _names(wanted) if one != "None"]
+        yield place, said, listed(value, menu, "known types" if place[-1:] == ("type",) else "known values")
+    elif kind == "type":
+        words = _type_words(_names(wanted))
+        yield place, f"{said}, not {words}", hint or f"write {words}{_range(own)}"
+    elif kind in ("minimum", "maximum", "exclusiveMinimum"):
+        yield place, f"{said}, out of range", hint or f"write a number{_range(own)}"
+    elif kind == "pattern":
+        # a key pasted where its variable's name belongs must not be repeated in a log
+        yield place, f"{name}{'' if own.get('writeOnly') else f' {shown(value)}'} has the wrong form", hint
+    elif kind in ("minItems", "minLength", "minProperties"):
+        yield place, f"{name} is empty", hint or "write something there"
+    elif kind == "uniqueItems" and isinstance(value, list):
+        double = next(item for item in value if value.count(item) > 1)
+        yield place, f"{name} lists {shown(double)} twice", "keep one of them"
+    else:
+        yield place, said, hint
 
 
-def _hint(error: ValidationError) -> str:
-    """Return what the schema itself says about the value."""
-    return str(_own(error).get("description", ""))
+def _json(value: object) -> JsonValue:
+    return cast("JsonValue", value)  # the library types them as possibly unset
 
 
-def _instance(error: ValidationError) -> JsonValue:
-    return cast(
-        "JsonValue", error.instance
-    )  # typed as possibly unset, which it is not once an error is raised
-
-
-def _items(error: ValidationError) -> list[JsonValue]:
-    """Return the value at fault where it is a list, the keys where it is a mapping."""
-    found = _instance(error)
-    return [*found] if isinstance(found, list | dict) else []
-
-
-def _wanted(error: ValidationError) -> JsonValue:
-    return cast("JsonValue", error.validator_value)
-
-
-def _wanted_names(error: ValidationError) -> list[str]:
-    wanted = _wanted(error)
+def _names(wanted: JsonValue) -> list[str]:
     return [str(item) for item in wanted] if isinstance(wanted, list) else [str(wanted)]
 
 
-def _translated(document: Document, error: ValidationError, root: JsonObject) -> Iterator[Fault]:
-    if error.validator == "anyOf":
-        for inner in _nearest_branch(error):
-            yield from _translated(document, inner, root)
-        return
-    if error.validator == "not" and _wanted(error) == {}:
-        yield from _out_of_place(document, error, root)
-        return
-    if "propertyNames" in error.absolute_schema_path:
-        place = (*_place(error), str(_instance(error)))
-        message = f"{label(_place(error))} has the key {_instance(error)!r}"
-        yield Fault(document.line(*place), message, _hint(error))
-        return
-    yield from _SENTENCES[str(error.validator)](document, error)
-
-
-def _nearest_branch(error: ValidationError) -> list[ValidationError]:
-    """Return the errors of the alternative whose type fits; of all of them one type error."""
-    branches: dict[object, list[ValidationError]] = {}
-    for inner in error.context or ():
-        branches.setdefault(inner.schema_path[0], []).append(inner)
-    fitting = [
-        inner
-        for inner in branches.values()
-        if not any(item.validator == "type" and not item.path for item in inner)
-    ]
-    if fitting:
-        return fitting[0]
-    firsts = [inner[0] for inner in branches.values()]
-    described = [item for item in firsts if "description" in _own(item)]
-    return (described or firsts)[:1]
-
-
-def _unknown_keys(document: Document, error: ValidationError) -> Iterator[Fault]:
-    known = a_mapping(_own(error).get("properties"))
-    place = _place(error)
-    for key in map(str, _items(error)):
-        if key not in known:
-            inside = f" in {label(place)}" if place and isinstance(place[-1], str) else ""
-            yield Fault(
-                document.line(*place, key),
-                f"unknown key {named(key)}{inside}",
-                listed(key, known, "known keys" if len(known) > 1 else "the only key"),
-            )
-
-
-def _missing_keys(document: Document, error: ValidationError) -> Iterator[Fault]:
-    place = _place(error)
-    for key in _wanted_names(error):
-        if key not in _items(error):
-            inside = f"{label(place)} has no {key!r}" if place else f"there is no {key!r}"
-            described = a_mapping(a_mapping(_own(error).get("properties")).get(key))
-            hint = str(described.get("description", ""))
-            yield Fault(document.line(*place), inside, hint or f"add the key {key!r}")
-
-
-def _off_menu(document: Document, error: ValidationError) -> Iterator[Fault]:
-    message = f"{label(_place(error))} is {shown(_instance(error))}"
-    menu = [name for name in _wanted_names(error) if name != "None"]
-    what = "known types" if _place(error)[-1:] == ("type",) else "known values"
-    yield Fault(document.line(*_place(error)), message, listed(_instance(error), menu, what))
-
-
-def _wrong_type(document: Document, error: ValidationError) -> Iterator[Fault]:
-    wanted = _wanted_names(error)
+def _type_words(wanted: list[str]) -> str:
     names = wanted if len(wanted) == 1 else [name for name in wanted if name != "null"]
     words = " or ".join(_TYPE_WORDS[name] for name in names)
-    words = words.replace("text or a number or true or false", "a value")
-    message = f"{label(_place(error))} is {shown(_instance(error))}, not {words}"
-    yield Fault(document.line(*_place(error)), message, _hint(error) or f"write {words}{_range(_own(error))}")
-
-
-def _out_of_range(document: Document, error: ValidationError) -> Iterator[Fault]:
-    own = _own(error)
-    message = f"{label(_place(error))} is {shown(_instance(error))}, out of range"
-    yield Fault(document.line(*_place(error)), message, _hint(error) or f"write a number{_range(own)}")
+    return words.replace("text or a number or true or false", "a value")
 
 
 def _range(own: JsonObject) -> str:
@@ -251,33 +202,21 @@ def _range(own: JsonObject) -> str:
     return f" {low} or more" if high is None else f" from {low} to {high}"
 
 
-def _wrong_form(document: Document, error: ValidationError) -> Iterator[Fault]:
-    own = _own(error)
-    # a key pasted where its variable's name belongs must not be repeated in a log
-    value = "" if own.get("writeOnly") else f" {shown(_instance(error))}"
-    message = f"{label(_place(error))}{value} has the wrong form"
-    yield Fault(document.line(*_place(error)), message, _hint(error))
+def _nearest_branch(error: ValidationError) -> list[ValidationError]:
+    """Return the errors of the alternative whose type fits; of all of them one type error."""
+    branches: dict[object, list[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+    for found in branches.values():
+        if not any(item.validator == "type" and not item.path for item in found):
+            return found
+    firsts = [found[0] for found in branches.values()]
+    described = [item for item in firsts if "description" in a_mapping(_json(item.schema))]
+    return (described or firsts)[:1]
 
 
-def _empty(document: Document, error: ValidationError) -> Iterator[Fault]:
-    message = f"{label(_place(error))} is empty"
-    yield Fault(document.line(*_place(error)), message, _hint(error) or "write something there")
-
-
-def _twice(document: Document, error: ValidationError) -> Iterator[Fault]:
-    items = _items(error)
-    double = next(item for item in items if items.count(item) > 1)
-    message = f"{label(_place(error))} lists {shown(double)} twice"
-    yield Fault(document.line(*_place(error)), message, "keep one of them")
-
-
-def _excluded(document: Document, error: ValidationError) -> Iterator[Fault]:
-    message = f"{label(_place(error))} is {shown(_instance(error))}"
-    yield Fault(document.line(*_place(error)), message, _hint(error))
-
-
-def _out_of_place(document: Document, error: ValidationError, root: JsonObject) -> Iterator[Fault]:
-    """Yield a key that must not stand beside the value of another one.
+def _out_of_place(error: ValidationError, root: JsonObject) -> tuple[str, str]:
+    """Return what is said of a key that must not stand beside the value of another one.
 
     The schema says so by an `if` with the other one as `const`, and a `then` with `"not": {}` for the key.
     """
@@ -289,22 +228,5 @@ def _out_of_place(document: Document, error: ValidationError, root: JsonObject) 
         )
     conditions = a_mapping(a_mapping(a_mapping(rule).get("if")).get("properties"))
     ((name, condition),) = conditions.items()
-    message = f"{label(_place(error))} means nothing for the {name} {a_mapping(condition).get('const')}"
-    yield Fault(document.line(*_place(error)), message, f"remove the key, or change the {name}")
-
-
-_SENTENCES: dict[str, Callable[[Document, ValidationError], Iterator[Fault]]] = {
-    "additionalProperties": _unknown_keys,
-    "enum": _off_menu,
-    "exclusiveMinimum": _out_of_range,
-    "maximum": _out_of_range,
-    "minItems": _empty,
-    "minLength": _empty,
-    "minProperties": _empty,
-    "minimum": _out_of_range,
-    "pattern": _wrong_form,
-    "not": _excluded,
-    "required": _missing_keys,
-    "type": _wrong_type,
-    "uniqueItems": _twice,
-}
+    message = f"{label(error.absolute_path)} means nothing for the {name} {a_mapping(condition).get('const')}"
+    return message, f"remove the key, or change the {name}"
