@@ -145,7 +145,7 @@ def _last(
         benchmark: See `resolve`.
     """
     path, own = files
-    known = runs(path, () if benchmark is None else (benchmark,)) if path.exists() else ()
+    known = runs(path) if path.exists() else ()
     complete = _complete_sessions(files, known, benchmark)
     wanted = list(reversed(complete))
     if len(wanted) <= back:

@@ -182,7 +182,7 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
         ResumeError: No such run, or models, sampling or judge differ.
         StoreError: The file cannot be read.
     """
-    recorded = unfinished_runs(path, run_id, [plan.benchmark for plan in planned])
+    recorded = unfinished_runs(path, run_id)
     if not recorded:
         if run_id is not None:
             raise ResumeError(f"there is no run {run_id} in {path}\n  hint: `helmbench runs` lists them")

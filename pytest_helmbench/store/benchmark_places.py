@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -13,10 +12,6 @@ from pytest_helmbench.store.plans import unpacked
 from pytest_helmbench.store.reading import reading
 
 _HOME = "~/"
-_RUNS = """
-    SELECT runs.id, benchmarks.name, benchmarks.kind, runs.benchmark_place
-    FROM evaluation_runs AS runs JOIN benchmarks ON benchmarks.id = runs.benchmark_id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,56 +101,15 @@ def _shared(root: Path, folder: Path) -> Path | None:
     return None if found.parent == found else found
 
 
-def benchmarks_of_runs(
-    conn: sqlite3.Connection, db: Path, new: Iterable[BenchmarkKey] = ()
-) -> Mapping[int, BenchmarkKey]:
-    """Return the benchmark of each run of a results file: runs of the same one have the same.
-
-    It is the same where name, kind and place are. A benchmark that was moved takes its runs along: those of a folder
-    that is no more belong to the only one of that name and kind that is there and was first run later.
-
-    Args:
-        conn: To the file.
-        db: The file.
-        new: Benchmarks that are about to be run.
-    """
-    found = {
-        run_id: BenchmarkKey(name, kind, place or None) for run_id, name, kind, place in conn.execute(_RUNS)
-    }
-    known: defaultdict[BenchmarkKey, list[int]] = defaultdict(list)
-    for run_id, key in found.items():
-        known[key].append(run_id)
-    for key in new:
-        known[key].append(max(found, default=0) + 1)
-    alike: defaultdict[tuple[str, str], list[BenchmarkKey]] = defaultdict(list)
-    for key in known:
-        alike[key.name, key.kind].append(key)
-    moved: dict[BenchmarkKey, BenchmarkKey] = {}
-    for keys in alike.values():
-        moved |= _moved(keys, known, db) if len(keys) > 1 else {}
-    return {run_id: moved.get(key, key) for run_id, key in found.items()}
-
-
-def _moved(
-    keys: Iterable[BenchmarkKey], runs: Mapping[BenchmarkKey, list[int]], db: Path
-) -> Mapping[BenchmarkKey, BenchmarkKey]:
-    """Return what became of benchmarks of one name and kind that are no more where they were."""
-    placed = {key: _is_there(folder_of(key.place, db)) for key in keys if key.place is not None}
-    moved = {}
-    for key in (key for key, is_there in placed.items() if not is_there):
-        heirs = [
-            other for other, is_there in placed.items() if is_there and min(runs[other]) > max(runs[key])
-        ]
-        if len(heirs) == 1:
-            moved[key] = heirs[0]
-    return moved
-
-
-_SIZE = "SELECT codes FROM benchmark_sizes WHERE run_id = ?"
-_EARLIER = """
-    SELECT run.id FROM benchmark_sizes JOIN evaluation_runs AS run ON run.id = benchmark_sizes.run_id
-    JOIN evaluation_runs AS this ON this.id = ?
-    WHERE run.id < this.id AND run.session_id != this.session_id ORDER BY run.id DESC
+_SIZES = """
+    SELECT run.id, benchmark_sizes.codes FROM evaluation_runs AS this
+    JOIN benchmarks AS mine ON mine.id = this.benchmark_id
+    JOIN evaluation_runs AS run ON run.id = this.id OR run.id < this.id AND run.session_id != this.session_id
+    JOIN benchmark_sizes ON benchmark_sizes.run_id = run.id
+    JOIN benchmarks AS its ON its.id = run.benchmark_id
+    WHERE this.id = ? AND its.name = mine.name AND its.kind = mine.kind
+        AND coalesce(run.benchmark_place, '') = coalesce(this.benchmark_place, '')
+    ORDER BY run.id DESC LIMIT 2
 """
 
 
@@ -183,14 +137,11 @@ def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
         StoreError: The file is no results file.
     """
     with reading(path) as conn:
-        now = conn.execute(_SIZE, (run_id,)).fetchone()
-        keys = benchmarks_of_runs(conn, path)
-        earlier = conn.execute(_EARLIER, (run_id,))
-        last = next((found for (found,) in earlier if keys[found] == keys[run_id]), None)
-        if now is None or last is None:
-            return None
-        (before,) = conn.execute(_SIZE, (last,)).fetchone()
-    codes, codes_before = unpacked(now[0]), unpacked(before)
+        sizes = conn.execute(_SIZES, (run_id,)).fetchall()
+    if len(sizes) < 2 or sizes[0][0] != run_id:
+        return None
+    (_, now), (last, before) = sizes
+    codes, codes_before = unpacked(now), unpacked(before)
     if len(codes) >= len(codes_before):
         return None
     known = set(codes)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.reading import holds_nothing, reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
 
@@ -90,7 +89,9 @@ _HISTORY = """
     JOIN scenarios ON scenarios.id = results.scenario_id
     JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
     JOIN llms ON llms.id = evaluation_runs.llm_id
-    WHERE calls.run_id IN (SELECT value FROM json_each(:runs)) AND llms.name = :model AND calls.purpose = :purpose
+    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
+    WHERE benchmarks.name = :name AND benchmarks.kind = :kind
+        AND coalesce(evaluation_runs.benchmark_place, '') = :place AND llms.name = :model AND calls.purpose = :purpose
         AND (:judge IS NULL OR calls.judge = :judge)
         AND calls.from_cache = 0 AND calls.response_id IS NOT NULL
     GROUP BY scenarios.full_code
@@ -224,9 +225,14 @@ def price_history(
     if holds_nothing(path):
         return {}
     with reading(path) as conn:
-        keys = benchmarks_of_runs(conn, path, (benchmark,))
-        runs = json.dumps([run_id for run_id, key in keys.items() if key == benchmark])
-        asked = {"runs": runs, "model": model, "purpose": purpose, "judge": judge}
+        asked = {
+            "name": benchmark.name,
+            "kind": benchmark.kind,
+            "place": benchmark.place or "",
+            "model": model,
+            "purpose": purpose,
+            "judge": judge,
+        }
         rows = conn.execute(_HISTORY, asked).fetchall()
     return {
         code: CallHistory(calls, _spread(*numbers[0:3]), _spread(*numbers[3:6]), _spread(*numbers[6:9]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ from pytest_helmbench.core.outcome import (
     Verdict,
 )
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.reading import holds_nothing, opened, reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
@@ -177,15 +177,12 @@ def cases_on_record(
     return found
 
 
-def unfinished_runs(
-    path: Path, run_id: int | None = None, new: Iterable[BenchmarkKey] = ()
-) -> tuple[UnfinishedRun, ...]:
+def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[UnfinishedRun, ...]:
     """Return the runs of the last session that is not complete, or of the session of one run.
 
     Args:
         path: Results file; it need not exist, and may be empty.
         run_id: A run of the wanted session; None for the last session with an unfinished run.
-        new: Benchmarks that are about to be run.
 
     Returns:
         Every run of that session, finished ones too; empty when there is none.
@@ -196,16 +193,25 @@ def unfinished_runs(
         which = "status != 'complete' AND rescored_from IS NULL AND ? IS NULL" if run_id is None else "id = ?"
         session = f"SELECT session_id FROM evaluation_runs WHERE {which} ORDER BY id DESC LIMIT 1"
         rows = conn.execute(_RUNS.format(session), (run_id,)).fetchall()
-        keys = benchmarks_of_runs(conn, path, new)
     return tuple(
-        UnfinishedRun(number, session_id, keys[number], model, status, json.loads(settings), rescored_from)
-        for number, session_id, model, status, settings, rescored_from in rows
+        UnfinishedRun(
+            number,
+            session_id,
+            BenchmarkKey(name, kind, place or None),
+            model,
+            status,
+            json.loads(settings),
+            old,
+        )
+        for number, session_id, name, kind, place, model, status, settings, old in rows
     )
 
 
 _RUNS = (
-    "SELECT runs.id, runs.session_id, llms.name, runs.status, runs.settings, runs.rescored_from"
-    " FROM evaluation_runs AS runs JOIN llms ON llms.id = runs.llm_id WHERE runs.session_id = ({}) ORDER BY runs.id"
+    "SELECT runs.id, runs.session_id, benchmarks.name, benchmarks.kind, runs.benchmark_place, llms.name,"
+    " runs.status, runs.settings, runs.rescored_from"
+    " FROM evaluation_runs AS runs JOIN llms ON llms.id = runs.llm_id"
+    " JOIN benchmarks ON benchmarks.id = runs.benchmark_id WHERE runs.session_id = ({}) ORDER BY runs.id"
 )
 _EVALUATIONS = (
     "SELECT evaluations.*, results.reason AS result_reason"

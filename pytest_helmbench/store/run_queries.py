@@ -6,13 +6,13 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.database_file import FilePlace
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.leases import Lease, leases_of, true_status
@@ -23,10 +23,7 @@ from pytest_helmbench.store.table_rows import made_of, named_rows
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One row of `evaluation_runs` with the names behind its ids; counts are None while it runs.
-
-    `kind` and `benchmark_place` tell its benchmark from others of its name; see `benchmarks_of_runs`.
-    """
+    """One row of `evaluation_runs` with the names behind its ids; counts are None while it runs."""
 
     id: int
     session_id: str
@@ -57,7 +54,7 @@ class RunSummary:
     @property
     def key(self) -> BenchmarkKey:
         """Which benchmark it is of."""
-        return BenchmarkKey(self.benchmark, self.kind, self.benchmark_place)
+        return BenchmarkKey(self.benchmark, self.kind, self.benchmark_place or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +100,14 @@ _OUTCOMES = (
 )
 
 
-def runs(path: Path, new: Iterable[BenchmarkKey] = ()) -> tuple[RunSummary, ...]:
+def runs(path: Path) -> tuple[RunSummary, ...]:
     """Return every run of a file, oldest first.
-
-    Args:
-        path: Results file.
-        new: Benchmarks that are about to be run.
 
     Raises:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        return _summaries(conn, conn.execute(_RUNS + " ORDER BY evaluation_runs.id"), path, new)
+        return _summaries(conn, conn.execute(_RUNS + " ORDER BY evaluation_runs.id"))
 
 
 def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
@@ -125,23 +118,17 @@ def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
     """
     query = _RUNS + " WHERE session_id = ? ORDER BY evaluation_runs.id"
     with reading(path) as conn:
-        return _summaries(conn, conn.execute(query, (session_id,)), path)
+        return _summaries(conn, conn.execute(query, (session_id,)))
 
 
-def _summaries(
-    conn: sqlite3.Connection, found: sqlite3.Cursor, path: Path, new: Iterable[BenchmarkKey] = ()
-) -> tuple[RunSummary, ...]:
-    leases, keys = leases_of(conn), benchmarks_of_runs(conn, path, new)
-    return tuple(_summary(row, leases, keys) for row in named_rows(found))
+def _summaries(conn: sqlite3.Connection, found: sqlite3.Cursor) -> tuple[RunSummary, ...]:
+    leases = leases_of(conn)
+    return tuple(_summary(row, leases) for row in named_rows(found))
 
 
-def _summary(
-    row: Mapping[str, Cell], leases: Mapping[str, Lease], keys: Mapping[int, BenchmarkKey]
-) -> RunSummary:
-    key = keys.get(int(row["id"] or 0))  # a run may have begun meanwhile
-    place = None if key is None else key.place
+def _summary(row: Mapping[str, Cell], leases: Mapping[str, Lease]) -> RunSummary:
     status = true_status(str(row["status"]), leases.get(str(row["session_id"])), time.time())
-    return made_of(RunSummary, row, status=status, benchmark_place=place)
+    return made_of(RunSummary, row, status=status)
 
 
 def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
@@ -163,7 +150,7 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
         if row is None:
             return None
         counts = conn.execute(_OUTCOMES, (row["id"],)).fetchall()
-        summary = _summary(row, leases_of(conn), benchmarks_of_runs(conn, path))
+        summary = _summary(row, leases_of(conn))
         settings: dict[str, JsonValue] = dict(json.loads(str(row["settings"])))
     return made_of(
         RunDetail,

@@ -519,34 +519,4 @@ _COSTS_VIEW = """CREATE VIEW v_costs AS
     JOIN llms ON llms.id = evaluation_runs.llm_id
     GROUP BY calls.run_id, calls.purpose"""
 
-# One row per call, with what was sent as people read it. A body that is no JSON, or holds no messages, has no prompt.
-_PROMPTS_VIEW = """CREATE VIEW v_prompts AS
-    SELECT
-        calls.id AS call_id,
-        calls.run_id,
-        llms.name AS model,
-        calls.code,
-        calls.repetition,
-        calls.purpose,
-        calls.criterion,
-        calls.attempt,
-        results.outcome,
-        CASE WHEN json_valid(CAST(requests.body AS TEXT)) THEN (
-            SELECT group_concat(
-                coalesce(json_extract(message.value, '$.role') || ': ', '')
-                || coalesce(json_extract(message.value, '$.content'), ''),
-                char(10) || char(10)
-            )
-            FROM json_each(CAST(requests.body AS TEXT), '$.messages') AS message
-        ) END AS prompt,
-        responses.text AS reply,
-        calls.started_at
-    FROM calls
-    JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
-    JOIN llms ON llms.id = evaluation_runs.llm_id
-    JOIN requests ON requests.hash = calls.request_hash
-    LEFT JOIN responses ON responses.id = calls.response_id
-    LEFT JOIN results ON results.run_id = calls.run_id AND results.code = calls.code
-        AND results.repetition = calls.repetition"""
-
-VIEWS = (_RESULTS_VIEW, _COSTS_VIEW, _PROMPTS_VIEW)
+VIEWS = (_RESULTS_VIEW, _COSTS_VIEW)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -50,34 +49,6 @@ def test_another_benchmark_of_the_same_name_is_not_held_to_have_lost_cases(
     said = "benchmark (a/benchmark) has 5 cases; it had 6 in run 1. Gone: P1-B1-S1-C1-PT6\n"
     assert said in f"{fewer.stdout.str()}\n"
     assert fewer.stdout.str().count("it had") == 1
-
-
-def test_a_checkout_that_was_moved_and_a_benchmark_that_was_moved_in_it_keep_their_runs(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = pytester.mkdir("here")
-    _two(place)
-    monkeypatch.chdir(place)
-    run_tree(pytester, "a/benchmark", "b/benchmark", "--rootdir=.", url=provider.url).assert_outcomes(
-        passed=9
-    )
-    moved = pytester.path / "there"
-    monkeypatch.chdir(pytester.path)
-    place.rename(moved)
-    monkeypatch.chdir(moved)
-
-    write_tree(moved / "a" / "benchmark", {"P1-B1-S1": category(*["RISK"] * 5)})
-    elsewhere = run_tree(pytester, "a/benchmark", "--rootdir=.", url=provider.url)
-    assert "has 5 cases; it had 6 in run 1" in elsewhere.stdout.str()
-
-    shutil.move(moved / "a", moved / "c")
-    write_tree(moved / "c" / "benchmark", {"P1-B1-S1": category(*["RISK"] * 4)})
-    within = run_tree(pytester, "c/benchmark", "--rootdir=.", url=provider.url)
-    assert "has 4 cases; it had 5 in run 3" in within.stdout.str()
-
-    shutil.rmtree(moved / "b")
-    again = run_tree(pytester, "c/benchmark", "--rootdir=.", url=provider.url)
-    assert "it had" not in again.stdout.str()  # what was there before the other was deleted is no heir of it
 
 
 def test_a_baseline_is_a_run_of_the_same_benchmark_and_a_run_that_is_named_one_of_any_of_its_name(
