@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.permits import NotStoredError, Permit, PermitRequest
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.record_file import Sent
 from pytest_helmbench.store.writer import Store
 
 __all__ = ["Commits"]
@@ -84,7 +83,7 @@ class Commits:
 
     async def announce(self, permit: Permit, wanted: PermitRequest) -> None:
         """See `Disk.announce`."""
-        self._store.record_sent(Sent(permit.number, wanted.run_id, wanted.label, permit.reserved_usd))
+        self._store.record_sent(permit.number, wanted.run_id, wanted.label, permit.reserved_usd)
         await self.stored()
 
     def take_back(self, permit: Permit) -> None:

@@ -4,110 +4,41 @@ from __future__ import annotations
 
 import sqlite3
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord, RunStatement
+from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.store.catalogue import CatalogueIds
 from pytest_helmbench.store.database_file import FilePlace, transaction
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.leases import Leases
-from pytest_helmbench.store.recorded_rows import (
-    RecordTables,
-    write_attempts,
-    write_event,
-    write_results,
-    write_run_statement,
-)
-from pytest_helmbench.store.run_rows import RunTotals, write_totals
+from pytest_helmbench.store.recorded_rows import RecordTables, write_attempts, write_results
 
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """The end of a run."""
-
-    run_id: int
-    totals: RunTotals
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """An event of a run that belongs to no result."""
-
-    run_id: int
-    event: Event
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """What a kind makes of a run."""
-
-    run_id: int
-    statement: RunStatement
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A call that is about to go, with what the budget has reserved for it.
-
-    Args:
-        number: Of the call, in its session's process.
-        run_id: `evaluation_runs.id`.
-        code: Case code.
-        reserved_usd: What it may cost.
-    """
-
-    number: int
-    run_id: int
-    code: str
-    reserved_usd: float
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """A call that is out no more.
-
-    Args:
-        number: Of the call.
-    """
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Beat:
-    """Asks for a heartbeat, nothing else."""
+Action: TypeAlias = Callable[[sqlite3.Connection], tuple[int, ...] | None]
 
 
 class Task:
-    """A question that its asker waits for.
+    """Something that is done with the file after the calls and results that came with it.
 
     Args:
         action: Run inside a transaction; may run again after a rollback.
+        is_loss: Something is lost where it is not done.
+        is_asked: Its asker waits for the answer.
     """
 
-    __slots__ = ("_answer", "action")
+    __slots__ = ("action", "answer", "is_asked", "is_loss")
 
-    def __init__(self, action: Callable[[sqlite3.Connection], tuple[int, ...]]) -> None:
+    def __init__(self, action: Action, *, is_loss: bool = False, is_asked: bool = False) -> None:
         self.action = action
-        self._answer: tuple[int, ...] | None = None
-
-    @property
-    def answer(self) -> tuple[int, ...] | None:
+        self.is_loss = is_loss
+        self.is_asked = is_asked
+        self.answer: tuple[int, ...] | None = None
         """What the action returned; None until its transaction is on disk."""
-        return self._answer
-
-    def settle(self, answer: tuple[int, ...]) -> None:
-        """Take the answer: the transaction is on disk."""
-        self._answer = answer
 
 
 _Kind = TypeVar("_Kind")
-Record = AttemptRecord | ResultRecord | Happened | Stated
-Job = Record | Closing | Beat | Task | Sent | Returned
+Job = AttemptRecord | ResultRecord | Task
 
 
 def is_loss(job: Job) -> bool:
@@ -119,7 +50,7 @@ def is_loss(job: Job) -> bool:
         return job.response_body is not None
     if isinstance(job, ResultRecord):
         return job.outcome.judged
-    return isinstance(job, Happened | Stated)
+    return job.is_loss
 
 
 def of_kind(kind: type[_Kind], jobs: Sequence[Job]) -> list[_Kind]:
@@ -131,25 +62,8 @@ HEARTBEAT_S = 10.0
 _LONGEST_LOOK_S = 0.5  # for a lock at a time: between two of them the writer hears that nobody waits any more
 
 
-@dataclass(frozen=True, slots=True)
-class RunsInFile:
-    """The runs that a writer has opened in its file.
-
-    Args:
-        catalogues: Ids of what they refer to, by run.
-        open: Those that have not ended.
-        continued: Those that other sessions of the same name have begun.
-        leased: Ids of the sessions that are its own.
-    """
-
-    catalogues: Mapping[int, CatalogueIds] = field(default_factory=dict)
-    open: frozenset[int] = frozenset()
-    continued: frozenset[int] = frozenset()
-    leased: frozenset[str] = frozenset()
-
-
 class RecordFile:
-    """Writes batches; used by one thread.
+    """Writes batches; used by one thread, but for the facts on runs, which are set as a whole.
 
     Args:
         conn: To the open file.
@@ -164,6 +78,12 @@ class RecordFile:
         self.path = path
         self.displaced: StoreError | None = None
         self.leases = Leases(now)
+        self.catalogues: Mapping[int, CatalogueIds] = {}
+        """Ids of what its runs refer to, by run."""
+        self.continued: frozenset[int] = frozenset()
+        """Runs that other sessions of the same name have begun."""
+        self.leased: frozenset[str] = frozenset()
+        """Ids of the sessions that are its own."""
         self._now = now
         self._busy_timeout_s = busy_timeout_s
         self._place = FilePlace(path)
@@ -176,38 +96,27 @@ class RecordFile:
         """How long ago the leases were renewed."""
         return abs(self._now() - self._renewed_s)
 
-    def write(self, jobs: Sequence[Job], runs: RunsInFile) -> None:
+    def write(self, jobs: Sequence[Job]) -> None:
         """Write jobs in one transaction, and the heartbeat with it when that is due.
 
-        A result only refers to calls that came before it, a closing to results, a call that has returned to one
-        that was sent: so all of one kind go in together.
+        A result only refers to calls that came before it, and a task to what came before it: so all of one kind go
+        in together.
 
         Raises:
             StoreError: A run was taken over, or the file is gone and nothing can be written beside it.
             sqlite3.Error: It cannot be written.
         """
         now_s = self._now()
-        beats = bool(runs.leased) and abs(now_s - self._renewed_s) >= HEARTBEAT_S
+        beats = bool(self.leased) and abs(now_s - self._renewed_s) >= HEARTBEAT_S
         if not self._place.is_kept:
             self.go_on_beside("was deleted, moved or replaced while it was written")
-        conn, tables, results, tasks = (
-            self._conn,
-            self._tables,
-            of_kind(ResultRecord, jobs),
-            of_kind(Task, jobs),
-        )
+        conn, tables = self._conn, self._tables
+        results, tasks = of_kind(ResultRecord, jobs), of_kind(Task, jobs)
         with transaction(conn):
-            self.leases.check(conn, runs.leased, self.path)
-            _write_sent(conn, self.leases.owner, of_kind(Sent, jobs), of_kind(Returned, jobs))
-            replies = write_attempts(conn, tables, of_kind(AttemptRecord, jobs), runs.continued)
+            self.leases.check(conn, self.leased, self.path)
+            replies = write_attempts(conn, tables, of_kind(AttemptRecord, jobs), self.continued)
             if results:
-                write_results(conn, tables, results, runs.catalogues, ChainMap(replies, self._replies))
-            for happened in of_kind(Happened, jobs):
-                write_event(conn, tables, happened.run_id, happened.event)
-            for stated in of_kind(Stated, jobs):
-                write_run_statement(conn, stated.run_id, stated.statement)
-            for closing in of_kind(Closing, jobs):
-                write_totals(conn, closing.run_id, closing.totals)
+                write_results(conn, tables, results, self.catalogues, ChainMap(replies, self._replies))
             answers = [task.action(conn) for task in tasks]
             if beats:
                 self.leases.renew(conn)
@@ -219,7 +128,7 @@ class RecordFile:
         for result in results:
             self._replies.pop(result.outcome.reply_key or "", None)
         for task, answer in zip(tasks, answers, strict=True):
-            task.settle(answer)
+            task.answer = answer
 
     def go_on_beside(self, what: str) -> None:
         """Save what the open file holds: its own place is somebody else's, or nobody's, or cannot be written.
@@ -250,16 +159,3 @@ class RecordFile:
     def _use(self, conn: sqlite3.Connection) -> None:
         self._conn, self._tables = conn, RecordTables(conn)
         self._conn.execute(f"PRAGMA busy_timeout = {int(min(self._busy_timeout_s, _LONGEST_LOOK_S) * 1000)}")
-
-
-def _write_sent(
-    conn: sqlite3.Connection, owner: str, sent: Iterable[Sent], returned: Iterable[Returned]
-) -> None:
-    """Write which calls go when this is on disk, and take out those that have returned."""
-    conn.executemany(
-        "INSERT INTO sent_calls (owner, number, run_id, code, reserved_usd) VALUES (?, ?, ?, ?, ?)",
-        [(owner, call.number, call.run_id, call.code, call.reserved_usd) for call in sent],
-    )
-    conn.executemany(
-        "DELETE FROM sent_calls WHERE owner = ? AND number = ?", [(owner, call.number) for call in returned]
-    )

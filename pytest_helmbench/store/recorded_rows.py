@@ -134,9 +134,10 @@ def write_results(
     _write_what_belongs_to_results(conn, tables, places)
 
 
-def write_event(conn: sqlite3.Connection, tables: RecordTables, run_id: int, event: Event) -> None:
+def write_event(conn: sqlite3.Connection, run_id: int, event: Event) -> None:
     """Write an event of a run that belongs to no result."""
-    tables.events.insert(conn, [_event_row(run_id, None, event)])
+    row = _event_row(run_id, None, event)
+    conn.execute(insert_into("events", row), row)
 
 
 def write_run_statement(conn: sqlite3.Connection, run_id: int, statement: RunStatement) -> None:

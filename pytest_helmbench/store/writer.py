@@ -7,7 +7,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord, RunStatement
@@ -17,25 +16,21 @@ from pytest_helmbench.store.fault import StoreError, is_locked, store_error
 from pytest_helmbench.store.leases import RunHeldError
 from pytest_helmbench.store.record_file import (
     HEARTBEAT_S,
-    Beat,
-    Closing,
-    Happened,
+    Action,
     Job,
     RecordFile,
-    Returned,
-    RunsInFile,
-    Sent,
-    Stated,
     Task,
     is_loss,
     of_kind,
 )
+from pytest_helmbench.store.recorded_rows import write_event, write_run_statement
 from pytest_helmbench.store.run_rows import (
     RunRecord,
     RunTotals,
     interrupt_dead_runs,
     reopen_run,
     write_run,
+    write_totals,
 )
 from pytest_helmbench.store.table_rows import as_json
 
@@ -47,8 +42,8 @@ _LAST_S = 2.0
 """How long a lock is still waited for when the user no longer waits; a disk that does not answer, as long again."""
 
 
-def _nothing() -> None:
-    """Nobody listens."""
+def _nothing(_conn: sqlite3.Connection | None = None) -> None:
+    """Nobody listens, or nothing is done."""
 
 
 class Store:
@@ -80,7 +75,6 @@ class Store:
         self._fault: StoreError | None = None
         self._dropped = 0
         self._on_settled: Callable[[], object] = _nothing
-        self._runs = RunsInFile()
         # Written by the writer alone:
         self._file = RecordFile(conn, path, busy_timeout_s, now)
         self._thread = threading.Thread(target=self._run, name="helmbench-store", daemon=True)
@@ -169,14 +163,9 @@ class Store:
             return tuple(opened)
 
         run_ids = self._ask(write)
-        with self._wake:
-            known = self._runs
-            self._runs = RunsInFile(
-                {**known.catalogues, **opened},
-                known.open | opened.keys(),
-                known.continued | {run.continues for run in runs if run.continues is not None},
-                known.leased | {session_id},
-            )
+        self._file.catalogues = {**self._file.catalogues, **opened}
+        self._file.continued |= {run.continues for run in runs if run.continues is not None}
+        self._file.leased |= {session_id}
         return run_ids
 
     def take_session(self, run_id: int | None, *, take_over: bool) -> tuple[int, ...]:
@@ -206,8 +195,7 @@ class Store:
         run_ids = self._ask(take)
         if held:
             raise held[0]
-        with self._wake:
-            self._runs = replace(self._runs, leased=self._runs.leased.union(taken))
+        self._file.leased |= set(taken)
         return run_ids
 
     @property
@@ -223,29 +211,40 @@ class Store:
         """Keep a result with its evaluations; ignored when the case already has a judged one."""
         self._put(record)
 
-    def record_sent(self, call: Sent) -> None:
-        """Keep that a call is about to go, until it has returned."""
-        self._put(call)
+    def record_sent(self, number: int, run_id: int, code: str, reserved_usd: float) -> None:
+        """Keep that a call of this process is about to go, until it has returned.
+
+        Args:
+            number: Of the call.
+            run_id: `evaluation_runs.id`.
+            code: Case code.
+            reserved_usd: What the budget has reserved for it.
+        """
+        row = (self._file.leases.owner, number, run_id, code, reserved_usd)
+        self._do(
+            "INSERT INTO sent_calls (owner, number, run_id, code, reserved_usd) VALUES (?, ?, ?, ?, ?)", row
+        )
 
     def forget_sent(self, number: int) -> None:
         """Say that a call is out no more."""
-        self._put(Returned(number))
+        row = (self._file.leases.owner, number)
+        self._do("DELETE FROM sent_calls WHERE owner = ? AND number = ?", row)
 
     def record_event(self, run_id: int, event: Event) -> None:
         """Keep something that happened in a run and belongs to no result."""
-        self._put(Happened(run_id, event))
+        self._put(Task(lambda conn: write_event(conn, run_id, event), is_loss=True))
 
     def record_statement(self, run_id: int, statement: RunStatement) -> None:
         """Keep what a kind makes of a run; the last word stands."""
-        self._put(Stated(run_id, statement))
+        self._put(Task(lambda conn: write_run_statement(conn, run_id, statement), is_loss=True))
 
     def close_run(self, run_id: int, totals: RunTotals) -> None:
         """Give a run its end; counts and costs are taken from the rows."""
-        self._put(Closing(run_id, totals))
+        self._put(Task(lambda conn: write_totals(conn, run_id, totals)))
 
     def heartbeat(self) -> None:
         """Say that the open runs are alive and renew their leases; the writer does so by itself every 10 s."""
-        self._put(Beat())
+        self._put(Task(_nothing))
 
     def mark_dead_runs_interrupted(self) -> tuple[int, ...]:
         """Mark runs whose owner is gone as interrupted and return their ids.
@@ -311,8 +310,14 @@ class Store:
             self._accepted += 1
             self._wake.notify_all()
 
-    def _ask(self, action: Callable[[sqlite3.Connection], tuple[int, ...]]) -> tuple[int, ...]:
-        task = Task(action)
+    def _do(self, statement: str, row: tuple[object, ...]) -> None:
+        def action(conn: sqlite3.Connection) -> None:
+            conn.execute(statement, row)
+
+        self._put(Task(action))
+
+    def _ask(self, action: Action) -> tuple[int, ...]:
+        task = Task(action, is_asked=True)
         self._put(task)
         self.flush()
         with self._wake:
@@ -333,7 +338,7 @@ class Store:
         finally:
             # Checkpointing is a courtesy: another session may still have the file open.
             with contextlib.suppress(sqlite3.Error):
-                self._file.end(drop_leases=bool(self._runs.leased) and self._fault is None)
+                self._file.end(drop_leases=bool(self._file.leased) and self._fault is None)
             self._file.close()
             with self._wake:
                 self._fault = self._fault or fault
@@ -345,8 +350,8 @@ class Store:
         """Wait for jobs and take them; empty when the store closes."""
         with self._wake:
             while not self._jobs and not self._closing:
-                if not self._wake.wait(HEARTBEAT_S) and self._runs.leased and self._fault is None:
-                    self._jobs.append(Beat())
+                if not self._wake.wait(HEARTBEAT_S) and self._file.leased and self._fault is None:
+                    self._jobs.append(Task(_nothing))
                     self._accepted += 1
             jobs, self._jobs = self._jobs[:_BATCH], self._jobs[_BATCH:]
             self._writing = jobs
@@ -375,25 +380,17 @@ class Store:
         began = time.monotonic()
         while True:
             try:
-                return self._write(jobs)
+                return self._file.write(jobs)
             except sqlite3.Error as error:
                 if not is_locked(error):
                     raise
                 if self._may_wait(began):
                     continue
                 # A run that is not open yet is opened nowhere else.
-                if of_kind(Task, jobs) or not self._runs.open:
+                if any(task.is_asked for task in of_kind(Task, jobs)) or not self._file.catalogues:
                     raise
             self._file.go_on_beside(f"was locked by another process for {time.monotonic() - began:.0f} s")
 
     def _may_wait(self, began: float) -> bool:
         hurried_s, now = self._hurried_s, time.monotonic()
         return now - began < self._patience_s and (hurried_s is None or now - hurried_s < _LAST_S)
-
-    def _write(self, jobs: Sequence[Job]) -> None:
-        with self._wake:
-            runs = self._runs
-        self._file.write(jobs, runs)
-        with self._wake:
-            closed = {closing.run_id for closing in of_kind(Closing, jobs)}
-            self._runs = replace(self._runs, open=self._runs.open - closed)
