@@ -102,10 +102,10 @@ def _shared(root: Path, folder: Path) -> Path | None:
 
 
 _SIZES = """
-    SELECT run.id, benchmark_sizes.codes FROM evaluation_runs AS this
+    SELECT run.id, plans.defined FROM evaluation_runs AS this
     JOIN benchmarks AS mine ON mine.id = this.benchmark_id
     JOIN evaluation_runs AS run ON run.id = this.id OR run.id < this.id AND run.session_id != this.session_id
-    JOIN benchmark_sizes ON benchmark_sizes.run_id = run.id
+    JOIN plans ON plans.run_id = run.id AND plans.defined IS NOT NULL
     JOIN benchmarks AS its ON its.id = run.benchmark_id
     WHERE this.id = ? AND its.name = mine.name AND its.kind = mine.kind
         AND coalesce(run.benchmark_place, '') = coalesce(this.benchmark_place, '')

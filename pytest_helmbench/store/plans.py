@@ -6,7 +6,6 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from sys import intern
@@ -18,7 +17,7 @@ from pytest_helmbench.core.outcome import NO_MODEL_CALL
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.table_rows import safe_text
+from pytest_helmbench.store.table_rows import as_json, safe_text
 
 IS_CASE = f"NOT (outcome = 'skipped' AND reason IS '{NO_MODEL_CALL}')"
 """Condition on a row of `results`: it is a case of its run, and no test that asked no model."""
@@ -107,34 +106,31 @@ def unpacked(data: bytes) -> list[str]:
     return list(filter(None, zlib.decompress(data).decode().split("\n")))
 
 
-def write_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> None:
-    """Keep the planned cases of a run."""
-    conn.execute("INSERT INTO plans (run_id, codes) VALUES (?, ?)", (run_id, packed(codes)))
+def write_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> tuple[str, ...]:
+    """Add cases to the plan of a run, new or not, and return all that it has planned now."""
+    planned = tuple(dict.fromkeys((*_planned_codes(conn, run_id), *codes)))
+    conn.execute(
+        "INSERT INTO plans (run_id, codes) VALUES (?, ?) ON CONFLICT DO UPDATE SET codes = excluded.codes",
+        (run_id, packed(planned)),
+    )
+    return planned
 
 
-def merge_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> tuple[str, ...]:
-    """Add cases to the plan of a run and return all it has planned now."""
-    merged = tuple(dict.fromkeys((*_planned_codes(conn, run_id), *codes)))
-    conn.execute("UPDATE plans SET codes = ? WHERE run_id = ?", (packed(merged), run_id))
-    return merged
-
-
-def write_size(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> None:
+def write_size(conn: sqlite3.Connection, run_id: int, codes: tuple[str, ...]) -> None:
     """Keep the cases that the benchmark of a run defines; nothing where nobody knows them."""
-    found = tuple(codes)
-    if found:
-        conn.execute(
-            "INSERT INTO benchmark_sizes (run_id, cases, codes) VALUES (?, ?, ?)",
-            (run_id, len(found), packed(found)),
-        )
+    if codes:
+        conn.execute("UPDATE plans SET defined = ? WHERE run_id = ?", (packed(codes), run_id))
 
 
 def write_broken(conn: sqlite3.Connection, run_id: int, cases: Iterable[BrokenCase]) -> None:
     """Keep what is broken now in the benchmark of a run, in place of what was broken when it began."""
-    conn.execute("DELETE FROM broken_cases WHERE run_id = ?", (run_id,))
-    conn.executemany(
-        "INSERT INTO broken_cases (run_id, code, severity, difficulty, evaluations) VALUES (?, ?, ?, ?, ?)",
-        [(run_id, safe_text(case.code), case.severity, case.difficulty, case.evaluations) for case in cases],
+    conn.execute("UPDATE plans SET broken = ? WHERE run_id = ?", (broken_json(cases), run_id))
+
+
+def broken_json(cases: Iterable[BrokenCase]) -> str:
+    """Return broken cases as lists in JSON."""
+    return as_json(
+        [[safe_text(case.code), case.severity, case.difficulty, case.evaluations] for case in cases]
     )
 
 
@@ -143,13 +139,14 @@ def write_sample(conn: sqlite3.Connection, run_id: int, sample: Sample | None) -
     if sample is None:
         return
     before = _sample(conn, run_id)
-    if before is not None:
-        sample = replace(sample, weights={**before.weights, **sample.weights})
-    weights = packed(f"{weight} {code}" for code, weight in sample.weights.items())
-    conn.execute(
-        "INSERT OR REPLACE INTO samples (run_id, rule, seed, cases, of_cases, weights) VALUES (?, ?, ?, ?, ?, ?)",
-        (run_id, sample.rule, sample.seed, sample.cases, sample.of, weights),
-    )
+    weights = {**before.weights, **sample.weights} if before else sample.weights
+    kept = {
+        "rule": sample.rule,
+        "seed": sample.seed,
+        "of": sample.of,
+        "weights": {code: str(weight) for code, weight in weights.items()},
+    }
+    conn.execute("UPDATE plans SET sample = ? WHERE run_id = ?", (as_json(kept), run_id))
 
 
 def planned_codes(path: Path, run_id: int) -> frozenset[str]:
@@ -287,22 +284,17 @@ def _planned_codes(conn: sqlite3.Connection, run_id: int) -> list[str]:
 
 
 def _broken(conn: sqlite3.Connection, run_id: int) -> tuple[BrokenCase, ...]:
-    found = conn.execute(
-        "SELECT code, severity, difficulty, evaluations FROM broken_cases WHERE run_id = ? ORDER BY id",
-        (run_id,),
-    )
-    return tuple(BrokenCase(*row) for row in found)
+    found = conn.execute("SELECT broken FROM plans WHERE run_id = ?", (run_id,)).fetchone()
+    return () if found is None else tuple(BrokenCase(*case) for case in json.loads(found[0]))
 
 
 def _sample(conn: sqlite3.Connection, run_id: int) -> Sample | None:
-    found = conn.execute(
-        "SELECT rule, seed, of_cases, weights FROM samples WHERE run_id = ?", (run_id,)
-    ).fetchone()
-    if found is None:
+    found = conn.execute("SELECT sample FROM plans WHERE run_id = ?", (run_id,)).fetchone()
+    if found is None or found[0] is None:
         return None
-    rule, seed, of_cases, weights = found
-    lines = (line.partition(" ") for line in unpacked(weights))
-    return Sample(rule, seed, of_cases, {code: Fraction(weight) for weight, _, code in lines})
+    kept = json.loads(found[0])
+    weights = {code: Fraction(weight) for code, weight in kept.pop("weights").items()}
+    return Sample(**kept, weights=weights)
 
 
 def _scoring(value: Any) -> Scoring | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -95,6 +95,14 @@ class RecordFile:
     def lease_age_s(self) -> float:
         """How long ago the leases were renewed."""
         return abs(self._now() - self._renewed_s)
+
+    def take_up(
+        self, sessions: Iterable[str], runs: Mapping[int, CatalogueIds] = {}, continued: Iterable[int] = ()
+    ) -> None:
+        """Have sessions and their runs for one's own from now on. From another thread than the writer's."""
+        self.catalogues = {**self.catalogues, **runs}
+        self.continued = self.continued.union(continued)
+        self.leased = self.leased.union(sessions)
 
     def write(self, jobs: Sequence[Job]) -> None:
         """Write jobs in one transaction, and the heartbeat with it when that is due.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import uuid
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.store.leases import leases_of, true_status
 from pytest_helmbench.store.plans import (
     IS_CASE,
-    merge_plan,
+    broken_json,
     packed,
     write_broken,
     write_plan,
@@ -152,7 +153,7 @@ def reopen_run(conn: sqlite3.Connection, run_id: int, benchmark_id: str, run: Ru
         benchmark_id: As it is now.
         run: The rest.
     """
-    codes = merge_plan(conn, run_id, run.codes)
+    codes = write_plan(conn, run_id, run.codes)
     _write_plan_of(conn, run_id, run)
     per_case = run.total_tests // len(run.codes) if run.codes else 1
     conn.execute(
@@ -185,7 +186,7 @@ def _write_plan_of(conn: sqlite3.Connection, run_id: int, run: RunRecord) -> Non
         "of": shard.shard.of,
         "scope": shard.scope,
         "tests": shard.tests,
-        "broken": [[case.code, case.severity, case.difficulty, case.evaluations] for case in shard.broken],
+        "broken": json.loads(broken_json(shard.broken)),
     }
     conn.execute("UPDATE evaluation_runs SET shard = ? WHERE id = ?", (as_json(about), run_id))
     conn.execute("UPDATE plans SET whole = ? WHERE run_id = ?", (packed(shard.codes), run_id))

@@ -62,7 +62,20 @@ def check_version(conn: sqlite3.Connection, path: Path) -> bool:
     return True
 
 
-SCHEMA = """\
+_PART = """\
+CREATE TABLE {} (
+    id TEXT PRIMARY KEY,
+    scenario_id TEXT NOT NULL REFERENCES scenarios (id),
+    code TEXT NOT NULL,
+    full_code TEXT NOT NULL,
+    {} INTEGER NOT NULL,
+    text_hash TEXT REFERENCES texts (hash),
+    UNIQUE (scenario_id, full_code)
+) STRICT;
+
+"""
+SCHEMA = (
+    """\
 CREATE TABLE benchmarks (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
@@ -113,36 +126,11 @@ CREATE TABLE scenarios (
     UNIQUE (benchmark_id, full_code)
 ) STRICT;
 
-CREATE TABLE conditions (
-    id TEXT PRIMARY KEY,
-    scenario_id TEXT NOT NULL REFERENCES scenarios (id),
-    code TEXT NOT NULL,
-    full_code TEXT NOT NULL,
-    difficulty INTEGER NOT NULL,
-    text_hash TEXT REFERENCES texts (hash),
-    UNIQUE (scenario_id, full_code)
-) STRICT;
-
-CREATE TABLE user_contexts (
-    id TEXT PRIMARY KEY,
-    scenario_id TEXT NOT NULL REFERENCES scenarios (id),
-    code TEXT NOT NULL,
-    full_code TEXT NOT NULL,
-    severity INTEGER NOT NULL,
-    text_hash TEXT REFERENCES texts (hash),
-    UNIQUE (scenario_id, full_code)
-) STRICT;
-
-CREATE TABLE perturbations (
-    id TEXT PRIMARY KEY,
-    scenario_id TEXT NOT NULL REFERENCES scenarios (id),
-    code TEXT NOT NULL,
-    full_code TEXT NOT NULL,
-    severity INTEGER NOT NULL,
-    text_hash TEXT REFERENCES texts (hash),
-    UNIQUE (scenario_id, full_code)
-) STRICT;
-
+"""
+    + _PART.format("conditions", "difficulty")
+    + _PART.format("user_contexts", "severity")
+    + _PART.format("perturbations", "severity")
+    + """\
 CREATE TABLE llms (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
@@ -187,34 +175,11 @@ CREATE INDEX idx_evaluation_runs_session_id ON evaluation_runs (session_id);
 CREATE TABLE plans (
     run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
     codes BLOB NOT NULL,
-    whole BLOB
+    whole BLOB,
+    defined BLOB,
+    broken TEXT NOT NULL DEFAULT '[]',
+    sample TEXT
 ) STRICT;
-
-CREATE TABLE benchmark_sizes (
-    run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
-    cases INTEGER NOT NULL,
-    codes BLOB NOT NULL
-) STRICT;
-
-CREATE TABLE samples (
-    run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
-    rule TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    cases INTEGER NOT NULL,
-    of_cases INTEGER NOT NULL,
-    weights BLOB NOT NULL
-) STRICT;
-
-CREATE TABLE broken_cases (
-    id INTEGER PRIMARY KEY,
-    run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
-    code TEXT NOT NULL,
-    severity INTEGER NOT NULL,
-    difficulty INTEGER NOT NULL,
-    evaluations INTEGER NOT NULL
-) STRICT;
-
-CREATE INDEX idx_broken_cases_run_id ON broken_cases (run_id);
 
 CREATE TABLE leases (
     session_id TEXT PRIMARY KEY,
@@ -432,6 +397,7 @@ CREATE VIEW scenario_conditions AS SELECT scenario_id, id AS condition_id FROM c
 
 CREATE VIEW scenario_user_contexts AS SELECT scenario_id, id AS user_context_id FROM user_contexts
 """
+)
 
 # One row per evaluation; a result without any (error, skipped) has one row with those columns NULL.
 _RESULTS_VIEW = """CREATE VIEW v_results AS

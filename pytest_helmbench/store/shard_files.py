@@ -448,8 +448,11 @@ class MergedFile:
         assert run_id is not None  # an INSERT always has one
         write_plan(conn, run_id, like.whole)
         write_broken(conn, run_id, like.broken)
-        for table in ("benchmark_sizes", "samples"):
-            self._copy(table, "part.run_id = :old", {"old": like.run_id, "new": run_id})
+        conn.execute(
+            "UPDATE plans SET (defined, sample) = (SELECT defined, sample FROM shard.plans WHERE run_id = ?)"
+            " WHERE run_id = ?",
+            (like.run_id, run_id),
+        )
         return run_id
 
     def _copy_benchmark(self, benchmark_id: str, path: Path) -> None:

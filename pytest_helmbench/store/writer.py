@@ -163,9 +163,7 @@ class Store:
             return tuple(opened)
 
         run_ids = self._ask(write)
-        self._file.catalogues = {**self._file.catalogues, **opened}
-        self._file.continued |= {run.continues for run in runs if run.continues is not None}
-        self._file.leased |= {session_id}
+        self._file.take_up([session_id], opened, [run.continues for run in runs if run.continues is not None])
         return run_ids
 
     def take_session(self, run_id: int | None, *, take_over: bool) -> tuple[int, ...]:
@@ -195,7 +193,7 @@ class Store:
         run_ids = self._ask(take)
         if held:
             raise held[0]
-        self._file.leased |= set(taken)
+        self._file.take_up(taken)
         return run_ids
 
     @property

@@ -81,7 +81,7 @@ _CASES: dict[str, Callable[[Path], object]] = {
     "case that is not in the plan of all": _sql("UPDATE plans SET whole = ?", zlib.compress(b"P1\nP2")),
     "case of another share": _shard('{"index":1,"of":8,"scope":"whole","tests":4,"broken":[]}'),
     "sample that cannot be read": _sql(
-        "INSERT INTO samples VALUES (1, '0.2', 1, 4, 4, ?)", zlib.compress(b"1/0 P1-B1-S1-C1-PT1")
+        """UPDATE plans SET sample = '{"rule":"0.2","seed":1,"of":4,"weights":{"P1-B1-S1-C1-PT1":"1/0"}}'"""
     ),
 }
 

@@ -18,7 +18,6 @@ from commands import helmbench
 from packs import healthy, row, write_pack
 from provider import Provider
 from records import final_state, integrity
-from sessions import Session, until
 from trees import (
     Part,
     Tree,
@@ -327,33 +326,3 @@ def test_a_total_of_a_pack_that_is_not_here_is_left_out_and_said(
     assert done.returncode == 0
     assert "has no total of its own: it is not here as it was run" in done.stderr
     assert rows(pytester.path / "m.db", "SELECT * FROM pack_scores") == []
-
-
-def test_a_shard_that_was_killed_is_named_goes_on_and_the_merge_equals_one_session(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    _tree(pytester)
-    run_tree(pytester, url=provider.url)
-    (two,) = _shards(pytester, provider.url, (2,), 2)
-    one = pytester.path / "helmbench-1of2.db"
-    provider.answers(times=1, hang=True, when=lambda request: "Message 4." in request.prompt)  # of shard 1
-    session = Session(pytester.path, provider.url, "--helmbench-shard=1/2")
-    ((share,),) = rows(two, "SELECT 12 - count(*) FROM results")
-    until(
-        lambda: one.exists() and rows(one, "SELECT 1 FROM sqlite_master WHERE name = 'results'"),
-        "the file is made",
-    )
-    until(lambda: rows(one, "SELECT count(*) FROM results") == [(share - 1,)], "all but one are judged")
-    session.kill()
-
-    left = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
-    assert left.returncode == 1, "its process is gone, so nobody writes it"
-    assert f"(/{str(one)[1:]}) did not come to its end: 1 of its {share} cases have no result" in left.stderr
-    before = provider.count
-    run_tree(pytester, "--helmbench-shard=1/2", "--helmbench-resume", url=provider.url)
-    assert provider.count - before == 1
-    done = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
-    assert (done.returncode, done.stderr) == (0, "")
-    states = [final_state(pytester.path / name) for name in ("m.db", "helmbench.db")]
-    assert states[0]["results"] == states[1]["results"]
-    assert _scores(pytester.path / "m.db") == _scores(pytester.path / "helmbench.db")

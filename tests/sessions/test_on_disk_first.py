@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import shutil
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,25 +181,3 @@ static void slow(void) {
 SLOWED(pwrite)
 SLOWED(pwrite64)
 """
-
-
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
-@pytest.mark.skipif(sys.platform != "linux", reason="a library is preloaded")
-@_workers
-def test_a_slow_disk_slows_the_calls_down_and_a_kill_costs_no_more_than_may_wait(
-    folder: Path, provider: Provider, workers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "slow.c").write_text(_SLOW, encoding="utf-8")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", "slow.so", "slow.c", "-ldl"], cwd=folder, check=True)
-    monkeypatch.setenv("SLOWED", str(folder / "slowed"))
-    monkeypatch.setenv("LD_PRELOAD", str(folder / "slow.so"))
-    provider.latency_s = 0.0
-    session = Session(folder, provider.url, workers, "-v", *_OPTIONS[1:])
-    monkeypatch.delenv("LD_PRELOAD")
-    until(lambda: len(provider.requests) >= 60, "some are asked")
-    asked = len(provider.requests)
-    assert session.kill_all()
-    assert (folder / "slowed").exists()
-    assert asked - len(answered_hashes(folder / "helmbench.db")) <= _most_unstored(workers)
-    # Nobody was shown a verdict that is not on record.
-    assert session.text.count("PASSED") <= rows(folder / "helmbench.db", "SELECT count(*) FROM results")[0][0]

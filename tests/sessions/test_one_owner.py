@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from provider import Provider
 from sessions import Session, until
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, clear_environment, rows, write_tree
 
 _CASES = 40
 _CONCURRENCY = 4
@@ -125,10 +125,3 @@ def test_a_session_of_another_machine_is_taken_over_when_it_is_silent_and_that_i
     assert provider.requests == []
     taker = _session(folder, "taker", provider.url, *take_over)
     assert taker.end() == pytest.ExitCode.OK, taker.text
-
-
-def test_taking_over_needs_a_run(pytester: pytest.Pytester, folder: Path, provider: Provider) -> None:
-    assert folder == pytester.path
-    result = run_tree(pytester, "--helmbench-resume", "--helmbench-take-over", url=provider.url)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--helmbench-take-over names no run", "*hint: --helmbench-resume=RUN*"])

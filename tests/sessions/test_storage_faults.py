@@ -88,28 +88,6 @@ def test_a_full_disk_stops_the_calls_and_a_resumed_session_asks_only_for_the_res
 
 
 @posix
-def test_a_file_that_may_not_grow_stops_the_calls(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
-    pytester.makeconftest(
-        """
-        import resource
-
-        def pytest_runtestloop():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
-        """
-    )
-    provider.reply = _long_reply
-    provider.latency_s = 0.02
-    result = run_tree(pytester, "--helmbench-concurrency=4", url=provider.url, apart=True)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    shown = result.stdout.str()
-    assert "NOT ALL IS STORED: " in shown
-    assert "the disk failed or is full" in shown
-    assert provider.count < _CASES - 10
-    assert integrity(pytester.path / "helmbench.db") == "ok"
-
-
-@posix
 def test_rows_that_are_lost_at_the_very_end_fail_a_session_in_which_all_passed(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:

@@ -14,7 +14,6 @@ from bench_pack_records import (
     bench_pack_store,
     error,
     judged,
-    outline,
     result,
     run_record,
     said,
@@ -105,18 +104,6 @@ def test_what_a_pack_says_is_kept_whole_beside_our_verdict(path: Path) -> None:
     assert detail.kind == "bench_pack"
 
 
-def test_results_are_in_the_packs_order_by_repetition_and_only_judged_ones(path: Path) -> None:
-    with bench_pack_store(path, [run_record(repeat=2)]) as (store, (run_id,)):
-        for code, repetition in (("A", 2), ("C", 1), ("A", 1), ("B", 2), ("B", 1)):
-            store.record_result(result(run_id, code, judged(said(code, score=repetition)), repetition))
-        store.record_result(result(run_id, "C", error("timeout", "too slow"), 2))
-        unasked = replace(error("no_model_call", "no call"), statement=said("C"))
-        store.record_result(result(run_id, "C", unasked, 3))
-
-    found = [(code, repetition) for code, repetition, _ in bench_pack_results(path, run_id)]
-    assert found == [("B", 1), ("A", 1), ("C", 1), ("B", 2), ("A", 2)]
-
-
 def test_a_result_that_replaces_an_error_replaces_what_its_pack_said_and_its_events(path: Path) -> None:
     first = replace(error("verifier", "it was down"), statement=said("A", "fail", note="no verifier"))
     with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
@@ -203,15 +190,3 @@ def test_an_outcome_crosses_processes_and_sheds_what_only_the_record_keeps() -> 
     assert (waiting.statement.status, waiting.statement.score) == (PackStatus.PARTIAL, 62.5)
     plain = Outcome(Verdict.PASSED)
     assert plain.for_item() is plain
-
-
-def test_a_pack_that_lists_more_later_gets_more_rows(path: Path) -> None:
-    with bench_pack_store(path, [run_record(outline(scenario("A")))]):
-        pass
-    with bench_pack_store(path, [run_record(outline(scenario("A"), scenario("D", prompt_text="")))]) as (
-        _,
-        (run_id,),
-    ):
-        pass
-    assert [item.code for item in bench_pack_scenarios(path, run_id)] == ["A", "D"]
-    assert rows(path, "SELECT count(*) FROM texts") == [(1,)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -45,16 +43,6 @@ def write_cases(path: str, cases: str) -> None:
         store.close_run(run_id, RunTotals("complete", AT))
 
 
-def write_forever(path: str) -> None:
-    store = Store.open(Path(path))
-    run_id = open_run(store)
-    number = 0
-    while True:
-        record_case(store, run_id, number)
-        number += 1
-        time.sleep(0.0002)
-
-
 def hold_lock(path: str, seconds: str) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as conn:
         conn.execute("BEGIN IMMEDIATE")
@@ -70,28 +58,6 @@ def open_as_nobody(path: str) -> None:
         Store.open(Path(path))
     except StoreError as error:
         print(error)
-
-
-def fill_the_disk(path: str, limit_bytes: str) -> None:
-    """Write until the file may not grow; 0 leaves the limit to the file system."""
-    import resource  # not on Windows
-
-    store = Store.open(Path(path))
-    run_id = open_run(store)
-    record_case(store, run_id, 0)
-    store.flush()
-    if limit_bytes != "0":
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit_bytes), resource.RLIM_INFINITY))
-    for number in range(1, 41):
-        record_case(store, run_id, number, b"x" * 100_000)
-        store.flush()
-    store.close_run(run_id, RunTotals("complete", AT))
-    print(store.fault)
-    print(store.dropped)
-    with contextlib.suppress(StoreError):
-        open_run(store)
-        print("a run was opened on a full disk")
-    store.close()
 
 
 _CHILD = """
@@ -142,44 +108,6 @@ def test_two_sessions_that_create_and_write_one_file_at_once_do_not_clash(path: 
         assert conn.execute("SELECT count(*) FROM benchmarks").fetchone() == (1,)
 
 
-@posix
-def test_a_killed_session_leaves_a_readable_file_and_a_run_that_is_found_dead(path: Path) -> None:
-    with child("write_forever", path) as process:
-        deadline = time.monotonic() + 30
-        while not (path.exists() and path.with_name("helmbench.db-wal").exists() and _cases(path) > 50):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
-
-    with contextlib.closing(sqlite3.connect(path)) as conn:
-        assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert conn.execute("SELECT status FROM evaluation_runs").fetchall() == [("running",)]
-        lost = "SELECT count(*) FROM results WHERE response_id IS NULL"
-        assert conn.execute(lost).fetchone() == (0,)
-    in_two_minutes = time.time() + 120
-    with contextlib.closing(Store.open(path, now=lambda: in_two_minutes)) as store:
-        assert store.mark_dead_runs_interrupted() == (1,)
-
-
-def _cases(path: Path) -> int:
-    try:
-        return count(path, "results")
-    except sqlite3.OperationalError:  # the table is not there yet
-        return 0
-
-
-def test_a_short_lock_is_waited_out(path: Path) -> None:
-    with contextlib.closing(Store.open(path, busy_timeout_s=0.1, patience_s=30.0)) as store:
-        run_id = open_run(store)
-        with child("hold_lock", path, 0.4) as locker:
-            assert locker.stdout is not None
-            assert locker.stdout.readline() == "locked\n"
-            record_case(store, run_id, 1)
-            store.flush()
-        assert (store.fault, store.dropped) == (None, 0)
-    assert count(path, "results") == 1
-
-
 def test_after_a_lock_beyond_patience_it_goes_on_in_a_file_beside(path: Path) -> None:
     with contextlib.closing(Store.open(path, busy_timeout_s=0.05, patience_s=0.1)) as store:
         run_id = open_run(store)
@@ -201,21 +129,6 @@ def test_after_a_lock_beyond_patience_it_goes_on_in_a_file_beside(path: Path) ->
     assert count(path, "results") == 1
 
 
-def test_a_user_who_waits_no_longer_has_it_written_beside(path: Path) -> None:
-    with contextlib.closing(Store.open(path)) as store:
-        run_id = open_run(store)
-        with child("hold_lock", path, 60) as locker:
-            assert locker.stdout is not None
-            assert locker.stdout.readline() == "locked\n"
-            record_case(store, run_id, 1)
-            started = time.monotonic()
-            store.flush(store.hurry)
-            assert time.monotonic() - started < 30
-            locker.kill()
-        assert (store.fault, count(store.path, "results")) == (None, 1)
-        assert store.path != path
-
-
 def test_no_run_begins_in_a_file_that_is_locked(path: Path) -> None:
     hint = "close the program that has a transaction open, or give another file with --helmbench-db=PATH"
     words = f"{path}: another process holds the write lock (database is locked)\n  hint: {hint}"
@@ -233,42 +146,6 @@ def test_no_run_begins_in_a_file_that_is_locked(path: Path) -> None:
 
 
 # --- full disks ---
-
-
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    options = ["-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if mount is None or subprocess.run([mount, *options], capture_output=True, check=False).returncode:
-        pytest.skip("only root may mount a small disk")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def expect_a_full_disk(path: Path, said: str, problem: str) -> None:
-    fault, hint, dropped = said.splitlines()
-    assert fault.startswith(f"{path}: {problem} (")
-    assert hint == (
-        "  hint: what was stored before is intact; make room and continue with --helmbench-resume"
-    )
-    stored = count(path, "results")
-    assert 1 <= stored < 41
-    assert stored == count(path, "responses")
-    assert int(dropped) == 2 * (41 - stored)
-    with contextlib.closing(sqlite3.connect(path)) as conn:
-        assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-def test_a_full_disk_keeps_what_was_stored_and_says_so(tiny_disk: Path) -> None:
-    path = tiny_disk / "helmbench.db"
-    expect_a_full_disk(path, child_says("fill_the_disk", path, 0), "the disk is full")
-
-
-@posix
-def test_a_file_that_may_not_grow_keeps_what_was_stored_and_says_so(path: Path) -> None:
-    expect_a_full_disk(path, child_says("fill_the_disk", path, 500_000), "the disk failed or is full")
 
 
 # --- places and files ---
@@ -291,18 +168,6 @@ def test_a_read_only_folder_is_named_with_a_way_out(open_folder: Path) -> None:
     assert child_says("open_as_nobody", path) == (
         f"{path}: the file cannot be opened or created (unable to open database file)\n"
         "  hint: the folder must exist and be writable; give another place with --helmbench-db=PATH\n"
-    )
-
-
-@posix
-def test_a_read_only_file_is_named_with_a_way_out(open_folder: Path) -> None:
-    path = open_folder / "helmbench.db"
-    Store.open(path).close()
-    path.chmod(0o444)
-    open_folder.chmod(0o555)
-    assert child_says("open_as_nobody", path) == (
-        f"{path}: the file or its folder cannot be written (attempt to write a readonly database)\n"
-        "  hint: SQLite writes two more files beside the database; give a writable place with --helmbench-db=PATH\n"
     )
 
 
