@@ -29,7 +29,7 @@ def _many(pytester: pytest.Pytester) -> None:
     write_tree(pytester.path / "benchmark", trees)
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_of_many_failures_ten_are_shown_and_the_rest_is_counted_by_behaviour(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str], mode: str
 ) -> None:
@@ -146,7 +146,7 @@ def test_junit_has_the_gate_and_the_time_and_place_of_the_case_and_may_show_no_f
     ]
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_where_there_is_no_terminal_a_plain_line_tells_how_far_the_session_is(
     pytester: pytest.Pytester, provider: Provider, mode: str
 ) -> None:

@@ -148,7 +148,7 @@ def test_the_tests_of_a_project_run_beside_the_cases(pytester: pytest.Pytester) 
         result.stdout.fnmatch_lines(["*assert 1 == 2*"])
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 @pytest.mark.parametrize(
     ("named", "runs"),
     [

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from sessions import Session, until
 from trees import MODEL, category, clear_environment, judged, rows, run_tree, write_tree
 
 _CASES = 40
-_workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 
 
 @pytest.fixture(autouse=True)
@@ -208,102 +205,3 @@ def test_a_database_that_cannot_be_used_is_a_usage_error_with_workers_too(
     assert "broken.db" in text
     assert "INTERNALERROR" not in text
     assert provider.count == 0
-
-
-@_workers
-def test_a_hung_provider_is_an_error_at_its_time_limit(
-    pytester: pytest.Pytester, provider: Provider, workers: str
-) -> None:
-    _benchmark(pytester, 6)
-    provider.answers(hang=True)
-    started = time.monotonic()
-    result = run_tree(
-        pytester, workers, "--helmbench-timeout=0.5", "--helmbench-max-retries=0", url=provider.url
-    )
-    assert time.monotonic() - started < 15
-    result.assert_outcomes(errors=6)
-    assert "the provider gave no whole answer within 0.5 s" in result.stdout.str()
-    assert provider.count == 6
-
-
-def test_a_429_is_waited_out_and_uses_up_no_retry(pytester: pytest.Pytester, provider: Provider) -> None:
-    _benchmark(pytester, 8)
-    provider.answers(times=6, status=429, retry_after=0.4)
-    result = run_tree(pytester, "-n2", "--helmbench-max-retries=0", url=provider.url)
-    result.assert_outcomes(passed=8)
-    assert provider.count == 8 + 6
-    attempts: dict[str, list[float]] = {}
-    for request in provider.requests:
-        attempts.setdefault(_asked(request), []).append(request.at)
-    again = [at for at in attempts.values() if len(at) > 1]
-    assert again
-    assert all(later - earlier >= 0.4 for at in again for earlier, later in pairwise(at))
-
-
-@_workers
-def test_a_model_whose_key_is_refused_stops_and_the_others_go_on(
-    pytester: pytest.Pytester, provider: Provider, workers: str
-) -> None:
-    _benchmark(pytester, 20)
-    # The first calls of the bad model hang, one is refused: those in flight must not keep the session.
-    provider.answers(times=3, hang=True, when=lambda request: request.model == "test/bad")
-    provider.answers(status=401, latency_s=0.2, when=lambda request: request.model == "test/bad")
-    result = run_tree(
-        pytester,
-        workers,
-        "--helmbench-model=test/bad",
-        "--helmbench-model=test/good",
-        "--helmbench-concurrency=16",
-        "--helmbench-timeout=30",
-        url=provider.url,
-    )
-    ended = result.parseoutcomes()
-    assert (ended["passed"], ended["errors"] + ended["skipped"]) == (20, 20)
-    bad = sum(request.model == "test/bad" for request in provider.requests)
-    assert bad <= 16
-    text = result.stdout.str()
-    assert "test/bad was stopped: " in text
-    database = pytester.path / "helmbench.db"
-    assert rows(database, "select distinct reason from results where outcome != 'passed'") == [
-        ("model_stopped",)
-    ]
-    assert rows(database, "select count(*) from calls") == [(provider.count,)]
-
-
-def test_requests_per_minute_hold_for_all_workers_together(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    _benchmark(pytester, 12)
-    # Five per second, and no more than that at once.
-    result = run_tree(
-        pytester,
-        "-n2",
-        "--helmbench-requests-per-minute=300",
-        "--helmbench-concurrency=12",
-        url=provider.url,
-    )
-    result.assert_outcomes(passed=12)
-    sent = [request.at for request in provider.requests]
-    assert len(sent) == 12
-    assert sent[-1] - sent[0] >= (12 - 5) / 5 - 0.1
-    for begin in sent:
-        assert sum(begin <= at < begin + 1 for at in sent) <= 5 + 5 + 1
-
-
-def test_the_budget_holds_for_all_workers_together(pytester: pytest.Pytester, provider: Provider) -> None:
-    root = _benchmark(pytester, 30)
-    # Each call is reserved at a cent: a thousand tokens at 10 USD per million.
-    (root / "models.yml").write_text(
-        f"models:\n  - id: {MODEL}\n    max_tokens: 1000\n    price: {{input: 0, output: 10}}\n",
-        encoding="utf-8",
-    )
-    provider.latency_s = 0.05
-    provider.cost_usd = 0.01
-    result = run_tree(
-        pytester, "-n2", "--helmbench-max-cost=0.085", "--helmbench-concurrency=6", url=provider.url
-    )
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.assert_outcomes(passed=8, skipped=22)
-    assert provider.count == 8
-    text = result.stdout.str()
-    assert "the budget was spent: what it could not pay was skipped" in text

@@ -19,7 +19,7 @@ def _benchmark(pytester: pytest.Pytester, cases: int = 4) -> Path:
     return write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * cases)})
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 @pytest.mark.parametrize("option", ["--setup-plan", "--setup-only", "--fixtures", "--collect-only"])
 def test_a_run_that_is_only_looked_at_makes_no_call(
     pytester: pytest.Pytester, provider: Provider, mode: str, option: str

@@ -138,7 +138,7 @@ def test_the_text_of_replies_is_shown_in_ci_only_when_asked_for(
     assert "SECRET" in (pytester.path / "report.xml").read_text()
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_junit_names_cases_and_tells_failures_from_errors(
     pytester: pytest.Pytester, provider: Provider, mode: str
 ) -> None:

@@ -25,7 +25,7 @@ def _two(folder: Path) -> Path:
     return folder / "helmbench.db"
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_another_benchmark_of_the_same_name_is_not_held_to_have_lost_cases(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str], mode: str
 ) -> None:

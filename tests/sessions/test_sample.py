@@ -44,7 +44,7 @@ def _asked(database: Path, run_id: int) -> set[str]:
     return {code for (code,) in rows(database, f"SELECT code FROM results WHERE run_id = {run_id}")}
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_a_sample_is_asked_scored_stored_and_compared_as_one(
     pytester: pytest.Pytester, provider: Provider, mode: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -95,7 +95,7 @@ def test_last_failed_failed_first_and_stepwise_know_the_cases(
     assert [scope for (scope,) in scopes] == ["whole", "by_outcome", "whole", "whole", "by_outcome"]
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_reruns_ask_again_after_an_error_and_never_after_a_verdict(
     pytester: pytest.Pytester, provider: Provider, mode: str
 ) -> None:
@@ -121,7 +121,7 @@ def test_reruns_ask_again_after_an_error_and_never_after_a_verdict(
     ]
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_repetitions_ask_as_often_and_are_stored_apart(
     pytester: pytest.Pytester, provider: Provider, mode: str
 ) -> None:

@@ -12,7 +12,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_environment(monkeypatch)
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_a_session_that_judged_nothing_ends_1_with_the_reasons(
     pytester: pytest.Pytester, provider: Provider, mode: str
 ) -> None:
@@ -30,7 +30,7 @@ def test_a_session_that_judged_nothing_ends_1_with_the_reasons(
     allowed.stdout.fnmatch_lines(said)
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_skips_of_others_are_skips_too(pytester: pytest.Pytester, provider: Provider, mode: str) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged(*["fine"] * 3)})
     pytester.makeconftest(

@@ -20,7 +20,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_environment(monkeypatch)
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_a_benchmark_that_has_fewer_cases_than_in_its_last_run_is_told_with_their_codes(
     pytester: pytest.Pytester,
     provider: Provider,
@@ -84,7 +84,7 @@ def test_a_benchmark_whose_scenarios_are_all_gone_is_an_error_and_one_without_ro
     assert rowless.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_what_broken_scenarios_would_have_run_is_planned_and_never_judged_wherever_coverage_stands(
     pytester: pytest.Pytester,
     provider: Provider,

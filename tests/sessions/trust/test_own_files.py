@@ -96,14 +96,6 @@ def test_no_word_of_addopts_in_a_benchmark_has_an_effect(
     assert not (pytester.path / "taken").exists()
 
 
-def test_a_session_that_does_not_ask_takes_any_settings(pytester: pytest.Pytester) -> None:
-    _tree(pytester.path / "tests" / "data")
-    (pytester.path / "tests" / "pytest.ini").write_text("[pytest]\n")
-    (pytester.path / "tests" / "test_own.py").write_text("def test_own(): pass\n")
-    (pytester.path / "tests" / "data" / "conftest.py").write_text("")
-    run_pytest(pytester, "tests").assert_outcomes(passed=1)
-
-
 def _takes(folder: Path) -> str:
     return f"import pathlib\npathlib.Path({str(folder / 'taken')!r}).touch()\n"
 

@@ -6,7 +6,6 @@ import random
 from itertools import pairwise
 
 import pytest
-from paths import ROOT
 
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import outline
 
@@ -58,11 +57,3 @@ def test_the_outline_of_any_text_is_that_of_commonmark() -> None:
     for _ in range(3_000):
         text = "\n".join(parts.choices(_PARTS, k=parts.randint(1, 8)))
         assert _ours(text) == _by_commonmark(text), repr(text)
-
-
-def test_the_outline_of_every_file_of_the_benchmark_is_that_of_commonmark() -> None:
-    files = sorted((ROOT / "benchmark").rglob("*.md"))
-    assert files
-    for path in files:
-        text = path.read_text(encoding="utf-8")
-        assert _ours(text) == _by_commonmark(text), path

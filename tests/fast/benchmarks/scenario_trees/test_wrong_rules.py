@@ -81,22 +81,6 @@ def test_what_is_wrong_at_any_key_has_a_line_and_a_hint(tmp_path: Path, name: st
         assert all(problem.line == place for problem in found), (key, value, found)
 
 
-def test_an_invalid_value_hides_no_other_problem(tmp_path: Path) -> None:
-    for name, (key, value) in product(
-        EVALUATION_TYPES, (("polarity", "up"), ("foo", "1"), ("seconds", "x"), ("unit", "miles"))
-    ):
-        wrong = {
-            **dict.fromkeys(EVALUATION_TYPES[name].keys, "{a: [1]}"),
-            "field": "3",
-        }
-        own = {key: wrong[key] for key in EVALUATION_TYPES[name].keys}
-        lines = [f"type: {name}", *(f"{key}: {value}" for key, value in own.items())]
-        alone = _messages(tmp_path, lines)
-        assert len(alone) >= len(own)
-        if key not in own:
-            assert set(alone) < set(_messages(tmp_path, [*lines, f"{key}: {value}"])), name
-
-
 @pytest.mark.parametrize(
     ("lines", "messages"),
     [
