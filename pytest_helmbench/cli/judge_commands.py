@@ -34,11 +34,9 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.files.anchors_file import anchors_path
 from pytest_helmbench.reports.cards import prompt_lines
-from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.score_lines import corrected_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import UNKNOWN, share, table
-from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.results.judge_labels import LabelError, drawn, label_file, question, read_labels
 from pytest_helmbench.results.rescore import Rescored, RescoreError, refuse_run, rescore
 from pytest_helmbench.results.stored_scores import stored_correction
@@ -280,8 +278,6 @@ def _lines(detail: RunDetail, found: Rescored) -> list[str]:
             lines.append(f"{count} cases {what}")
     lines += [f"{count} cases not judged: {sentence}" for sentence, count in found.not_rescored.items()]
     before, after = (None if score is None else score.score for score in (found.before, found.after))
-    if found.comparison is not None:
-        lines += comparison_lines(found.comparison, f"run {found.run_id}")
     lines.append(f"score: {share(before)} in run {old}, {share(after)} in run {found.run_id}")
     return lines
 
@@ -293,5 +289,4 @@ def _record(detail: RunDetail, found: Rescored) -> dict[str, object]:
     record["not_rescored"] = sum(found.not_rescored.values())
     for name, score in (("before", found.before), ("after", found.after)):
         record[f"score_{name}"] = None if score is None or score.score is None else float(score.score)
-    record["comparison"] = None if found.comparison is None else comparison_records(found.comparison)[0]
     return record

@@ -252,12 +252,27 @@ class Baselines:
             return head.removesuffix(": ")
         return f"{head}a drop of {about(found.drop)} is found 4 times of 5 (rough; {found.source})"
 
-    def compared(self, key: tuple[str, str], facts: RunFacts, candidate: ComparedRun) -> RunComparison:
-        """Return how a run that has ended stands to its baseline.
+    def compare(
+        self, path: Path, runs: Iterable[tuple[int, tuple[str, str], RunFacts]]
+    ) -> dict[int, RunComparison]:
+        """Return how runs that have ended stand to their baselines, by run.
+
+        Args:
+            path: Results file of the runs.
+            runs: Number, key as planned, and facts.
 
         Raises:
             StoreError: A file cannot be read.
         """
+        comparisons = {}
+        for run_id, key, facts in runs:
+            detail = run_detail(path, run_id)
+            candidate = None if detail is None else ComparedRun.stored(RunRef.of(path, detail.summary, path))
+            if candidate is not None:
+                comparisons[run_id] = self._compared(key, facts, candidate)
+        return comparisons
+
+    def _compared(self, key: tuple[str, str], facts: RunFacts, candidate: ComparedRun) -> RunComparison:
         found = self._found.get(key, "it was not planned")
         limits = self.asked.limits
         if isinstance(found, str):

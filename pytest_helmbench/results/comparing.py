@@ -136,8 +136,6 @@ def compare_runs(
     candidate: ComparedRun,
     baseline: ComparedRun,
     limits: Sequence[Limit] = WHOLE_RUN,
-    *,
-    despite_changes: bool = False,
 ) -> RunComparison:
     """Compare a run with its baseline on the cases that both have judged.
 
@@ -146,7 +144,6 @@ def compare_runs(
         candidate: What it was judged.
         baseline: What it is held against.
         limits: What may drop how far.
-        despite_changes: Compare as well what was asked in other words or judged by other rules.
     """
     empty = not_comparable(candidate.ref, baseline.ref, limits, "")
     for run in (candidate, baseline):
@@ -156,7 +153,7 @@ def compare_runs(
             )
             return replace(empty, reason=reason)
     planned = planned_cases(facts)
-    paired = pair_cases(planned, candidate, baseline, despite_changes=despite_changes)
+    paired = pair_cases(planned, candidate, baseline)
     weights = behaviour_weights(facts, planned)
     common = common_share(planned, paired, weights)
     other_sample = _other_sample(candidate, baseline)
@@ -359,8 +356,6 @@ def pair_cases(
     planned: Sequence[PlannedCase],
     candidate: ComparedRun,
     baseline: ComparedRun,
-    *,
-    despite_changes: bool = False,
 ) -> PairedCases:
     """Return what of the planned cases two runs have judged by the same rules.
 
@@ -368,24 +363,21 @@ def pair_cases(
         planned: By the candidate.
         candidate: What it was judged.
         baseline: What the other run was judged.
-        despite_changes: Pair as well what was asked in other words or judged by other rules.
     """
     paired = PairedCases()
-    any_content = despite_changes or candidate.benchmark_hash == baseline.benchmark_hash
+    same_content = candidate.benchmark_hash == baseline.benchmark_hash
     for case in planned:
         after, before = candidate.cases.get(case.code), baseline.cases.get(case.code)
         if after is None or before is None:
             paired.left_out += 1
             continue
-        if not any_content and (after.content is None or after.content != before.content):
+        if not same_content and (after.content is None or after.content != before.content):
             paired.left_out += 1
             paired.changed += 1
             continue
-        names = [name for name in before.rules if name in after.rules]
-        if not despite_changes:
-            alike = [name for name in names if after.rules[name] == before.rules[name] is not None]
-            paired.other_rules += len(names) - len(alike)
-            names = alike
+        both = [name for name in before.rules if name in after.rules]
+        names = [name for name in both if after.rules[name] == before.rules[name] is not None]
+        paired.other_rules += len(both) - len(names)
         earlier, later = (tuple(_credits(judged, names)) for judged in (before, after))
         if not names or not earlier or not later:
             paired.left_out += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -20,7 +21,8 @@ from pytest_helmbench.scoring.changes import Change, Conclusion
 from pytest_helmbench.scoring.comparison import BehaviourChange, Limit, ScopeChange
 from pytest_helmbench.scoring.rows import exact
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
-from pytest_helmbench.store.comparison_rows import StoredComparison, stored_comparisons
+from pytest_helmbench.store.comparison_rows import StoredComparison, stored_comparisons, write_comparisons
+from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
 
@@ -128,6 +130,28 @@ def _behaviour_record(one: BehaviourChange) -> dict[str, object]:
 
 def _number(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
+
+
+def keep_comparisons(path: Path, comparisons: Mapping[int, RunComparison]) -> None:
+    """Write the comparisons of closed runs of a results file.
+
+    Raises:
+        StoreError: They cannot be written.
+    """
+    if not comparisons:
+        return
+    at = iso_time(time.time())
+    rows = [
+        {
+            **record,
+            "session_id": found.candidate.session_id if found.candidate is not None else "",
+            "run_id": run_id,
+            "at": at,
+        }
+        for run_id, found in comparisons.items()
+        for record in comparison_records(found)
+    ]
+    write_comparisons(path, rows)
 
 
 def comparison_with(

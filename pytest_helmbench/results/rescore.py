@@ -33,11 +33,9 @@ from pytest_helmbench.gateway.requests import request_hash
 from pytest_helmbench.judging.case_evaluation import with_reply
 from pytest_helmbench.judging.judge import load_template
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.stored_scores import run_totals, stored_score
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.benchmark_places import place_of
-from pytest_helmbench.store.judged_replies import JudgedCase
 from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.reply_rows import (
@@ -48,7 +46,7 @@ from pytest_helmbench.store.reply_rows import (
     newest_reply,
     stored_cases,
 )
-from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
+from pytest_helmbench.store.run_queries import RunDetail, judges_of
 from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.writer import Store
 
@@ -78,7 +76,6 @@ class Rescored:
         not_rescored: Their reply cannot be judged again, by the sentence that says why.
         before: Score of the old run; None when it can have none.
         after: Score of the new run, likewise.
-        comparison: Of the new run with the old one, whatever rules judged; None where one of them has no plan.
     """
 
     run_id: int
@@ -91,7 +88,6 @@ class Rescored:
     not_rescored: Mapping[str, int]
     before: RunScore | None
     after: RunScore | None
-    comparison: RunComparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +144,7 @@ async def _rescored(
                 "  hint: name its own with --benchmark PATH"
             )
         cases = stored_cases(path, run_id)
-        judge = _Judge(
-            settings, JudgeAnswers(path, judge_replies(path, run_id), judges_of(detail.settings)[:1])
-        )
+        judge = _Judge(settings, JudgeAnswers(path, judge_replies(path, run_id)))
         known = [(case, jobs[case.code]) for case in cases if case.code in jobs]
         judged = await judge.judged(known)
     finally:
@@ -159,26 +153,7 @@ async def _rescored(
     place = place_of(loaded.root, path)
     record = _record(detail, loaded, codes, place, whole=len(codes) == len(jobs))
     new_id = _write(path, replace(record, broken=broken, sample=sample), judged)
-    found = _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
-    return replace(found, comparison=_comparison(path, run_id, new_id))
-
-
-def _comparison(path: Path, old_id: int, new_id: int) -> RunComparison | None:
-    """Return how the new verdicts differ from the old ones: the replies are the same, the rules need not be."""
-    details = (run_detail(path, old_id), run_detail(path, new_id))
-    old, new = (
-        None if detail is None else ComparedRun.stored(RunRef.of(path, detail.summary, path))
-        for detail in details
-    )
-    facts = load_facts(path, new_id)
-    if old is None or new is None or facts is None:
-        return None
-    return compare_runs(facts, replace(new, cases=_asked_anew(new)), old, despite_changes=True)
-
-
-def _asked_anew(run: ComparedRun) -> dict[str, JudgedCase]:
-    """Return the cases as if their replies were no recorded ones: that they are is no news here."""
-    return {code: replace(case, recorded=0) for code, case in run.cases.items()}
+    return _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
 
 
 def _target(detail: RunDetail, root: Path) -> Target:
@@ -404,16 +379,15 @@ class JudgeAnswers:
     Args:
         path: Results file, where judges of other runs may have answered too.
         replies: Of the run.
-        unnamed: The judge of calls that do not say whom they asked, as older versions kept them.
     """
 
-    def __init__(self, path: Path, replies: Sequence[JudgeReply], unnamed: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, replies: Sequence[JudgeReply]) -> None:
         self._path = path
         self._requests: dict[tuple[str, str, int, str], bytes] = {}
         self._samples: dict[tuple[str, int], bytes] = {}
         self._answers: dict[tuple[str, str, int, str, str], StoredReply] = {}
         for said in replies:
-            reply, judge = said.reply, said.judge or "".join(unnamed)
+            reply, judge = said.reply, said.judge or ""
             self._requests[judge, said.code, said.repetition, said.criterion] = reply.request
             self._samples[judge, said.repetition] = reply.request
             self._answers[judge, said.code, said.repetition, said.criterion, reply.request_hash] = reply

@@ -79,26 +79,12 @@ class RunCounts:
         """Return the counts of several runs together."""
         total = cls()
         for part in parts:
-            total.verdicts.update(part.verdicts)
-            total.reasons.update(part.reasons)
-            total.skips.update(part.skips)
-            total.from_record.update(part.from_record)
-            total.parses.update(part.parses)
-            total.calls.update(part.calls)
-            total.unstated += part.unstated
-            total.form_faults += part.form_faults
-            total.in_process += part.in_process
-            total.neutral_wrong += part.neutral_wrong
-            total.no_cases += part.no_cases
-            total.replays += part.replays
-            total.prompt_tokens += part.prompt_tokens
-            total.completion_tokens += part.completion_tokens
-            total.known_cost_usd += part.known_cost_usd
-            total.unknown_costs += part.unknown_costs
-            total.estimated += part.estimated
-            total.points += part.points
-            total.points_lost += part.points_lost
-            total.answered_by.update(part.answered_by)
+            for name in cls.__slots__:
+                known, more = getattr(total, name), getattr(part, name)
+                if isinstance(known, Counter):
+                    known.update(more)
+                else:
+                    setattr(total, name, known + more)
         return total
 
     @property

@@ -267,10 +267,17 @@ class Coordinator:
             StoreError: A file cannot be read or written.
         """
         if self.baselines is not None:
-            from pytest_helmbench.run.session_comparisons import compared_with, keep_comparisons
+            from pytest_helmbench.results.comparison_records import keep_comparisons
 
-            self.comparisons = compared_with(self.baselines, self.book)
-            keep_comparisons(self.book, self.comparisons)
+            book = self.book
+            closed = [
+                (run_id, key, book.scored[run_id].facts)
+                for key, run_id in book.run_ids().items()
+                if run_id in book.scored
+            ]
+            self.comparisons = self.baselines.compare(book.db, closed)
+            if book.store is not None and book.store.fault is None:
+                keep_comparisons(book.db, self.comparisons)
         return self.comparisons
 
     def _limiter(self, plan: Plan, on_model_stopped: Callable[[str, str], None]) -> Limiter:

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.results.baselines import Baselines, read_baseline_options
-from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef
+from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.comparison_records import keep_comparisons
 from pytest_helmbench.results.gates import GateReport, Gates, read_gates
 from pytest_helmbench.results.merging import Merged, MergedShards
 from pytest_helmbench.results.shard_sessions import MergeError
-from pytest_helmbench.run.session_comparisons import keep_stored
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
-from pytest_helmbench.store.run_queries import run_detail
 
 __all__ = ["MergedGates", "gates_of", "names_of"]
 
@@ -43,14 +42,10 @@ class MergedGates:
         """
         names = names_of(merged)
         found: dict[int, RunComparison] = {}
-        for run in merged.runs if self.baselines is not None else ():
-            detail = run_detail(merged.path, run.run_id)
-            if detail is None:
-                continue
-            candidate = ComparedRun.stored(RunRef.of(merged.path, detail.summary, merged.path))
-            if candidate is not None and self.baselines is not None:
-                found[run.run_id] = self.baselines.compared(_key_of(run), run.facts, candidate)
-        keep_stored(merged.path, found)
+        if self.baselines is not None:
+            runs = [(run.run_id, _key_of(run), run.facts) for run in merged.runs]
+            found = self.baselines.compare(merged.path, runs)
+            keep_comparisons(merged.path, found)
         scores = {names[run.run_id]: run.score for run in merged.runs}
         return self.gates.judge(scores, {names[run_id]: comparison for run_id, comparison in found.items()})
 

@@ -114,19 +114,13 @@ def as_continued(settings: Settings, resume: Resume) -> Settings:
     _refuse_words_of_a_benchmark(settings, before)
     return replace(
         settings,
-        models=UsersWord(tuple(before.get("models") or ())),
-        marking_models=settings.marking_models or _named_judges(before),
+        models=UsersWord(tuple(before["models"])),
+        marking_models=settings.marking_models or UsersWord(tuple(before["marking_models"])),
         base_url=settings.base_url or _said_before(before, "base_url"),
         api_key_env=settings.api_key_env or _said_before(before, "api_key_env"),
         marking_base_url=settings.marking_base_url or _said_before(before, "marking_base_url"),
         marking_api_key_env=settings.marking_api_key_env or _said_before(before, "marking_api_key_env"),
     )
-
-
-def _named_judges(before: Mapping[str, Any]) -> UsersWord[tuple[str, ...]]:
-    """Return the judges that options named; a run of an older version has one at most."""
-    one = before.get("marking_model")
-    return UsersWord(tuple(before.get("marking_models") or ((one,) if one else ())))
 
 
 _WORDS = ("base_url", "api_key_env", "marking_base_url", "marking_api_key_env")
@@ -141,7 +135,7 @@ def _refuse_words_of_a_benchmark(settings: Settings, before: Mapping[str, Any]) 
     if "db" in settings.stated or not is_of_a_benchmark(settings.db, settings.trusted.value):
         return
     found = [f"{name} {before[name]}" for name in _WORDS if before.get(name) and not getattr(settings, name)]
-    models = (*(before.get("models") or ()), *_named_judges(before).value)
+    models = (*before["models"], *before["marking_models"])
     found += [f"code {model}" for model in models if str(model).startswith(FUNCTION_PREFIX)]
     if found:
         raise ResumeError(

@@ -187,27 +187,6 @@ def test_cases_that_earlier_outcomes_have_chosen_cannot_be_gated(
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        ("-n0", "--helmbench-min-score=0"),
-        ("-n0", "--helmbench-require-run"),
-        ("-n2", "--helmbench-min-score=0", "--helmbench-require-run"),
-    ],
-    ids=["gate", "require-run", "n2"],
-)
-def test_a_gate_or_require_run_without_a_key_fails_and_names_the_variable(
-    pytester: pytest.Pytester, options: tuple[str, ...]
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-
-    result = run_tree(pytester, *options, "--helmbench-model=openai/gpt-4o-mini")
-
-    result.assert_outcomes(skipped=1)
-    assert result.ret == _FAILED
-    result.stdout.fnmatch_lines(["nothing was judged: OPENROUTER_API_KEY is empty"])
-
-
-@pytest.mark.parametrize(
     ("option", "said"),
     [
         ("min-score=seven", "--helmbench-min-score: 'seven' is no number from 0 to 1\n  hint: scores and"),

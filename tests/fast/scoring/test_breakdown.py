@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-import pytest
 from analysis_rows import any_rows, row
 from hypothesis import given
 from properties import examples
@@ -49,17 +48,6 @@ def test_partial_credit_is_not_right_unless_the_verdict_passed() -> None:
     assert breakdown([replace(half, passed=True)]).overall.recall.plain == 1
 
 
-def test_a_rate_without_rows_is_unknown_and_not_0() -> None:
-    overall = breakdown([row(5, None)]).overall
-    assert (overall.right.plain, overall.recall.weighted, overall.false_escalation.plain) == (
-        None,
-        None,
-        None,
-    )
-    empty = breakdown([])
-    assert (empty.by_pillar, empty.matrices) == ((), ())
-
-
 def test_groups_are_named_by_full_codes_in_natural_order() -> None:
     rows = [
         row(2, 1, "P2-B1-S1-C1-U1-PT1"),
@@ -83,14 +71,6 @@ def test_groups_are_named_by_full_codes_in_natural_order() -> None:
         ("7–9", one, none),
         ("10+", none, one),
     ]
-
-
-@pytest.mark.parametrize(
-    ("severity", "band"),
-    [(1, "1–3"), (-3, "1–3"), (4, "4–6"), (6, "4–6"), (7, "7–9"), (-9, "7–9"), (10, "10+"), (20, "10+")],
-)
-def test_bands_are_by_the_size_of_the_severity(severity: int, band: str) -> None:
-    assert [d.code for d in breakdown([row(severity)]).by_band] == [band]
 
 
 def test_the_matrix_shows_condition_by_context_and_leaves_unplanned_cells_out() -> None:

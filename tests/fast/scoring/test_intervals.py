@@ -101,25 +101,6 @@ def clustered(rng: random.Random, behaviour: str, clusters: int, size: int) -> l
     return rows
 
 
-def test_rows_that_share_a_perturbation_add_no_certainty() -> None:
-    few = interval_of(clustered(random.Random(2), "P1-B1", 40, 1))
-    many = interval_of(clustered(random.Random(2), "P1-B1", 40, 10))
-    assert (few.low, few.high) == (many.low, many.high)
-
-
-def test_what_else_has_run_does_not_move_the_interval_of_a_behaviour() -> None:
-    rng = random.Random(1)
-    one, other = clustered(rng, "P1-B1", 20, 2), clustered(rng, "P2-B1", 20, 2)
-    alone, together = run_score(one).behaviours[0], run_score(one + other).behaviours[0]
-    assert alone.interval == together.interval
-
-
-def test_the_same_code_in_two_scenarios_is_two_perturbations() -> None:
-    total = run_score([row(5, 1, "P1-B1-S1-PT1"), row(5, 0, "P1-B1-S2-PT1")]).total
-    assert (total.clusters, total.few_clusters) == (2, True)
-    assert not run_score(verdict(range(1, 11), ())).total.few_clusters
-
-
 @pytest.mark.parametrize(
     ("missed", "floor", "low_is_cap", "high_is_cap", "uncertain"),
     [

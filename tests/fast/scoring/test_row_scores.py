@@ -35,15 +35,6 @@ def test_families_and_groups_that_say_something_stand_beside_the_whole() -> None
     assert found == {"topic=sea": Fraction(1), "topic=sky": Fraction(1, 2)}  # the only family is the whole
 
 
-def test_repetitions_share_the_score_and_do_not_narrow_the_interval() -> None:
-    once = pack_score(_verdicts(True, False)).total
-    often = pack_score(
-        [PackVerdict(f"row-{row}", repetition, row == 0, ()) for row in (0, 1) for repetition in (1, 2, 3)]
-    ).total
-    assert once.score == often.score == Fraction(1, 2)
-    assert once.interval == often.interval
-
-
 @pytest.mark.parametrize(
     ("share", "trials", "low", "high"),
     # Values of scipy.stats.binomtest(k, n).proportion_ci(method="wilson").
@@ -57,12 +48,6 @@ def test_repetitions_share_the_score_and_do_not_narrow_the_interval() -> None:
 def test_the_interval_is_wilsons(share: float, trials: int, low: float, high: float) -> None:
     found = wilson(share, trials)
     assert found == pytest.approx((low, high), abs=1e-6)
-
-
-def test_nothing_judged_is_undefined() -> None:
-    score = pack_score(_verdicts(None, None))
-    assert score.score is None
-    assert score.total.interval is None
 
 
 def test_rows_of_a_passage_stand_or_fall_together() -> None:

@@ -87,12 +87,6 @@ def test_a_behaviour_without_a_weight_weighs_1_and_is_named() -> None:
     assert scored(rows).warnings == scored(rows, Scoring({}, {"P1": 0.5})).warnings == ()
 
 
-def test_behaviours_that_weigh_nothing_leave_the_run_undefined() -> None:
-    score = scored([row(5)], Scoring({"P1-B1": 0}, {}))
-    assert (score.score, score.total.coverage, score.total.bounds) == (None, None, None)
-    assert score.behaviours[0].score == 1
-
-
 def test_a_run_without_a_judged_row_is_undefined_and_could_still_be_anything() -> None:
     score = run_score([row(5, None), row(3, None, "P1-B1-S1-PT2")])
     assert (score.score, score.raw, score.total.interval, score.total.pass_rate) == (None, None, None, None)
@@ -109,13 +103,6 @@ def test_no_rows_and_only_neutral_rows_have_no_score_no_bounds_no_coverage() -> 
         assert nothing == (None, None, None, None, None)
         assert total.planned_rows == total.clusters == 0
     assert behaviour_score([]) is behaviour_score([row(0, 0)]) is None
-
-
-def test_an_unweighted_behaviour_counts_every_row_once_and_says_so() -> None:
-    rows = [row(0, 1, f"P1-B1-S1-PT{n}", weighted=False) for n in (1, 2)]
-    rows.append(row(0, 0, "P1-B1-S1-PT3", weighted=False))
-    behaviour = scored(rows).behaviours[0]
-    assert (behaviour.score, behaviour.unweighted, behaviour.planned_rows) == (Fraction(2, 3), True, 3)
 
 
 def test_coverage_counts_planned_severity_points_by_weight() -> None:
@@ -161,19 +148,6 @@ def test_a_floor_is_held_at_the_exact_score_and_a_breach_without_a_cap_only_flag
     assert (low.score, low.capped) == (Fraction(9, 43), False)
 
 
-def test_repetitions_give_the_spread_of_the_run_score() -> None:
-    rows = [row(5, credit, repetition=number) for number, credit in enumerate((1, 0, 1, None), start=1)]
-    assert scored(rows).repetition_sd == pytest.approx(0.57735, abs=1e-5)
-    assert scored(rows[:1]).repetition_sd is None
-    assert scored([row(5, 1), row(5, None, repetition=2)]).repetition_sd is None
-
-
-def test_a_part_is_found_by_its_code() -> None:
-    score = scored([row(5)])
-    assert [found.code for found in map(score.of, ("", "P1", "P1-B1")) if found] == ["", "P1", "P1-B1"]
-    assert score.of("P9") is None
-
-
 def test_numbers_from_files_become_what_was_meant() -> None:
     assert [exact(0.7), exact(1 - 0.7), exact(1 / 3), exact(12)] == [
         Fraction(7, 10),
@@ -202,17 +176,6 @@ def test_the_score_is_1_when_all_is_right_and_coverage_is_full_when_all_is_judge
             assert part.bounds == Bounds(Fraction(1), Fraction(1))
             assert part.interval is not None
             assert part.interval.low < part.interval.high == 1
-
-
-@examples(150)
-@given(any_rows(hardest=0))
-def test_the_score_lies_within_its_bounds(rows: list[Row]) -> None:
-    score = scored(rows)
-    for part in (score.total, *score.pillars, *score.behaviours):
-        if part.bounds is not None:
-            assert 0 <= part.bounds.low <= part.bounds.high <= 1
-            if part.score is not None:
-                assert part.bounds.low <= part.score <= part.bounds.high
 
 
 @examples(150)

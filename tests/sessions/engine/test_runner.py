@@ -15,7 +15,7 @@ from wired import endpoint_of
 
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.jobs import TreeJob
-from pytest_helmbench.core.model import ModelEntry, Price, Sampling
+from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, Resumed, Share
 from pytest_helmbench.engine.job import Target
@@ -25,7 +25,6 @@ from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
-from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.judging.judge import load_template
 
 _MODEL, _JUDGE = "test/good", "test/judge"
@@ -155,16 +154,6 @@ def test_a_judge_off_its_menu_is_an_error_that_keeps_the_reply(tmp_path: Path, p
     assert ran.one.reply_key == ran.attempts[0].reply_key
 
 
-def test_a_judge_that_cannot_be_reached_is_an_error_of_the_judge(tmp_path: Path, provider: Provider) -> None:
-    provider.answers(status=500, when=lambda request: request.is_judge)
-    outcome = _run(_jobs(tmp_path, judged("fine"), _route(provider.url), _route(provider.url, _JUDGE))).one
-    assert outcome.verdict is Verdict.ERROR
-    assert outcome.reason is not None
-    assert outcome.reason.startswith("judge_")
-    assert outcome.message.startswith("the judge's call failed: ")
-    assert outcome.reply_key is not None
-
-
 def test_a_judge_that_takes_no_temperature_is_asked_without(tmp_path: Path, provider: Provider) -> None:
     provider.verdict = "GOOD"
     provider.answers(
@@ -175,20 +164,6 @@ def test_a_judge_that_takes_no_temperature_is_asked_without(tmp_path: Path, prov
     judge = _route(provider.url, _JUDGE, Sampling(temperature=0.0))
     assert _run(_jobs(tmp_path, judged("fine"), _route(provider.url), judge)).one.verdict is Verdict.PASSED
     assert ["temperature" in request.body for request in provider.requests] == [False, True, False]
-
-
-def test_without_a_judge_nothing_is_asked(tmp_path: Path, provider: Provider) -> None:
-    outcome = _run(_jobs(tmp_path, judged("fine"), _route(provider.url))).one
-    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, "no_judge")
-    assert outcome.message == "no judge: give --helmbench-marking-model, or marking_model in models.yml"
-    assert provider.count == 0
-
-
-def test_a_model_that_cannot_be_called_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    model = Route(ModelEntry(_MODEL), Unusable("OPENROUTER_API_KEY is empty", "OPENROUTER_API_KEY"))
-    outcome = _run(_jobs(tmp_path, category("RISK"), model)).one
-    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, "no_model")
-    assert outcome.message == "test/good cannot be called: OPENROUTER_API_KEY is empty"
 
 
 @pytest.mark.parametrize(
@@ -217,27 +192,3 @@ def test_a_fault_of_the_provider_is_an_error_and_never_a_verdict(
     assert reason is None or ran.one.reason == reason
     (attempt,) = ran.attempts
     assert attempt.error
-
-
-def test_a_refused_key_judges_no_case_of_its_model(tmp_path: Path, provider: Provider) -> None:
-    provider.answers(times=1, status=401)
-    provider.answers(hang=True)
-    ran = _run(_jobs(tmp_path, category(*["RISK"] * 20), _route(provider.url)))
-    verdicts = [(outcome.verdict, outcome.reason) for outcome in ran.outcomes]
-    # The one that was answered so is the error; it stands for the others.
-    asked = (Verdict.ERROR, "model_stopped"), (Verdict.ERROR, "timeout")
-    assert verdicts.count(asked[0]) == 1
-    assert {verdict for verdict in verdicts if verdict not in asked} == {(Verdict.SKIPPED, "model_stopped")}
-    assert provider.count <= 8
-
-
-def test_what_the_budget_cannot_pay_is_skipped(tmp_path: Path, provider: Provider) -> None:
-    provider.cost_usd = 0.01
-    jobs = _jobs(tmp_path, category(*["RISK"] * 5), _route(provider.url, sampling=Sampling(max_tokens=1000)))
-    model_id = ModelLimits(_MODEL, 8, price=Price(input=0.0, output=10.0))
-    ran = _run(jobs, limits=SessionLimits(8, max_cost_usd=0.025), limits_by_model=[model_id])
-    verdicts = [outcome.verdict for outcome in ran.outcomes]
-    assert verdicts == [Verdict.PASSED] * 2 + [Verdict.SKIPPED] * 3
-    assert ran.outcomes[-1].reason == "budget"
-    assert ran.outcomes[-1].message == ("budget spent: 0.0200 of 0.0250 USD, the call may cost 0.0100")
-    assert provider.count == 2
