@@ -16,8 +16,8 @@ from pytest_helmbench.cli.at_hand import database_of, run_of
 from pytest_helmbench.cli.output import complain, db_option, say, texts_option
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.store.reading import opened
+from pytest_helmbench.view.live_pages import Address
 from pytest_helmbench.view.local_server import View, serve
-from pytest_helmbench.view.shelf import Address
 
 
 @click.command("view")
@@ -49,7 +49,7 @@ def view_command(
     )
 
     def listening(address: str) -> None:
-        say(f"helmbench view: {address}", "Ctrl-C ends it; nobody but who has this address is let in")
+        say(f"helmbench view: {address}", "Ctrl-C ends it; only this address is let in")
         sys.stdout.flush()
         if opens and (os.environ.get("CI") or not sys.stdout.isatty()):
             complain("not opened: --open needs a terminal, and no CI")

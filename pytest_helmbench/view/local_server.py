@@ -11,10 +11,10 @@ import re
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote, urlencode
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -24,8 +24,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.view.poller import Seen, Watch
-from pytest_helmbench.view.shelf import Address, NoSuchRunError, Shelf
+from pytest_helmbench.view.live_pages import Address, LivePages, NoSuchRunError
 
 PRIVATE = {
     "Cache-Control": "no-store",
@@ -34,236 +33,71 @@ PRIVATE = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
+    "Server": "helmbench",
 }
 """Headers that tell a browser to keep an answer to itself."""
 
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request.
-
-    Args:
-        method: `GET` or another.
-        path: Decoded.
-        query: As sent, without the question mark.
-        headers: All values of each, by lower-case name.
-    """
-
-    method: str
-    path: str
-    query: str
-    headers: Mapping[str, Sequence[str]]
-
-    def header(self, name: str) -> str:
-        """Return the first value of a header; empty without one."""
-        return next(iter(self.headers.get(name, ())), "")
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_MOST_RUNS = 20
+_RUNS = re.compile(r"\d{1,18}(?:,\d{1,18})*")
+_HOST = "127.0.0.1"
+_IDLE_S = 30.0
+_FAREWELL_S = 0.2
+_WAITING = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What is said to who is not simply let in."""
-
-    status: int
-    text: str
-    headers: Mapping[str, str]
-
-
-class Doors:
-    """Checks every request before anything is read.
+def _guard(port: int, token: str) -> Middleware:
+    """Return the check that every request passes before anything is read.
 
     Args:
         port: That the server listens at.
         token: Of the first address; a cookie afterwards.
     """
+    own = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
+    cookie = f"helmbench-{port}"
 
-    def __init__(self, port: int, token: str) -> None:
-        self._token = token
-        self._hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
-        self._cookie = f"helmbench-{port}"
+    def is_ours(value: str) -> bool:
+        return secrets.compare_digest(value.encode("utf-8", "replace"), token.encode())
 
-    def stops(self, asked: Asked) -> Answer | None:
-        """Return what to answer in place of the page; None for who is let in."""
-        hosts = asked.headers.get("host", ())
-        # A name that somebody else's server leads here (DNS rebinding) is not ours.
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _refused("this server answers to 127.0.0.1 alone")
-        if asked.method != "GET":
-            return Answer(405, "only GET is answered\n", {"Allow": "GET"})
-        if "origin" in asked.headers and asked.header("origin").removeprefix("http://") not in self._hosts:
-            return _refused("asked for by another page")
-        is_link = asked.header("sec-fetch-mode") == "navigate"
-        is_link &= asked.header("sec-fetch-dest") in ("", "document")
-        if asked.header("sec-fetch-site") in ("cross-site", "same-site") and not is_link:
-            return _refused("asked for by another page")
-        values = parse_qsl(asked.query, keep_blank_values=True)
-        given = [value for name, value in values if name == "token"]
-        if given:
-            rest = [(name, value) for name, value in values if name != "token"]
-            return self._welcome(given, asked.path, rest)
-        if not self._is_ours(self._cookie_of(asked)):
-            return _refused("open the address that was printed when this server was started, with its token")
-        return None
-
-    def _is_ours(self, token: str) -> bool:
-        return secrets.compare_digest(token.encode("utf-8", "replace"), self._token.encode())
-
-    def _cookie_of(self, asked: Asked) -> str:
-        try:
-            found = SimpleCookie("; ".join(asked.headers.get("cookie", ()))).get(self._cookie)
-        except CookieError:
-            return ""
-        return "" if found is None else found.value
-
-    def _welcome(self, given: Sequence[str], path: str, rest: Sequence[tuple[str, str]]) -> Answer:
-        """Turn the token of an address into a cookie, so that no link that is copied holds it."""
-        if len(given) != 1 or not self._is_ours(given[0]):
-            return _refused("that is not the token of this server")
-        # One slash: two, or one with a backslash, would be the address of somebody else.
-        place = quote("/" + path.lstrip("/\\"), safe="/,.~")
-        headers = {
-            "Location": f"{place}?{urlencode(rest)}" if rest else place,
-            "Set-Cookie": f"{self._cookie}={self._token}; HttpOnly; Path=/; SameSite=Lax",
-        }
-        return Answer(303, "", headers)
-
-
-def _refused(why: str) -> Answer:
-    return Answer(403, f"{why}\n", {})
-
-
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_MOST_RUNS = 20
-_MOST_VIEWERS = 64
-# A browser asks again by itself, and shows the sentence meanwhile.
-_FULL = (
-    "retry: 10000\nevent: full\n"
-    f'data: "{_MOST_VIEWERS} other pages are kept up to date; this one will be when one of them is closed"\n\n'
-)
-_BREATH_S = 15.0
-_PATIENCE_S = 20.0
-_LONGEST_WORD = 500
-_NUMBER = re.compile("[0-9]{1,18}")
-
-
-class _Site:
-    def __init__(self, shelf: Shelf, watch: Watch) -> None:
-        self._shelf = shelf
-        self._watch = watch
-        self._listening = 0
-
-    def routes(self) -> list[web.RouteDef]:
-        runs, two = r"/r/{runs:\d{1,18}(?:,\d{1,18})*}", r"/c/{first:\d{1,18}}..{second:\d{1,18}}"
-        return [
-            web.get("/", self._list, allow_head=False),
-            web.get("/news", self._list_news, allow_head=False),
-            web.get("/c", self._two_ticked, allow_head=False),
-            *(web.get(path, self._page, allow_head=False) for path in (runs, two)),
-            *(web.get(f"{path}/news", self._news, allow_head=False) for path in (runs, two)),
-            web.get("/case", self._case, allow_head=False),
-            web.get("/search", self._search, allow_head=False),
-            web.get("/events", self._events, allow_head=False),
-        ]
-
-    async def _list(self, _request: web.Request) -> web.Response:
-        return _html(await self._shelf.run_list())
-
-    async def _list_news(self, request: web.Request) -> web.Response:
-        return _json(await self._shelf.run_list(_number(request, "since")))
-
-    async def _two_ticked(self, request: web.Request) -> web.Response:
-        runs = sorted({number for text in request.query.getall("run", []) if (number := _digits(text))})
-        if len(runs) != 2:
-            raise _BadRequestError("tick two runs to compare them")
-        raise web.HTTPSeeOther(Address((runs[0], runs[1]), compared=True).path)
-
-    async def _page(self, request: web.Request) -> web.Response:
-        return _html(await self._shelf.page(_address(request)))
-
-    async def _news(self, request: web.Request) -> web.Response:
-        return _json(
-            await self._shelf.news(
-                _address(request), _number(request, "since"), patient="follows" in request.query
-            )
-        )
-
-    async def _case(self, request: web.Request) -> web.Response:
-        code = request.query.get("code", "")
-        found = await self._shelf.case(_number(request, "run"), code, _number(request, "rep"))
-        return _json(json.dumps(found, ensure_ascii=False))
-
-    async def _search(self, request: web.Request) -> web.Response:
-        word = request.query.get("text", "")[:_LONGEST_WORD]
-        found = await self._shelf.search(_number(request, "run"), word)
-        return _json(json.dumps({"hits": found}, ensure_ascii=False))
-
-    async def _events(self, request: web.Request) -> web.StreamResponse:
-        """Send how far runs are whenever that changes; who is slow to read gets the newest, not all of them."""
-        wanted = {number for text in request.query.get("runs", "").split(",") if (number := _digits(text))}
-        answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await answer.prepare(request)
-        if self._listening >= _MOST_VIEWERS:
-            await answer.write(_FULL.encode())
-            return answer
-        file, sent = self._watch.seen.file, ""
-        self._listening += 1
-        try:
-            with self._watch.viewer():
-                while True:
-                    change = asyncio.ensure_future(self._watch.change())
-                    told = _told(self._watch.seen, wanted, file)
-                    await asyncio.wait_for(
-                        answer.write((told if told != sent else ":\n\n").encode()), _PATIENCE_S
-                    )
-                    sent = told
-                    await asyncio.wait([change], timeout=_BREATH_S)
-                    change.cancel()
-        except (TimeoutError, ConnectionError):
-            return answer  # it is gone, or does not read
-        finally:
-            self._listening -= 1
-
-
-class _BadRequestError(HelmbenchError):
-    """An address that is none of ours."""
-
-
-def site(shelf: Shelf, watch: Watch, doors: Doors) -> web.Application:
-    """Return the server's application."""
-    app = web.Application(middlewares=[_guard(doors), _plain_faults])
-    app.on_response_prepare.append(_protect)
-    app.add_routes(_Site(shelf, watch).routes())
-
-    async def polling(_app: web.Application) -> AsyncIterator[None]:
-        task = asyncio.create_task(watch.poll())
-        yield
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    app.cleanup_ctx.append(polling)
-    return app
-
-
-def _guard(doors: Doors) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        headers = {name.lower(): request.headers.getall(name) for name in request.headers}
-        stopped = doors.stops(Asked(request.method, request.path, request.query_string, headers))
-        if stopped is None:
-            return await handler(request)
-        return web.Response(status=stopped.status, text=stopped.text, headers=stopped.headers)
+        headers = request.headers
+        hosts = headers.getall("Host", [])
+        # A name that somebody else's server leads here (DNS rebinding) is not ours.
+        if len(hosts) != 1 or hosts[0].lower() not in own:
+            return _refused("this server answers to 127.0.0.1 alone")
+        if request.method != "GET":
+            return web.Response(status=405, text="only GET is answered\n", headers={"Allow": "GET"})
+        is_link = headers.get("Sec-Fetch-Mode") == "navigate"
+        is_link &= headers.get("Sec-Fetch-Dest", "") in ("", "document")
+        is_foreign = headers.get("Sec-Fetch-Site") in ("cross-site", "same-site") and not is_link
+        if is_foreign or ("Origin" in headers and headers["Origin"].removeprefix("http://") not in own):
+            return _refused("asked for by another page")
+        given = request.query.getall("token", [])
+        if given:
+            if len(given) != 1 or not is_ours(given[0]):
+                return _refused("that is not the token of this server")
+            # The token becomes a cookie, so that no link that is copied holds it. One slash: two, or one with a
+            # backslash, would be the address of somebody else.
+            place = quote("/" + request.path.lstrip("/\\"), safe="/,.~")
+            rest = [(name, value) for name, value in request.query.items() if name != "token"]
+            found = web.Response(status=303)
+            found.headers["Location"] = f"{place}?{urlencode(rest)}" if rest else place
+            found.headers["Set-Cookie"] = f"{cookie}={token}; HttpOnly; Path=/; SameSite=Lax"
+            return found
+        try:
+            kept = SimpleCookie("; ".join(headers.getall("Cookie", []))).get(cookie)
+        except CookieError:
+            kept = None
+        if kept is None or not is_ours(kept.value):
+            return _refused("open the address that was printed when this server was started, with its token")
+        return await handler(request)
 
     return guard
 
 
-async def _protect(_request: web.Request, response: web.StreamResponse) -> None:
-    """Add what tells a browser to keep an answer to itself."""
-    for name, value in PRIVATE.items():
-        response.headers[name] = value
-    response.headers["Server"] = "helmbench"
-    is_page = response.content_type == "text/html"
-    rules = "frame-ancestors 'none'; base-uri 'none'"
-    response.headers["Content-Security-Policy"] = rules if is_page else f"default-src 'none'; {rules}"
+def _refused(why: str) -> web.Response:
+    return web.Response(status=403, text=f"{why}\n")
 
 
 @web.middleware
@@ -273,74 +107,54 @@ async def _plain_faults(request: web.Request, handler: _Handler) -> web.StreamRe
         return await handler(request)
     except StoreError as error:
         return web.Response(status=503, text=f"{error.path.name}: {error.problem}\n")
-    except NoSuchRunError as error:
-        return web.Response(status=404, text=f"{error}\n")
-    except _BadRequestError as error:
-        return web.Response(status=400, text=f"{error}\n")
     except HelmbenchError as error:
-        return web.Response(status=422, text=f"{error}\n")
+        return web.Response(status=404 if isinstance(error, NoSuchRunError) else 422, text=f"{error}\n")
 
 
-def _told(seen: Seen, wanted: set[int], file: int) -> str:
-    if seen.file != file:
-        return "event: other\ndata: 1\n\n"
-    if seen.fault:
-        return f"event: fault\ndata: {json.dumps(seen.fault)}\n\n"
-    runs = {
-        pulse.run_id: {
-            "status": pulse.status,
-            "planned": pulse.planned,
-            "done": pulse.done,
-            "passed": pulse.passed,
-            "failed": pulse.failed,
-            "error": pulse.error,
-            "skipped": pulse.skipped,
-            "stamp": pulse.stamp,
-        }
-        for pulse in seen.pulses.values()
-        if pulse.run_id in wanted
+async def _protect(_request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(PRIVATE)
+    rules = "frame-ancestors 'none'; base-uri 'none'"
+    is_page = response.content_type == "text/html"  # it names its own script and style
+    response.headers["Content-Security-Policy"] = rules if is_page else f"default-src 'none'; {rules}"
+
+
+def _site(pages: LivePages, port: int, token: str) -> web.Application:
+    async def listed(_request: web.Request) -> web.Response:
+        return web.Response(text=await pages.run_list(), content_type="text/html")
+
+    async def page(request: web.Request) -> web.Response:
+        return web.Response(text=await pages.page(_address(request.match_info)), content_type="text/html")
+
+    async def state(request: web.Request) -> web.Response:
+        wanted = request.query.get("runs", "")
+        if wanted and _RUNS.fullmatch(wanted) is None:
+            raise web.HTTPBadRequest(text="runs are numbers\n")
+        seen = await pages.state()
+        found = seen.record(tuple(map(int, wanted.split(",") if wanted else ())))
+        return web.Response(text=json.dumps(found), content_type="application/json")
+
+    app = web.Application(middlewares=[_guard(port, token), _plain_faults])
+    app.on_response_prepare.append(_protect)
+    places = {
+        "/": listed,
+        f"/r/{{runs:{_RUNS.pattern}}}": page,
+        r"/c/{first:\d{1,18}}..{second:\d{1,18}}": page,
+        "/state": state,
     }
-    # The list of runs needs to know only that something has changed.
-    found = {"runs": runs} if wanted else {"all": hash(tuple(seen.pulses.values()))}
-    return f"data: {json.dumps(found)}\n\n"
+    app.add_routes(web.get(path, handler, allow_head=False) for path, handler in places.items())
+    return app
 
 
-def _address(request: web.Request) -> Address:
-    found = request.match_info
+def _address(found: Mapping[str, str]) -> Address:
     if "first" in found:
         first, second = int(found["first"]), int(found["second"])
         if first == second:
-            raise _BadRequestError("a run is not compared with itself")
+            raise web.HTTPBadRequest(text="a run is not compared with itself\n")
         return Address((first, second), compared=True)
-    runs = tuple(dict.fromkeys(int(text) for text in found["runs"].split(",")))
+    runs = tuple(dict.fromkeys(map(int, found["runs"].split(","))))
     if len(runs) > _MOST_RUNS:
-        raise _BadRequestError(f"no more than {_MOST_RUNS} runs stand on one page")
+        raise web.HTTPBadRequest(text=f"no more than {_MOST_RUNS} runs stand on one page\n")
     return Address(runs)
-
-
-def _number(request: web.Request, name: str) -> int:
-    found = _digits(request.query.get(name, ""))
-    if found is None:
-        raise _BadRequestError(f"{name} is not a number")
-    return found
-
-
-def _digits(text: str) -> int | None:
-    return int(text) if _NUMBER.fullmatch(text) else None
-
-
-def _html(text: str) -> web.Response:
-    return web.Response(text=text, content_type="text/html")
-
-
-def _json(text: str) -> web.Response:
-    return web.Response(text=text, content_type="application/json")
-
-
-_HOST = "127.0.0.1"
-_IDLE_S = 30.0
-_FAREWELL_S = 0.2
-_WAITING = 128
 
 
 class PortTakenError(HelmbenchError):
@@ -376,13 +190,11 @@ async def serve(view: View, listening: Callable[[str], None]) -> None:
     Raises:
         PortTakenError: Nothing can listen there.
     """
-    with contextlib.closing(listening_socket(view.port)) as listener:
+    with contextlib.closing(_listening_socket(view.port)) as listener:
         port = int(listener.getsockname()[1])
         token = secrets.token_urlsafe(24)
-        shelf = Shelf(view.path, view.texts)
-        watch = Watch(view.path, view.refresh_s, shelf.forget)
         runner = web.AppRunner(
-            site(shelf, watch, Doors(port, token)),
+            _site(LivePages(view.path, view.texts, view.refresh_s), port, token),
             access_log=None,
             logger=_logger(),
             keepalive_timeout=_IDLE_S,
@@ -399,15 +211,8 @@ async def serve(view: View, listening: Callable[[str], None]) -> None:
             await runner.cleanup()
 
 
-def listening_socket(port: int) -> socket.socket:
-    """Return a socket bound to this machine's own address, which no other machine reaches.
-
-    Args:
-        port: 0 for any that is free.
-
-    Raises:
-        PortTakenError: Nothing can listen there.
-    """
+def _listening_socket(port: int) -> socket.socket:
+    """Return a socket bound to this machine's own address, which no other machine reaches."""
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         if os.name == "posix":  # elsewhere it would let two programs listen at once
@@ -426,21 +231,16 @@ def _told_to_end() -> Iterator[asyncio.Event]:
     """Yield what is set by SIGINT and SIGTERM, also where a shell has its background ignore them."""
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
-    try:
-        for number in signals:
-            loop.add_signal_handler(number, ending.set)
-    except NotImplementedError:  # Windows: KeyboardInterrupt ends the loop there
+    with contextlib.ExitStack() as undo:
+        with contextlib.suppress(NotImplementedError):  # Windows: KeyboardInterrupt ends the loop there
+            for number in signals:
+                loop.add_signal_handler(number, ending.set)
+                undo.callback(loop.remove_signal_handler, number)
         yield ending
-        return
-    try:
-        yield ending
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
 
 
 def _logger() -> logging.Logger:
-    """Return a logger for faults of our own; what a stranger sends is no line on anybody's terminal."""
+    """Return a logger for faults of our own; what a stranger sends is no line on the user's terminal."""
     found = logging.getLogger("pytest_helmbench.view")
     found.setLevel(logging.ERROR)
     found.addFilter(lambda line: not (line.exc_info and isinstance(line.exc_info[1], HttpProcessingError)))

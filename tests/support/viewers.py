@@ -11,8 +11,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -34,7 +34,7 @@ from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.writer import Store
 
-__all__ = ["Events", "Reply", "Viewer", "code_of", "open_run", "record"]
+__all__ = ["Reply", "Viewer", "code_of", "open_run", "record"]
 
 _PATIENCE_S = 60.0
 _AT = "2026-07-04T12:00:00+00:00"
@@ -124,13 +124,15 @@ class Viewer:
                     found += piece
             return found
 
-    @contextmanager
-    def events(self, runs: str = "") -> Iterator[Events]:
-        """Listen."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=_PATIENCE_S) as connection:
-            head = f"GET /events?runs={runs} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nCookie: {self._cookie}\r\n\r\n"
-            connection.sendall(head.encode())
-            yield Events(connection)
+    def until(self, run: int, **wanted: object) -> dict[str, Any]:
+        """Return the state of a run as soon as it has these values."""
+        end = time.monotonic() + _PATIENCE_S
+        while True:
+            found: dict[str, Any] = self.ask(f"/state?runs={run}").json["runs"][str(run)]
+            if all(found[name] == value for name, value in wanted.items()):
+                return found
+            assert time.monotonic() < end, found
+            time.sleep(0.05)
 
     def interrupt(self) -> int:
         """Send Ctrl-C and return the exit code."""
@@ -152,33 +154,6 @@ class Viewer:
         if self._process.poll() is None:
             self.signal(signal.SIGKILL)
             self._process.wait(_PATIENCE_S)
-
-
-class Events:
-    """What a viewer hears."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._buffer = ""
-
-    def until(self, **wanted: object) -> dict[str, Any]:
-        """Return the first state of a run listened to that has these values."""
-        while True:
-            for run in self.message("").get("runs", {}).values():
-                if all(run[name] == value for name, value in wanted.items()):
-                    return dict(run)
-
-    def message(self, kind: str) -> Any:
-        """Return what the next event of a kind says."""
-        while True:
-            while "\n\n" not in self._buffer:
-                piece = self._connection.recv(65536)
-                assert piece, "the server has ended"
-                self._buffer += piece.decode()
-            text, _, self._buffer = self._buffer.partition("\n\n")
-            found = re.search(r"^(?:event: (\w+)\n)?data: (.*)", text, re.MULTILINE)
-            if found is not None and (found[1] or "") == kind:
-                return json.loads(found[2])
 
 
 def open_run(store: Store, model: str = "test/good", planned: int = 100, benchmark: str = "demo") -> int:

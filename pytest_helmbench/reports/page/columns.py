@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from math import isfinite
-from typing import TypeAlias
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.kind_words import OwnColumns
@@ -121,8 +120,6 @@ BLOCK = 256
 
 _LEVEL = 9
 _Flips = Mapping[tuple[str, int], Flip]
-Cells: TypeAlias = tuple[Mapping[str, Sequence[str | None]], Mapping[str, Sequence[float | None]]]
-"""Labels and numbers by the names of their columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +151,7 @@ def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -
         flips: How its cases came out in the run that this one is compared with; empty without one.
     """
     rows = report.results
-    yield columns_block(name, len(rows), case_cells(report, flips))
+    yield Block.of(f"c{name}", {"n": len(rows), "c": _cells(report, flips)})
     calls, steps = report.calls, report.steps
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK]
@@ -178,16 +175,6 @@ def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -
             yield Block.of(f"t{name}-{start // BLOCK}", told)
 
 
-def columns_block(name: str, count: int, cells: Cells) -> Block:
-    """Return the block of the columns of a run: all that a page needs which asks for a case when it is opened."""
-    return Block.of(f"c{name}", {"n": count, "c": packed_cells(cells)})
-
-
-def case_texts(row: ResultRow, steps: Sequence[Event] = ()) -> str:
-    """Return the texts of a case and its steps as one, to be searched."""
-    return json.dumps(_texts(row, steps), ensure_ascii=False)
-
-
 def told_evaluation(row: ResultRow) -> EvaluationRow | None:
     """Return the evaluation that stands for a case in one line: the first that failed, else the first."""
     return next(
@@ -195,13 +182,8 @@ def told_evaluation(row: ResultRow) -> EvaluationRow | None:
     )
 
 
-def case_cells(report: RunReport, flips: _Flips) -> Cells:
-    """Return every column of the cases of a run, labels and numbers, each as long as there are cases.
-
-    Args:
-        report: With every case.
-        flips: See `run_blocks`.
-    """
+def _cells(report: RunReport, flips: _Flips) -> dict[str, object]:
+    """Return every column of the cases of a run, labels and numbers, as the page reads them."""
     labels = {**_place_labels(report), **_verdict_labels(report.results)}
     numbers = _case_numbers(report.results)
     if flips:
@@ -210,26 +192,8 @@ def case_cells(report: RunReport, flips: _Flips) -> Cells:
         labels["flip"] = (one.word or None for one in found)
         # How far its place there is from its place here: mostly 0, which takes no room.
         numbers["at"] = [one.index - here if one.index >= 0 else None for here, one in enumerate(found)]
-    return {name: list(values) for name, values in labels.items()}, numbers
-
-
-def packed_cells(cells: Cells) -> dict[str, object]:
-    """Return columns as the page reads them."""
-    labels, numbers = cells
     packed: dict[str, object] = {name: _labels(values) for name, values in labels.items()}
     return packed | {name: _numbers(values) for name, values in numbers.items()}
-
-
-def told_case(
-    row: ResultRow,
-    calls: Sequence[CallRow],
-    columns: OwnColumns,
-    texts: ShownTexts,
-    steps: Sequence[Event] = (),
-) -> dict[str, object]:
-    """Return what the columns do not say of a case (`d`), and its texts where they are shown (`t`)."""
-    told: dict[str, object] = {"d": _details(row, calls, columns, texts, steps)}
-    return told | {"t": _texts(row, steps)} if texts.of(row.outcome) else told
 
 
 def _place_labels(report: RunReport) -> dict[str, Iterable[str | None]]:

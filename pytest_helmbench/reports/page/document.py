@@ -19,7 +19,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.reports.comparison_lines import comparison_lines, points, scope_line
 from pytest_helmbench.reports.page import plots, sections
-from pytest_helmbench.reports.page.columns import Block, Cells, Flip, PagePart, columns_block, run_blocks
+from pytest_helmbench.reports.page.columns import Block, PagePart, run_blocks
 from pytest_helmbench.reports.run_facts import COST_HEAD, setting_rows, unjudged_rows
 from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
 from pytest_helmbench.reports.session_texts import cost_text
@@ -28,35 +28,18 @@ from pytest_helmbench.reports.tables import seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board, boards
+from pytest_helmbench.store.run_queries import Pulse, RunSummary
 
 _ASSETS = files("pytest_helmbench.reports.page") / "assets"
 
 
-def plain_environment() -> Environment:
-    """Return an environment for the templates among the assets: all that stands in them is escaped."""
-    return Environment(
-        loader=FunctionLoader(_asset),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def code_of(*names: str, leave_out: str = "//") -> str:
-    """Return scripts or style sheets as one, without indentation and comments of a line.
-
-    Args:
-        names: Among the assets.
-        leave_out: End of the lines that this page has no use for.
-    """
+def _code_of(*names: str) -> str:
+    """Return scripts or style sheets among the assets as one, without indentation and comments of a line."""
     lines = (line.strip() for name in names for line in _asset(name).splitlines())
-    return "\n".join(
-        line for line in lines if line and not line.startswith("//") and not line.endswith(leave_out)
-    )
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
-def code_hash(code: str) -> str:
+def _code_hash(code: str) -> str:
     """Return what a Content-Security-Policy names a script or style sheet by."""
     return f"sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode('ascii')}"
 
@@ -68,8 +51,6 @@ def _asset(name: str) -> str:
 LARGEST_BYTES = 200_000_000
 """No page is larger."""
 
-# Sections of a page hold no sections, and foreign text has no tags: it is escaped.
-_SECTION = re.compile(r'^<section id="(overview|run-\d+)".*?^</section>$', re.MULTILINE | re.DOTALL)
 _BLANK = re.compile(r"\n\s*\n")
 _OPTIONAL = re.compile("</(?:td|th|tr|tbody|thead)>")
 """Ends of tags that every browser knows without them: a tenth of a small page."""
@@ -82,21 +63,6 @@ _BADGES = {
 
 class PageTooLargeError(HelmbenchError):
     """A page that no browser would open."""
-
-
-@dataclass(frozen=True, slots=True)
-class LiveMark:
-    """How new a page is that a server keeps up to date.
-
-    Args:
-        version: Of what it shows; larger for what is newer.
-        known: How far each run is in it, by number: results, and a word that changes with them.
-        cells: Of each run on it, by its name: the number of the part, `0b` for a baseline.
-    """
-
-    version: int
-    known: Mapping[int, tuple[int, str]]
-    cells: Mapping[str, Cells]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +106,7 @@ def page_of(
     parts: Sequence[PagePart],
     texts: ShownTexts,
     found: Sequence[Board] | None = None,
-    live: LiveMark | None = None,
+    live: Mapping[str, object] | None = None,
 ) -> str:
     """Return the page of some parts.
 
@@ -148,23 +114,21 @@ def page_of(
         parts: In the order they are shown.
         texts: Whose texts are shown.
         found: The same runs side by side, by benchmark; None to compare no pairs.
-        live: Of a page that a server keeps up to date: it asks that server for news, and for cases that are opened.
+        live: How far the runs are in it, of a page whose server is asked how far they are now (see `live.js`).
 
     Raises:
         PageTooLargeError: It would be larger than `LARGEST_BYTES`.
     """
     views = [_View(str(index), part) for index, part in enumerate(parts)]
-    blocks = list(_blocks(views, texts, live))
+    blocks = list(_blocks(views, texts))
     size = sum(len(block.data) for block in blocks)
     if size > LARGEST_BYTES:
         raise PageTooLargeError(
             f"the page would have {size / 1_000_000:.0f} MB, and no browser opens more than"
-            f" {LARGEST_BYTES / 1_000_000:.0f}\n  hint: --text=failures or fewer runs make it smaller"
+            f" {LARGEST_BYTES / 1_000_000:.0f}\n  hint: --with-text=failures or fewer runs make it smaller"
         )
-    if live is None:
-        css, script = code_of("page.css"), code_of("page.js", leave_out="// live")
-    else:
-        css, script = code_of("page.css", "live.css"), code_of("live.js", "page.js")
+    sources = ("page.css",) if live is None else ("page.css", "live.css")
+    css, script = _code_of(*sources), _code_of(*(name.replace(".css", ".js") for name in sources))
     page = (
         _environment()
         .get_template("page.html.jinja")
@@ -175,52 +139,33 @@ def page_of(
             blocks=blocks,
             css=css,
             script=script,
-            css_hash=code_hash(css),
-            script_hash=code_hash(script),
+            css_hash=_code_hash(css),
+            script_hash=_code_hash(script),
             badge=_BADGES[texts],
             has_texts=texts.any,
             has_comparison=any(view.comparison is not None for view in views),
             title=_title(views),
             version=_version(views),
-            is_live=live is not None,
+            live=live,
         )
     )
     return _BLANK.sub("\n", _OPTIONAL.sub("", scrub(page))) + "\n"
 
 
-def sections_of(page: str) -> dict[str, str]:
-    """Return the parts of a page that change with its results, by the ids of their elements."""
-    return {found[1]: found[0] for found in _SECTION.finditer(page)}
-
-
-def _blocks(views: Sequence[_View], texts: ShownTexts, live: LiveMark | None) -> Iterator[Block]:
+def _blocks(views: Sequence[_View], texts: ShownTexts) -> Iterator[Block]:
     runs = []
     for view in views:
         report, baseline = view.report, view.part.baseline
         if report is None:
             continue
-        yield from _run_blocks(view.name, report, texts, view.part.flips, live)
+        yield from run_blocks(view.name, report, texts, view.part.flips)
         if baseline is not None:
-            yield from _run_blocks(f"{view.name}b", baseline, texts, {}, live)
+            yield from run_blocks(f"{view.name}b", baseline, texts, {})
         runs.append(
             _meta(view.name, report)
             | {"base": None if baseline is None else _meta(f"{view.name}b", baseline)}
         )
-    told = {} if live is None else {"live": {"version": live.version, "known": live.known}}
-    yield Block.of("meta", {"runs": runs, "texts": texts.value, **told})
-
-
-def _run_blocks(
-    name: str,
-    report: RunReport,
-    texts: ShownTexts,
-    flips: Mapping[tuple[str, int], Flip],
-    live: LiveMark | None,
-) -> Iterator[Block]:
-    if live is None:
-        yield from run_blocks(name, report, texts, flips)
-    else:
-        yield columns_block(name, len(report.results), live.cells[name])
+    yield Block.of("meta", {"runs": runs, "texts": texts.value})
 
 
 def _meta(name: str, report: RunReport) -> dict[str, object]:
@@ -276,7 +221,13 @@ def _version(views: Sequence[_View]) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = plain_environment()
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters |= {
         "share": share,
         "seconds": seconds,
@@ -318,67 +269,31 @@ def _percent(value: float | Fraction) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ListedRun:
-    """A run in one line.
+    """A run in one line, and how far it is."""
 
-    Args:
-        id: Number.
-        started: When, as people read it.
-        benchmark: Name and version.
-        model: Id.
-        status: How it ended, or that it runs.
-        done: Results so far; `planned`: of how many.
-        failed: Of them; likewise passed, and errors.
-        score: Fraction; None where there is none (yet).
-    """
-
-    id: int
-    started: str
-    benchmark: str
-    model: str
-    status: str
-    done: int
-    planned: int
-    passed: int
-    failed: int
-    errors: int
-    score: float | None
+    run: RunSummary
+    pulse: Pulse
 
 
-def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, version: int) -> str:
-    """Return the page.
+def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, refresh_s: float) -> str:
+    """Return the list of runs of a server.
 
     Args:
         name: Of the results file.
         runs: The newest first.
         left_out: How many older ones are not shown.
-        version: Of what is shown.
+        refresh_s: Between two looks of the page for news.
     """
-    css, script = code_of("page.css", "live.css"), code_of("runs.js")
-    page = (
-        _run_environment()
-        .get_template("runs.html.jinja")
-        .render(
-            name=name,
-            runs=runs,
-            left_out=left_out,
-            version=version,
-            css=css,
-            script=script,
-            css_hash=code_hash(css),
-            script_hash=code_hash(script),
-        )
+    css, script = _code_of("page.css", "live.css"), _code_of("runs.js")
+    template = _environment().get_template("runs.html.jinja")
+    page = template.render(
+        name=name,
+        runs=runs,
+        left_out=left_out,
+        refresh_ms=1000 * refresh_s,
+        css=css,
+        script=script,
+        css_hash=_code_hash(css),
+        script_hash=_code_hash(script),
     )
     return scrub(page) + "\n"
-
-
-def run_list_rows(runs: Sequence[ListedRun]) -> dict[str, str]:
-    """Return the lines of some runs as HTML, by the ids of their elements, in the order given."""
-    line = _run_environment().get_template("run_line.html.jinja")
-    return {f"run-{run.id}": scrub(line.render(run=run)) for run in runs}
-
-
-@cache
-def _run_environment() -> Environment:
-    environment = plain_environment()
-    environment.filters["share"] = share
-    return environment

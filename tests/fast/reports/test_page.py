@@ -172,5 +172,5 @@ def test_a_page_that_no_browser_opens_is_not_written(
     report: RunReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document, "LARGEST_BYTES", 2_000)
-    with pytest.raises(PageTooLargeError, match="hint: --text=failures or fewer runs make it smaller"):
+    with pytest.raises(PageTooLargeError, match="hint: --with-text=failures or fewer runs make it smaller"):
         run_page([report], ShownTexts.ALL)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import captured
-from viewers import Viewer, code_of, open_run, record
+from viewers import Viewer, open_run, record
 
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.store.writer import Store
@@ -22,14 +22,14 @@ def store(tmp_path: Path) -> Store:
     return Store.open(tmp_path / "helmbench.db")
 
 
-def test_nobody_gets_in_but_this_machines_browser_with_the_token(tmp_path: Path, store: Store) -> None:
+def test_only_this_machines_browser_with_the_token_gets_in(tmp_path: Path, store: Store) -> None:
     run = open_run(store)
     record(store, run, 1)
     with Viewer(tmp_path, run) as viewer:
         ask, own = viewer.ask, f"127.0.0.1:{viewer.port}"
-        pages = ("/", f"/r/{run}", f"/r/{run}/news?since=0", f"/case?run={run}&code={code_of(1)}&rep=1")
-        assert [ask(page).status for page in pages] == [200] * 4
-        assert [ask(page, cookie=False).status for page in (*pages, "/events")] == [403] * 5
+        pages = ("/", f"/r/{run}", f"/state?runs={run}")
+        assert [ask(page).status for page in pages] == [200] * 3
+        assert [ask(page, cookie=False).status for page in pages] == [403] * 3
         assert ask("/?token=guessed", cookie=False).status == 403
         assert ask(f"/?token={viewer.token}&token=x", cookie=False).status == 403
         assert ask("/", headers={"Cookie": f"helmbench-{viewer.port}=guessed"}, cookie=False).status == 403
@@ -79,7 +79,7 @@ def test_nobody_gets_in_but_this_machines_browser_with_the_token(tmp_path: Path,
     store.close()
 
 
-def test_hostile_requests_get_a_sentence_and_hold_nobody_up(tmp_path: Path, store: Store) -> None:
+def test_hostile_requests_get_a_sentence_and_block_no_other(tmp_path: Path, store: Store) -> None:
     run, other = open_run(store), open_run(store, benchmark="other")
     record(store, run, 1)
     with Viewer(tmp_path) as viewer, ExitStack() as open_ones:
@@ -95,23 +95,20 @@ def test_hostile_requests_get_a_sentence_and_hold_nobody_up(tmp_path: Path, stor
         ):
             assert viewer.ask(path).status == 404, path
         wrong = {
-            f"/r/{run}/news?since=x": "since is not a number",
-            f"/r/{run}/news?since={'9' * 30}": "since is not a number",
+            "/state?runs=x": "runs are numbers",
+            f"/state?runs={'9' * 30}": "runs are numbers",
             f"/r/{','.join(map(str, range(1, 30)))}": "no more than 20 runs stand on one page",
             f"/c/{run}..{run}": "a run is not compared with itself",
-            f"/c?run={run}": "tick two runs to compare them",
         }
         assert {path: viewer.ask(path).text.strip() for path in wrong} == wrong
         assert {viewer.ask(path).status for path in wrong} == {400}
         missing = {
             "/r/77": "helmbench.db has no run 77",
-            "/case?run=77&code=x&rep=1": "helmbench.db has no run 77",
-            f"/case?run={run}&code=<b>&rep=1": f"run {run} has no case <b>",
             f"/c/{run}..{other}": f"run {other} is of other, run {run} of demo: only runs of the same benchmark"
             " are compared",
         }
         assert {path: viewer.ask(path).text.strip() for path in missing} == missing
-        reply = viewer.ask(f"/case?run={run}&code=<b>&rep=1")
+        reply = viewer.ask(f"/c/{run}..{other}")
         assert (reply.status, reply.headers["Content-Type"]) == (404, "text/plain; charset=utf-8")
 
         host = f"Host: 127.0.0.1:{viewer.port}\r\n".encode()
@@ -143,122 +140,51 @@ def test_it_listens_at_this_machines_own_address_alone(tmp_path: Path, store: St
     store.close()
 
 
-def test_a_viewer_is_sent_what_is_new_and_the_writer_never_waits(tmp_path: Path, store: Store) -> None:
-    """Counts as they come; rows, parts and lines of the list only where they have changed."""
+def test_a_viewer_is_told_what_is_new_and_the_writer_never_waits(tmp_path: Path, store: Store) -> None:
     run = open_run(store, planned=2_000)
     record(store, run, *range(1, 601))
-    with Viewer(tmp_path, run, "--refresh=0.2") as viewer, viewer.events(str(run)) as events:
+    with Viewer(tmp_path, run, "--refresh=0.2") as viewer:
         assert viewer.path == f"/r/{run}"
-        assert events.until(done=600)["status"] == "running"
-        whole = viewer.ask(f"/r/{run}/news?since=0").json
-        assert len(whole["cells"]["0"]["places"]) == 600
-        assert viewer.ask(f"/r/{run}/news?since={whole['version']}").json["cells"] == {}
-
+        first = viewer.until(run, done=600)
+        assert first["status"] == "running"
         record(store, run, 601, verdict=Verdict.ERROR)
-        record(store, run, *range(602, 665))
-        assert events.until(done=664)["error"] == 1
-        reply = viewer.ask(f"/r/{run}/news?since={whole['version']}")
-        assert reply.json["cells"]["0"]["places"] == list(range(600, 664))
-        assert list(reply.json["parts"]) == ["run-0"]
+        assert viewer.until(run, done=601)["error"] == 1
 
-        # An error is replaced at its place, and its row is sent again.
-        version = reply.json["version"]
+        # An error that is replaced changes the stamp, and the page is another one.
+        before = viewer.until(run, error=1)["stamp"]
         record(store, run, 601, verdict=Verdict.FAILED)
-        assert events.until(failed=1)["done"] == 664
-        news = viewer.ask(f"/r/{run}/news?since={version}").json
-        assert (news["cells"]["0"]["places"], news["cells"]["0"]["n"]) == ([600], 664)
-
-        listed = viewer.ask("/news?since=0").json
+        assert viewer.until(run, failed=1)["stamp"] not in (before, first["stamp"])
         second = open_run(store, "test/other")
         assert "Overview" in viewer.ask(f"/r/{run},{second}").text
-        assert list(viewer.ask(f"/news?since={listed['version']}").json["lines"]) == [f"run-{second}"]
+        assert f'id="run-{second}"' in viewer.ask("/").text
 
-        # The file has the rows that were written, and no other; its writer was in nobody's way.
-        assert store.fault is None
         viewer.signal(signal.SIGSTOP)
-        record(store, run, 665)
+        record(store, run, 602)
         viewer.signal(signal.SIGCONT)
-        assert events.until(done=665)
+        assert viewer.until(run, done=602)
         viewer.signal(signal.SIGKILL)
-        record(store, run, 666)
+        record(store, run, 603)
+    assert store.fault is None
     store.close()
     with closing(sqlite3.connect(tmp_path / "helmbench.db")) as conn:
-        assert conn.execute("SELECT count(*) FROM results").fetchone() == (666,)
+        assert conn.execute("SELECT count(*) FROM results").fetchone() == (603,)
         assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-def test_texts_are_shown_only_when_asked_and_only_where(tmp_path: Path, store: Store) -> None:
-    run = open_run(store)
-    record(store, run, 1)
-    record(store, run, 2, verdict=Verdict.FAILED, text="OTHER-REPLY")
-    shown = {}
-    for texts in ("none", "failures", "all"):
-        with Viewer(tmp_path, run, f"--with-text={texts}") as viewer:
-            page = viewer.ask(f"/r/{run}").text
-            cases = [viewer.ask(f"/case?run={run}&code={code_of(number)}&rep=1").text for number in (1, 2)]
-            hits = viewer.ask(f"/search?run={run}&text=secret-prompt").json["hits"]
-            shown[texts] = [*("SECRET-PROMPT" in text for text in (page, *cases)), [code for code, _ in hits]]
-    first, second = code_of(1), code_of(2)
-    assert shown == {
-        "none": [False, False, False, []],
-        "failures": [False, False, True, [second]],
-        "all": [False, True, True, [first, second]],
-    }
-    store.close()
-
-
-def test_many_viewers_cost_one_poller_and_it_ends_at_once_with_all_of_them(
-    tmp_path: Path, store: Store
-) -> None:
-    run = open_run(store)
-    with Viewer(tmp_path, "--refresh=0.2") as viewer, ExitStack() as listening:
-        heard = [listening.enter_context(viewer.events(str(run))) for _ in range(20)]
-        record(store, run, 1)
-        assert [one.until(done=1)["passed"] for one in heard] == [1] * 20
-        names = [
-            Path(file, "comm").read_text().strip() for file in Path(f"/proc/{viewer.pid}/task").iterdir()
-        ]
-        assert sum(name.startswith("helmbench-po") for name in names) <= 1
-        open_files = [file.readlink().name for file in Path(f"/proc/{viewer.pid}/fd").iterdir()]
-        assert sum(name == "helmbench.db" for name in open_files) == 1
-        assert viewer.interrupt() == 0
-    store.close()
-
-
-def test_one_viewer_too_many_is_told_so_and_is_served_when_another_one_goes(
-    tmp_path: Path, store: Store
-) -> None:
-    run = open_run(store)
-    record(store, run, 1)
-    with Viewer(tmp_path, "--refresh=0.2") as viewer, ExitStack() as listening:
-        others = [listening.enter_context(viewer.events(str(run))) for _ in range(63)]
-        with viewer.events(str(run)) as last:
-            for one in (*others, last):
-                one.until(done=1)
-            with viewer.events(str(run)) as refused:
-                assert refused.message("full").startswith(
-                    "64 other pages are kept up to date; this one will be"
-                )
-        record(store, run, 2)  # who has gone is noticed when there is something to say
-        others[0].until(done=2)
-        with viewer.events(str(run)) as again:
-            again.until(done=2)
-    store.close()
 
 
 def test_another_file_at_the_path_and_a_file_that_is_gone_are_said(tmp_path: Path, store: Store) -> None:
     run = open_run(store)
     record(store, run, 1)
     store.close()
-    with Viewer(tmp_path, "--refresh=0.2") as viewer, viewer.events(str(run)) as events:
-        events.until(done=1)
+    with Viewer(tmp_path, "--refresh=0.2") as viewer:
+        viewer.until(run, done=1)
         (tmp_path / "helmbench.db").unlink()
-        assert events.message("fault") == "helmbench.db: there is no such database"
-        assert viewer.ask(f"/r/{run}").text == "helmbench.db: there is no such database\n"
+        for path in (f"/r/{run}", "/"):
+            reply = viewer.ask(path)
+            assert (reply.status, reply.text) == (503, "helmbench.db: there is no such database\n")
         other = Store.open(tmp_path / "helmbench.db")
         open_run(other, "test/new")
-        assert events.message("other") == 1
         assert "test/new" in viewer.ask("/").text
+        assert viewer.ask("/state").json["file"] == 2
         other.close()
         assert viewer.interrupt() == 0
 

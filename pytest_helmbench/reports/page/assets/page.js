@@ -16,9 +16,6 @@ const unpacked = (text) => {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 };
 const BLOCK = 256, HEIGHT = 28, MOST_PLAIN = 2000;
-// On a page that a server keeps up to date (live.js), cases and texts are asked for, and cells change: the lines that
-// end in "live" are in no other page.
-const live = helmbenchLive(); // live
 let meta, runs = [], total = 0, view = [], at = -1, sort = "", whole = false, opened = null, back = null;
 
 // A run's cells. A case is a number on the page; `of` says which run it is of, and where there.
@@ -65,7 +62,6 @@ async function test(run, { key, sign, value }) {
   return any([(i) => within(run.code(i)), ...["outcome", "reason", "rule", "group", "expected", "observed"].map((name) => byLabel(run, name, within))]);
 }
 async function search(run, low) {
-  return live.search(run, low); // live
   const hits = new Set();
   for (let b = 0; b * BLOCK < run.n; b++) {
     const texts = await block(`t${run.name}-${b}`);
@@ -168,15 +164,6 @@ function head() {
   $("thead").replaceChildren(made);
 }
 // Cells of runs change: the case that is open stays open, and the rows stay where they are.
-async function grown(change) { // live
-  const [run, i] = opened === null ? [] : of(opened), code = run?.code(i), rep = run?.get("rep", i), top = $("scroll").scrollTop; // live
-  change(); // live
-  total = 0; // live
-  for (const one of runs) { one.from = total; total += one.n; } // live
-  if (run) for (let k = 0; k < run.n; k++) if (run.code(k) === code && run.get("rep", k) === rep) opened = run.from + k; // live
-  await filter(); // live
-  $("scroll").scrollTop = top; // live
-} // live
 function columns() {
   for (const column of COLUMNS) {
     if (column.when && !column.when()) continue;
@@ -233,8 +220,7 @@ function marked(first, second) {
   return box;
 }
 const pre = (text) => { const made = el("pre", typeof text === "string" ? text : JSON.stringify(text, null, 1)); made.tabIndex = 0; return made; };
-let about = async (run, i) => [(await block(`d${run.name}-${Math.floor(i / BLOCK)}`))?.[i % BLOCK] ?? {}, (await block(`t${run.name}-${Math.floor(i / BLOCK)}`))?.[i % BLOCK] ?? null];
-about = live.about; // live
+const about = async (run, i) => [(await block(`d${run.name}-${Math.floor(i / BLOCK)}`))?.[i % BLOCK] ?? {}, (await block(`t${run.name}-${Math.floor(i / BLOCK)}`))?.[i % BLOCK] ?? null];
 async function side(run, i) {
   const [more, texts] = await about(run, i), box = el("div"), get = (name) => run.get(name, i);
   const verdict = el("p"), word = el("strong", get("outcome"), get("outcome"));
@@ -251,7 +237,6 @@ async function side(run, i) {
     if ("r" in texts) box.append(el("h3", "Reply"), pre(texts.r || "(empty)"));
     for (const [name, text] of texts.w ?? []) box.append(el("h3", name), pre(text));
   } else if (meta.texts === "none") box.append(el("p", "No prompt and no reply is in this file.", "hint"));
-  if (meta.texts === "none") box.lastChild.textContent = "Prompts and replies are not shown; helmbench view --text=all shows them."; // live
   return box;
 }
 const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
@@ -384,7 +369,6 @@ function key(event) {
   addEventListener("hashchange", route);
   await filter();
   await route();
-  live.start({ meta, runs, Run, grown }); // live
   document.documentElement.dataset.ready = performance.now().toFixed(1);
 })().catch((fault) => {
   $("cases").append(el("p", `The table of all cases cannot be shown (${fault}). It needs a browser of 2023 or later, and the whole file.`));
