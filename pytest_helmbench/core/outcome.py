@@ -269,7 +269,6 @@ class AttemptRecord:
         received_at: ISO 8601 UTC.
         unanswered: It was sent and brought no reply, and the provider may bill it all the same.
         reserved_usd: What the budget counts for it while its cost is unknown; None without a budget.
-        chunk_times: Of a stream that was passed on: JSON, `[[end in bytes, ms since sent], …]`; None for none.
         judge: Id of the marking model that was asked; None for other calls.
         asked: Id of the model that was asked, a marking model too; None where nobody says.
     """
@@ -297,7 +296,6 @@ class AttemptRecord:
     received_at: str
     unanswered: bool = False
     reserved_usd: float | None = None
-    chunk_times: str | None = None
     judge: str | None = None
     asked: str | None = None
 

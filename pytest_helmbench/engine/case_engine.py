@@ -240,7 +240,6 @@ class CaseEngineSettings:
         patience: Limits of time and attempts.
         recorded: Whether replies on record may stand for calls.
         calls_in_flight: Most calls in flight by model id.
-        at_recorded_times: Streams on record are replayed as slowly as they came.
         servers: The user's own server that serves it, by model id: it is asked for one model after the other.
     """
 
@@ -248,7 +247,6 @@ class CaseEngineSettings:
     patience: Patience
     recorded: RecordedUse = RecordedUse.NEVER
     calls_in_flight: Mapping[str, int] = field(default_factory=dict)
-    at_recorded_times: bool = False
     servers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -330,7 +328,4 @@ class CaseEngine:
 
 
 async def _gateway(backend: Backend, settings: CaseEngineSettings, name: str) -> Gateway:
-    gateway = Gateway(backend, ClientOnDemand(), settings.patience, name, recorded=settings.recorded)
-    if settings.at_recorded_times:
-        gateway.replay_at_recorded_times()
-    return gateway
+    return Gateway(backend, ClientOnDemand(), settings.patience, name, recorded=settings.recorded)

@@ -20,7 +20,7 @@ from pytest_helmbench.gateway.permits import (
     RefusedError,
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
-from pytest_helmbench.gateway.relay.exchanges import Sums
+from pytest_helmbench.gateway.relay.conversation import Sums
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.judging.judge import JudgeTemplate
 

@@ -14,10 +14,10 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.backend import Wanted
 from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.faults import Fault, FaultKind
-from pytest_helmbench.gateway.http_answers import RawAnswer, written_times
+from pytest_helmbench.gateway.http_answers import RawAnswer
 from pytest_helmbench.gateway.prices import price_of
 from pytest_helmbench.gateway.providers.provider import credible_usd
-from pytest_helmbench.gateway.replies import CHAT, ParsedReply, encode
+from pytest_helmbench.gateway.replies import ParsedReply, encode
 from pytest_helmbench.gateway.requests import bound_completion, request_body, request_hash, with_estimates
 
 
@@ -34,20 +34,17 @@ class PreparedCall:
         body: As sent.
         encoded: As sent, in bytes.
         bounded: The budget alone bounds its completion.
-        path: Where it goes.
     """
 
-    __slots__ = ("body", "bounded", "call", "encoded", "hash", "path")
+    __slots__ = ("body", "bounded", "call", "encoded", "hash")
 
     def __init__(self, call: Call, body: JsonObject, encoded: bytes, *, bounded: bool) -> None:
         number = 1 if call.forwarded is None else call.forwarded.number
-        path = CHAT if call.forwarded is None else call.forwarded.path
-        self.path = path
         self.call = call
         self.bounded = bounded
         self.body = body
         self.encoded = encoded
-        self.hash = request_hash(encoded, number, path)
+        self.hash = request_hash(encoded, number)
 
     @property
     def wanted(self) -> Wanted:
@@ -146,7 +143,6 @@ class Attempt:
             started_at=self.started_at,
             received_at=utc_now(),
             unanswered=unanswered and usage.cost_usd is None,
-            chunk_times=written_times(answer.times) if answer else None,
             reserved_usd=reserved_usd if reserved_usd and usage.cost_usd is None else None,
             judge=call.entry.id if call.purpose == "judge" else None,
             asked=call.entry.id,

@@ -9,7 +9,6 @@ from typing import Protocol, TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
-from pytest_helmbench.gateway.http_answers import ChunkTimes
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import AttemptUsage, Ending, FailedCase, Permit, PermitRequest
 
@@ -74,12 +73,10 @@ class Recorded:
     Args:
         body: HTTP body as received.
         own: The same run has paid it (and is being resumed).
-        times: Of the events of a stream, as it came.
     """
 
     body: bytes
     own: bool
-    times: ChunkTimes = ()
 
 
 class Record(Protocol):

@@ -20,9 +20,8 @@ import pycurl
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.faults import Fault, FaultKind
-from pytest_helmbench.gateway.http_answers import PLAIN, EventCutter, RawAnswer, Sending, TransportError
+from pytest_helmbench.gateway.http_answers import EventCutter, OnEvent, RawAnswer, TransportError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
-from pytest_helmbench.gateway.replies import CHAT
 from pytest_helmbench.gateway.transfers import (
     CONNECT_S,
     OK,
@@ -99,13 +98,11 @@ class _Target:
     """What every request to one endpoint has in common.
 
     Args:
-        address: Up to and with the base URL's path.
         handles: Those that nobody uses at the moment.
     """
 
     endpoint: Endpoint
     url: str
-    address: str
     headers: list[str] = field(repr=False)
     options: Mapping[int, object] = field(repr=False)
     echoes: Echoes = field(repr=False)
@@ -143,16 +140,13 @@ _ALWAYS: Mapping[int, object] = {
 class _Arriving:
     """An answer as it arrives."""
 
-    def __init__(
-        self, sending: Sending, echoes: Echoes, deadline: ReadDeadline, now_ms: Callable[[], float]
-    ) -> None:
+    def __init__(self, on_event: OnEvent | None, echoes: Echoes, deadline: ReadDeadline) -> None:
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._size = 0
-        self._sending = sending
+        self._on_event = on_event
         self._echoes = echoes
         self._deadline = deadline
-        self._now_ms = now_ms
         self.status = 0
         self.headers: dict[str, str] = {}
         self.cutter: EventCutter | None = None
@@ -196,10 +190,10 @@ class _Arriving:
         self.status = int(status[1]) if status is not None else 0
         pairs = (line.partition(":") for line in lines)
         self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs if name}
-        if self.status in OK and self._sending.on_event is not None:
+        if self.status in OK and self._on_event is not None:
             kind = self.headers.get("content-type", "").partition(";")[0]
             if kind.strip().lower() == "text/event-stream":
-                self.cutter = EventCutter(self._sending.on_event, self._echoes.without, self._now_ms)
+                self.cutter = EventCutter(self._on_event, self._echoes.without)
         length = self.headers.get("content-length", "")
         self.too_large = length.isdecimal() and int(length[:20]) > MAX_BODY_BYTES
         return _STOP if self.too_large else None
@@ -231,7 +225,7 @@ class ChatClient:
         self._transfers.close()
 
     async def post(
-        self, endpoint: Endpoint, body: bytes, timeout_s: float, sending: Sending = PLAIN
+        self, endpoint: Endpoint, body: bytes, timeout_s: float, on_event: OnEvent | None = None
     ) -> RawAnswer:
         """Send a body and return the whole answer, whatever its status.
 
@@ -239,7 +233,7 @@ class ChatClient:
             endpoint: Where to.
             body: JSON.
             timeout_s: Bound of everything: connecting, waiting, reading.
-            sending: Where to, and who takes it as it arrives.
+            on_event: Takes each event of a stream as it arrives; None to have the whole answer only.
 
         Raises:
             TransportError: No whole answer came.
@@ -249,7 +243,7 @@ class ChatClient:
             target = self._targets[endpoint] = _target(endpoint)
         try:
             async with ReadDeadline(timeout_s) as deadline:
-                return await self._exchange(target, body, sending, deadline)
+                return await self._exchange(target, body, on_event, deadline)
         except TimeoutError:
             fault = Fault(
                 FaultKind.TIMEOUT,
@@ -261,16 +255,12 @@ class ChatClient:
         raise TransportError(fault)
 
     async def _exchange(
-        self, target: _Target, body: bytes, sending: Sending, deadline: ReadDeadline
+        self, target: _Target, body: bytes, on_event: OnEvent | None, deadline: ReadDeadline
     ) -> RawAnswer:
         started = self._clock()
-
-        def now_ms() -> float:
-            return (self._clock() - started) * 1000
-
-        arriving = _Arriving(sending, target.echoes, deadline, now_ms)
+        arriving = _Arriving(on_event, target.echoes, deadline)
         handle = target.handle()
-        handle.setopt(pycurl.URL, target.url if sending.path == CHAT else f"{target.address}/{sending.path}")
+        handle.setopt(pycurl.URL, target.url)
         handle.setopt(pycurl.POSTFIELDSIZE_LARGE, len(body))
         # A function that cannot begin anew: on a kept connection that breaks, libcurl would send a body twice.
         handle.setopt(pycurl.READFUNCTION, io.BytesIO(body).read)
@@ -281,7 +271,7 @@ class ChatClient:
             await self._transfers.run(handle)
         except BrokenTransferError as error:
             fault = _fault(error, arriving, target.endpoint)
-        latency_ms = now_ms()
+        latency_ms = (self._clock() - started) * 1000
         target.put_back(handle)
         if arriving.bug is not None:
             raise arriving.bug
@@ -292,10 +282,9 @@ class ChatClient:
 
 def _whole(arriving: _Arriving, echoes: Echoes, latency_ms: float) -> RawAnswer:
     """Return an answer that has come to its end, without keys."""
-    if arriving.cutter is None:
-        return RawAnswer(arriving.status, arriving.headers, echoes.without(arriving.body), latency_ms)
-    passed_on, times = arriving.cutter.close()
-    return RawAnswer(arriving.status, arriving.headers, passed_on, latency_ms, times)
+    cutter = arriving.cutter
+    body = echoes.without(arriving.body) if cutter is None else cutter.close()
+    return RawAnswer(arriving.status, arriving.headers, body, latency_ms)
 
 
 def _fault(error: BrokenTransferError, arriving: _Arriving, endpoint: Endpoint) -> Fault | None:
@@ -344,7 +333,6 @@ def _target(endpoint: Endpoint) -> _Target:
     return _Target(
         endpoint,
         url,
-        _ascii(endpoint.base_url),
         [*lines, "Expect:"],
         options,
         Echoes(endpoint.secrets),

@@ -31,7 +31,7 @@ from pytest_helmbench.gateway.faults import (
     Retries,
     is_unanswered,
 )
-from pytest_helmbench.gateway.http_answers import PLAIN, Client, RawAnswer, Sending, TransportError
+from pytest_helmbench.gateway.http_answers import Client, OnEvent, RawAnswer, TransportError
 from pytest_helmbench.gateway.local_answers import answered_here
 from pytest_helmbench.gateway.permits import (
     AttemptUsage,
@@ -44,7 +44,7 @@ from pytest_helmbench.gateway.permits import (
     failed_case,
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, other_route
-from pytest_helmbench.gateway.replies import CHAT, EMBEDDINGS, ParsedReply, parse_reply
+from pytest_helmbench.gateway.replies import ParsedReply, parse_reply
 from pytest_helmbench.gateway.requests import completion_bound, estimated_tokens, most_tokens
 
 
@@ -58,14 +58,14 @@ class ClientOnDemand:
         self._client: Client | None = None
 
     async def post(
-        self, endpoint: Endpoint, body: bytes, timeout_s: float, sending: Sending = PLAIN
+        self, endpoint: Endpoint, body: bytes, timeout_s: float, on_event: OnEvent | None = None
     ) -> RawAnswer:
         """See `Client.post`."""
         if self._client is None:
             from pytest_helmbench.gateway.client import ChatClient
 
             self._client = ChatClient()
-        return await self._client.post(endpoint, body, timeout_s, sending)
+        return await self._client.post(endpoint, body, timeout_s, on_event)
 
     async def close(self) -> None:
         """See `Client.close`."""
@@ -109,7 +109,6 @@ class Gateway:
         self._sleep = sleep
         self._jitter = jitter
         self._recorded = recorded
-        self._at_recorded_times = False
         self._replies = 0
         self._answering: set[str] = set()
         self._stops = ModelStops(patience.grace_s)
@@ -118,10 +117,6 @@ class Gateway:
         """Let replies on record stand for calls from now on."""
         if self._recorded is RecordedUse.NEVER:
             self._recorded = RecordedUse.FIRST
-
-    def replay_at_recorded_times(self) -> None:
-        """Give streams on record as slowly as they came."""
-        self._at_recorded_times = True
 
     async def ask(self, call: Call, clock: CaseClock, watch: CallWatch) -> Reply:
         """Get a reply.
@@ -195,7 +190,7 @@ class Gateway:
             model=call.entry.id,
             prompt_tokens=estimated_tokens(request.encoded),
             most_prompt_tokens=most_tokens(request.encoded),
-            max_tokens=1 if request.path == EMBEDDINGS else completion_bound(request.body, request.path),
+            max_tokens=completion_bound(request.body),
             urgent=call.purpose != "case" or call.sequence > 1,
             label=call.origin.code,
             run_id=call.origin.run_id,
@@ -266,7 +261,6 @@ class Gateway:
             recorded.body,
             endpoint=call.endpoint,
             sent_schema=call.response_format is not None,
-            path=request.path,
         )
         if isinstance(parsed, Fault):
             return None
@@ -279,8 +273,7 @@ class Gateway:
         if not (self._recorded is RecordedUse.ONLY or call.accepts(reply)):
             return None
         if call.forwarded is not None:
-            times = recorded.times if self._at_recorded_times else ()
-            call.forwarded.arrived(recorded.body, recalled=True, times=times)
+            call.forwarded.arrived(recorded.body, recalled=True)
         trace = Attempt.begun(request, 0)
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
@@ -336,7 +329,6 @@ class Gateway:
             headers=answer.headers,
             endpoint=endpoint,
             sent_schema=request.call.response_format is not None,
-            path=request.path,
         )
         if isinstance(parsed, Fault):
             answers = permit.answered or permit.model in self._answering
@@ -352,14 +344,11 @@ class Gateway:
     async def _send(self, request: PreparedCall, timeout_s: float) -> RawAnswer:
         call, endpoint = request.call, request.call.endpoint
         server = endpoint.server
-        if not server.passes_on and request.path != CHAT:
-            sentence = f"{call.entry.id} answers no /{request.path}"
-            raise TransportError(Fault(FaultKind.REJECTED, None, "no_answer", sentence))
         if server.function or server.embedded:
             return await answered_here(request, timeout_s)
-        sending = call.forwarded.sending() if call.forwarded is not None and server.passes_on else PLAIN
+        live = call.forwarded.live if call.forwarded is not None and server.passes_on else None
         sent = server.sent(request.encoded, request.body)
-        said = await self._client.post(endpoint, sent, timeout_s, sending)
+        said = await self._client.post(endpoint, sent, timeout_s, live.add if live is not None else None)
         return replace(said, body=server.read(said.body)) if 200 <= said.status < 300 else said
 
     def _settle_reply(self, trace: Attempt, permit: Permit, parsed: ParsedReply, answer: RawAnswer) -> Reply:

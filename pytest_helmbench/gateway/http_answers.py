@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -14,38 +15,24 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
-ChunkTimes = tuple[tuple[int, float], ...]
-"""For each event of a stream: where it ends, in bytes, and when it had arrived, in ms since the request was sent."""
-
 
 class LiveStream:
     """The events of a reply that have arrived so far."""
 
     def __init__(self) -> None:
         self.events: list[bytes] = []
-        self.on_the_wire = False
-        """A request is out: whoever waits for the first event waits for the model, and no more for leave."""
-        self._listener: Callable[[], None] | None = None
+        self.changed = asyncio.Event()
+        """Set with each event; cleared by who takes them."""
 
     @property
     def begun(self) -> bool:
         """Something has been passed on: the request cannot be made again."""
         return bool(self.events)
 
-    def begin(self) -> None:
-        """Take note that the request is sent."""
-        self.on_the_wire = True
-
     def add(self, event: bytes) -> None:
         """Take the next event, with the blank line that ends it."""
         self.events.append(event)
-        if self._listener is not None:
-            self._listener()
-
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Have a function called when there is more; it replaces the one before."""
-        self._listener = listener
-        listener()
+        self.changed.set()
 
 
 class EventCutter:
@@ -54,23 +41,14 @@ class EventCutter:
     Args:
         passed_on: Takes each event, with the blank line that ends it.
         cleaned: Returns an event without what must not be seen.
-        now_ms: Since the request was sent.
     """
 
-    def __init__(
-        self,
-        passed_on: Callable[[bytes], None],
-        cleaned: Callable[[bytes], bytes],
-        now_ms: Callable[[], float],
-    ) -> None:
+    def __init__(self, passed_on: Callable[[bytes], None], cleaned: Callable[[bytes], bytes]) -> None:
         self._passed_on = passed_on
         self._cleaned = cleaned
-        self._now_ms = now_ms
         self._rest = bytearray()
         self._looked_at = 0
         self._events: list[bytes] = []
-        self._times: list[tuple[int, float]] = []
-        self._size = 0
 
     def feed(self, chunk: bytes) -> None:
         """Take what has arrived."""
@@ -82,38 +60,24 @@ class EventCutter:
             self._take(event)
         self._looked_at = len(self._rest)
 
-    def close(self) -> tuple[bytes, ChunkTimes]:
-        """Return the whole body as it was passed on, and the times of its events."""
+    def close(self) -> bytes:
+        """Return the whole body as it was passed on."""
         if self._rest:
-            rest = bytes(self._rest)
-            self._rest.clear()
-            self._take(rest)
-        return b"".join(self._events), tuple(self._times)
+            self._take(bytes(self._rest))
+        return b"".join(self._events)
 
     def _take(self, event: bytes) -> None:
-        event = self._cleaned(event)
-        self._events.append(event)
-        self._size += len(event)
-        self._times.append((self._size, round(self._now_ms(), 1)))
-        self._passed_on(event)
+        self._events.append(self._cleaned(event))
+        self._passed_on(self._events[-1])
 
 
-def events_of(stream: bytes, times: ChunkTimes) -> Sequence[tuple[bytes, float]]:
-    """Return the events of a recorded stream with their times; as one, at 0, where no times are known."""
-    if not times or times[-1][0] != len(stream):
-        return ((stream, 0.0),)
-    starts = (0, *(end for end, _ in times))
-    return tuple((stream[start:end], at) for start, (end, at) in zip(starts, times, strict=False))
-
-
-def written_times(times: ChunkTimes) -> str | None:
-    """Return times as JSON; None for none."""
-    return json.dumps(times) if times else None
-
-
-def read_times(text: str | None) -> ChunkTimes:
-    """Return times that were written."""
-    return tuple((int(end), float(at)) for end, at in json.loads(text)) if text else ()
+def events_of(stream: bytes) -> list[bytes]:
+    """Return the events of a whole stream, each with the blank line that ends it."""
+    events: list[bytes] = []
+    cutter = EventCutter(events.append, bytes)
+    cutter.feed(stream)
+    cutter.close()
+    return events
 
 
 class TransportError(Exception):
@@ -137,38 +101,23 @@ class RawAnswer:
         headers: Names in lower case; of a repeated header the last.
         body: As received and decompressed; a key of ours that the server repeats is cut out.
         latency_ms: From sending to the last byte.
-        times: Of the events of a stream that was passed on.
     """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     latency_ms: float
-    times: ChunkTimes = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """How a body is sent.
-
-    Args:
-        path: Behind the base URL.
-        on_event: Takes each event of a stream as it arrives; None to have the whole answer only.
-    """
-
-    path: str = "chat/completions"
-    on_event: Callable[[bytes], None] | None = None
-
-
-PLAIN = Sending()
-"""A chat completion, as a whole."""
+OnEvent = Callable[[bytes], None]
+"""Takes each event of a stream as it arrives."""
 
 
 class Client(Protocol):
     """Sends bodies to endpoints."""
 
     async def post(
-        self, endpoint: Endpoint, body: bytes, timeout_s: float, sending: Sending = PLAIN
+        self, endpoint: Endpoint, body: bytes, timeout_s: float, on_event: OnEvent | None = None
     ) -> RawAnswer:
         """See `ChatClient.post`."""
 

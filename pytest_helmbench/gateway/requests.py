@@ -13,20 +13,9 @@ from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.http_answers import (
-    ChunkTimes,
-    LiveStream,
-    Sending,
-    is_stream,
-)
+from pytest_helmbench.gateway.http_answers import LiveStream, is_stream
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.replies import (
-    CHAT,
-    EMBEDDINGS,
-    RESPONSES,
-    encode,
-    whole_body,
-)
+from pytest_helmbench.gateway.replies import encode, whole_body
 
 _OUR_BLOCKS = ("provider", "usage")
 _STREAM = ("stream", "stream_options")
@@ -57,15 +46,14 @@ def request_body(
     }
     if response_format is not None:
         body["response_format"] = dict(response_format)
-    options = _options(endpoint, sampling, repetition)
-    body.update((name, value) for name, value in options.items() if value is not None)
+    body.update(_options(endpoint, sampling, repetition))
     endpoint.server.complete_request(body, with_schema=response_format is not None)
     _extend(body, sampling.extra_body or {})
     return body
 
 
 def passed_body(
-    endpoint: Endpoint, sampling: Sampling, stated: JsonObject, *, repetition: int, path: str = CHAT
+    endpoint: Endpoint, sampling: Sampling, stated: JsonObject, *, repetition: int
 ) -> dict[str, JsonValue]:
     """Return the JSON object to send for a request that is not ours.
 
@@ -76,39 +64,9 @@ def passed_body(
         sampling: What is set wins over what is stated; what is unset passes as stated.
         stated: Body of the request as its client wrote it.
         repetition: From 1.
-        path: `chat/completions`, `responses` or `embeddings`.
     """
     body = dict(stated)
     body["model"] = endpoint.wire_model
-    if path == EMBEDDINGS:
-        return body
-    if path == RESPONSES:
-        _set_response_options(body, sampling)
-    else:
-        _set_chat_options(body, endpoint, sampling, repetition)
-    _extend(body, sampling.extra_body or {})
-    if stated.get("stream") is True:
-        body["stream"] = True
-        if path == CHAT:
-            body["stream_options"] = {**_block(stated, "stream_options"), "include_usage": True}
-    return body
-
-
-def _set_response_options(body: dict[str, JsonValue], sampling: Sampling) -> None:
-    """Set what the user has set, as far as responses know it; a seed they do not."""
-    options = {
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "max_output_tokens": sampling.max_tokens,
-    }
-    body.update((name, value) for name, value in options.items() if value is not None)
-    if sampling.reasoning_effort is not None:
-        body["reasoning"] = {**_block(body, "reasoning"), "effort": sampling.reasoning_effort}
-
-
-def _set_chat_options(
-    body: dict[str, JsonValue], endpoint: Endpoint, sampling: Sampling, repetition: int
-) -> None:
     if sampling.max_tokens is not None:
         for name in _TOKEN_BOUNDS:
             body.pop(name, None)
@@ -118,10 +76,14 @@ def _set_chat_options(
     if sampling.reasoning_effort is not None:
         # The router's own block says the same, and would contradict.
         body.pop("reasoning", None)
-    options = _options(endpoint, sampling, repetition)
-    body.update((name, value) for name, value in options.items() if value is not None)
+    body.update(_options(endpoint, sampling, repetition))
     with_schema = _block(body, "response_format").get("type", "text") != "text"
     endpoint.server.complete_request(body, with_schema=with_schema)
+    _extend(body, sampling.extra_body or {})
+    if stated.get("stream") is True:
+        body["stream"] = True
+        body["stream_options"] = {**_block(stated, "stream_options"), "include_usage": True}
+    return body
 
 
 def _block(body: JsonObject, name: str) -> JsonObject:
@@ -139,7 +101,7 @@ def _extend(body: dict[str, JsonValue], extra: JsonObject) -> None:
 
 
 def _options(endpoint: Endpoint, sampling: Sampling, repetition: int) -> dict[str, JsonValue]:
-    return {
+    options: dict[str, JsonValue] = {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
@@ -149,26 +111,22 @@ def _options(endpoint: Endpoint, sampling: Sampling, repetition: int) -> dict[st
         endpoint.max_tokens_key: sampling.max_tokens,
         "reasoning_effort": sampling.reasoning_effort,
     }
+    return {name: value for name, value in options.items() if value is not None}
 
 
-def request_hash(encoded: bytes, number: int = 1, path: str = CHAT) -> str:
+def request_hash(encoded: bytes, number: int = 1) -> str:
     """Return the SHA-256 (hex) of a body: it covers all that can change the answer, no key, no base URL.
 
     Args:
         encoded: As sent.
         number: Which of several identical requests of one item it is, from 1; the first is like any other.
-        path: Where it goes.
     """
     digest = hashlib.sha256(encoded)
-    if path != CHAT:
-        digest.update(b"\n/" + path.encode())
     if number > 1:
         digest.update(b"\n%d" % number)  # no body ends like this
     return digest.hexdigest()
 
 
-_BOUNDS = ("max_completion_tokens", "max_tokens")
-_RESPONSE_BOUND = "max_output_tokens"
 _SEVERAL = ("n", "best_of")
 """How many completions are written, also such as nobody gets."""
 _ASCII_BYTES_PER_TOKEN = 4
@@ -177,13 +135,12 @@ _DATA = re.compile(rb'"data:[^"\\]*"')  # a picture as a rule: fewer tokens than
 _DATA_BYTES_PER_TOKEN = 2
 
 
-def completion_bound(body: JsonObject, path: str = CHAT) -> int | None:
+def completion_bound(body: JsonObject) -> int | None:
     """Return how many tokens the completions of a request may have; None when it states no bound that counts.
 
     Of several bounds the largest counts, since nobody knows which one the server takes.
     """
-    names = (_RESPONSE_BOUND,) if path == RESPONSES else _BOUNDS
-    bound = max(_wholes(body, names), default=None)
+    bound = max(_wholes(body, _TOKEN_BOUNDS), default=None)
     choices = max(_wholes(body, _SEVERAL), default=1)
     return bound * choices if bound else None
 
@@ -199,17 +156,14 @@ def _wholes(body: JsonObject, names: Iterable[str]) -> Iterator[int]:
                 yield number
 
 
-def bound_completion(
-    body: dict[str, JsonValue], endpoint: Endpoint, most_tokens: int | None, path: str = CHAT
-) -> bool:
+def bound_completion(body: dict[str, JsonValue], endpoint: Endpoint, most_tokens: int | None) -> bool:
     """Bound the completion of a request that states no bound; return whether that was done."""
-    if most_tokens is None or path == EMBEDDINGS:
+    if most_tokens is None:
         return False
-    stated = max(_wholes(body, (_RESPONSE_BOUND,) if path == RESPONSES else _BOUNDS), default=None)
-    known = _RESPONSE_BOUND if path == RESPONSES else endpoint.max_tokens_key
-    for name in {*_BOUNDS, _RESPONSE_BOUND} - {known}:
+    stated = max(_wholes(body, _TOKEN_BOUNDS), default=None)
+    for name in (*_TOKEN_BOUNDS, "max_output_tokens"):
         body.pop(name, None)
-    body[known] = stated or most_tokens  # a bound that the server does not read is none
+    body[endpoint.max_tokens_key] = stated or most_tokens  # a bound that the server does not read is none
     return stated is None
 
 
@@ -258,43 +212,24 @@ class ForwardedRequest:
 
     Args:
         stated: Body as its client wrote it.
-        path: `chat/completions`, `responses` or `embeddings`.
     """
 
-    __slots__ = (
-        "_encoded",
-        "_sent",
-        "answer",
-        "live",
-        "number",
-        "path",
-        "recalled",
-        "stated",
-        "stream",
-        "times",
-    )
+    __slots__ = ("_encoded", "_sent", "answer", "live", "number", "recalled", "stated", "stream")
 
-    def __init__(self, stated: JsonObject, path: str = "chat/completions") -> None:
+    def __init__(self, stated: JsonObject) -> None:
         self.stated = stated
-        self.path = path
         self.number = 1
         """Which of several identical requests of its item it is, from 1."""
         self.answer: bytes | None = None
         """HTTP body of the reply, as received."""
         self.stream: bytes | None = None
         """The same, as a stream; None where it came as a whole."""
-        self.times: ChunkTimes = ()
-        """Of the events of the stream, where it is to be replayed as it came."""
-        self.live = LiveStream() if stated.get("stream") is True and path != EMBEDDINGS else None
+        self.live = LiveStream() if stated.get("stream") is True else None
         """The stream that was asked for, as far as it has come; None where none was."""
         self.recalled = False
         """The reply was taken from the record."""
         self._sent: tuple[Endpoint, int | None, JsonObject, bool] | None = None
         self._encoded = b""
-
-    def repeat(self, number: int) -> None:
-        """Be that one of several identical requests."""
-        self.number = number
 
     def sent(
         self, endpoint: Endpoint, sampling: Sampling, repetition: int, most_tokens: int | None = None
@@ -308,8 +243,8 @@ class ForwardedRequest:
             most_tokens: Bound of the completion where nobody states one; None for none.
         """
         if self._sent is None or self._sent[0] is not endpoint or self._sent[1] != most_tokens:
-            body = passed_body(endpoint, sampling, self.stated, repetition=repetition, path=self.path)
-            bounded = bound_completion(body, endpoint, most_tokens, self.path)
+            body = passed_body(endpoint, sampling, self.stated, repetition=repetition)
+            bounded = bound_completion(body, endpoint, most_tokens)
             self._encoded = encode(body)
             self._sent = (endpoint, most_tokens, body, bounded)
         return self._sent[2], self._encoded, self._sent[3]
@@ -319,22 +254,8 @@ class ForwardedRequest:
         """Whether the client has had a part of the reply: it cannot be asked for again."""
         return self.live is not None and self.live.begun
 
-    def sending(self) -> Sending:
-        """Return how it is sent, now."""
-        if self.live is None:
-            return Sending(self.path)
-        self.live.begin()
-        return Sending(self.path, self.live.add)
-
-    def arrived(self, answer: bytes, *, recalled: bool = False, times: ChunkTimes = ()) -> None:
-        """Take the HTTP body of the reply.
-
-        Args:
-            answer: As received.
-            recalled: It was taken from the record.
-            times: When its events came, where it is to be replayed so.
-        """
-        self.answer = whole_body(answer, self.path)
+    def arrived(self, answer: bytes, *, recalled: bool = False) -> None:
+        """Take the HTTP body of the reply, which may be one that was on record."""
+        self.answer = whole_body(answer)
         self.stream = answer if is_stream(answer) else None
-        self.times = times
         self.recalled = recalled

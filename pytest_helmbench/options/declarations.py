@@ -308,9 +308,6 @@ class Options:
         "off",
         "recorded replies: off, reuse, refresh, or only, which replays without network",
     )
-    replay_times: bool = _RECORD(
-        FLAG, False, "streams on record are replayed at the times at which their events came; else at once"
-    )
     resume: Resume | None = _RECORD(
         RESUME,
         None,

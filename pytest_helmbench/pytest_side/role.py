@@ -124,7 +124,6 @@ class CaseEngines:
             runner=RunnerSettings(settings.system_prompt, settings.strict_json, self.template),
             patience=Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
             recorded=settings.recorded_use,
-            at_recorded_times=settings.replay_times,
             calls_in_flight={model_id: one.most for model_id, one in limits.items()},
             servers={model_id: one.server for model_id, one in limits.items() if one.server is not None},
         )

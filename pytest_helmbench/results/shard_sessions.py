@@ -42,7 +42,6 @@ _FREE = frozenset(
         "node",
         "prepare",
         "pull",
-        "replay_times",
         "requests_per_minute",
         "require_run",
         "sandbox",

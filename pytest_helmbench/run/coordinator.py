@@ -12,7 +12,6 @@ from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord, Verdict
 from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, Recorded, ReplyCache, Wanted
 from pytest_helmbench.gateway.faults import Patience
-from pytest_helmbench.gateway.http_answers import read_times
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
 from pytest_helmbench.options.settings import Settings
@@ -374,11 +373,11 @@ class RecordedReplies:
             mine = self._recorded.reply_of_run(of_case, wanted.request_hash, wanted.judge)
             # To refresh is to call anew once: what the run that goes on has called for itself is new.
             if mine is not None and (mine.paid or self._mode is not CacheMode.REFRESH):
-                return Recorded(mine.body, own=mine.paid, times=read_times(mine.chunk_times))
+                return Recorded(mine.body, own=mine.paid)
         if not self._mode.reads:
             return None
         other = self._recorded.reply(wanted.request_hash, wanted.repetition, wanted.asked)
-        return None if other is None else Recorded(other.body, own=False, times=read_times(other.chunk_times))
+        return None if other is None else Recorded(other.body, own=False)
 
     def settle(self) -> None:
         """Wait until everything that this session was answered is on disk."""

@@ -202,7 +202,6 @@ CREATE TABLE responses (
     asked TEXT,
     body BLOB,
     text TEXT,
-    chunk_times TEXT,
     received_at TEXT NOT NULL
 ) STRICT;
 

@@ -27,8 +27,7 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.call import ItemClock
-from pytest_helmbench.gateway.relay.conversation import Conversation
-from pytest_helmbench.gateway.relay.exchanges import Sums
+from pytest_helmbench.gateway.relay.conversation import Conversation, Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayRoute
 from pytest_helmbench.sandbox.fence import Door
 

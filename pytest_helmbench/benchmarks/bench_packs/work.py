@@ -183,7 +183,7 @@ class BenchPackWork:
         clock = ItemClock(replace(context.gateway.patience, case_timeout_s=limit_s), context.clock.seconds)
         running = self._running
         async with (
-            Conversation(context.gateway, line, clock, context.watch, journal=True) as conversation,
+            Conversation(context.gateway, line, clock, context.watch) as conversation,
             running.lender.lend(conversation) as (addresses, prepared),
         ):
             told = ScenarioBrief(self.manifest, self._place_of(context.origin.run_id), addresses, generation)

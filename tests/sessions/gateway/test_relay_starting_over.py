@@ -34,7 +34,7 @@ def test_code_that_starts_over_is_given_its_replies_again(provider: Provider) ->
     async def run() -> None:
         async with (
             wired([ModelLimits("test/good", 8)]) as coordinator,
-            converse(coordinator.gateway, provider.url, journal=True) as item,
+            converse(coordinator.gateway, provider.url) as item,
         ):
             first = await _told(item, "a", "b", "a")
             before = item.sums
@@ -79,7 +79,7 @@ def test_a_reply_that_came_while_its_code_was_dead_is_given_to_the_code_that_fol
     async def run() -> None:
         async with (
             wired([ModelLimits("test/good", 8)]) as coordinator,
-            converse(coordinator.gateway, provider.url, journal=True) as item,
+            converse(coordinator.gateway, provider.url) as item,
         ):
             await _die_while_asking(item, provider)
             assert await _told(item, "Hello") == ["late"]

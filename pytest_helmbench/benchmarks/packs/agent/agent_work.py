@@ -24,8 +24,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.call import CaseClock
-from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
-from pytest_helmbench.gateway.relay.exchanges import Sums
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.box import BoxSpec, Limits

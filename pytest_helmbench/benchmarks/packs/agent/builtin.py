@@ -19,8 +19,7 @@ from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
-from pytest_helmbench.gateway.relay.conversation import Conversation
-from pytest_helmbench.gateway.relay.exchanges import RawReply
+from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
 from pytest_helmbench.sandbox.box import Box, Command, Ended, Limits
 
 
