@@ -196,7 +196,7 @@ def classify(
         clock: Seconds since 1970, for dates in headers.
     """
     said = read_error_body(body)
-    return _fault_of(_Answer(status, status, headers), said, endpoint, sent_schema, clock)
+    return _fault_of(status, status, headers, said, endpoint, sent_schema, clock)
 
 
 def error_fault(
@@ -210,35 +210,35 @@ def error_fault(
 ) -> Fault:
     """Return the fault that an `error` inside a successful answer describes: the class of its code."""
     said = read_error({"error": error})
-    code = said.status if said.status is not None else _status_of_words(said.words)
-    return _fault_of(_Answer(status, code, headers), said, endpoint, sent_schema, clock)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    status: int  # of HTTP
-    code: int | None  # what it stands for: the code of an error body inside a 200
-    headers: Mapping[str, str]
+    of_words = next((code for word, code in _CODE_OF_WORD.items() if word in said.words), None)
+    code = said.status if said.status is not None else of_words
+    return _fault_of(status, code, headers, said, endpoint, sent_schema, clock)
 
 
 def _fault_of(
-    answer: _Answer,
+    status: int,
+    code: int | None,
+    headers: Mapping[str, str],
     said: ErrorBody,
     endpoint: Endpoint | None,
     sent_schema: bool,
     clock: Callable[[], float],
 ) -> Fault:
-    kind, reason = _class_of(answer.code, said)
+    """Return the fault of an answer of a status, which stands for a code: that of an error body inside a 200."""
+    kind, reason = _class_of(code, said)
     if kind is FaultKind.REJECTED and sent_schema and _ABOUT_THE_SCHEMA.search(said.message):
         reason = "schema_rejected"
-    retry_after_s = asked_pause_s(answer.headers, clock()) if is_retried(kind) else None
+    answered = str(status) if status == code else f"{status} with an error {code or ''}".rstrip()
+    detail = excerpt(said.message, endpoint) or _PHRASES.get(code or 0, "")
+    detail = f" ({detail})" if detail else ""
+    refused = "'s moderation refused the prompt: it" if kind is FaultKind.BLOCKED else ""
     return Fault(
         kind=kind,
-        status=answer.status,
+        status=status,
         reason=reason,
-        message=_sentence(answer, said, kind, endpoint),
-        retry_after_s=retry_after_s,
-        hint=_hint(reason, answer, endpoint),
+        message=f"the provider{refused} answered {answered}{detail}",
+        retry_after_s=asked_pause_s(headers, clock()) if is_retried(kind) else None,
+        hint=_hint(reason, headers, endpoint),
         code=excerpt(" ".join(sorted(said.words)), endpoint),
         parameter=excerpt(said.parameter, endpoint) if said.parameter else None,
     )
@@ -263,56 +263,33 @@ def _class_of(code: int | None, said: ErrorBody) -> tuple[FaultKind, str]:
     return _class_of_status(code, text)
 
 
+_PHRASES: Mapping[int, str] = {one.value: one.phrase.lower() for one in HTTPStatus}
+_OF_STATUS: Mapping[int, tuple[FaultKind, str]] = {
+    404: (FaultKind.DEAD_MODEL, "unknown_model"),
+    408: (FaultKind.TRANSIENT, "provider_error"),
+    409: (FaultKind.TRANSIENT, "provider_error"),
+    413: (FaultKind.REJECTED, "prompt_too_large"),
+    425: (FaultKind.TRANSIENT, "provider_error"),
+    429: (FaultKind.RATE_LIMITED, "rate_limited"),
+    501: (FaultKind.REJECTED, "rejected"),
+    503: (FaultKind.TRANSIENT, "overloaded"),
+    505: (FaultKind.REJECTED, "rejected"),
+    529: (FaultKind.TRANSIENT, "overloaded"),
+}
+
+
 def _class_of_status(code: int, text: str) -> tuple[FaultKind, str]:
-    match code:
-        case 403:
-            about_key = _ABOUT_THE_KEY.search(text) is not None
-            return (FaultKind.DEAD_MODEL, "no_access") if about_key else (FaultKind.REJECTED, "forbidden")
-        case 404 if _NO_SUCH_PARAMETERS.search(text):
-            return FaultKind.REJECTED, "unsupported_parameters"
-        case 404:
-            return FaultKind.DEAD_MODEL, "unknown_model"
-        case 429:
-            return FaultKind.RATE_LIMITED, "rate_limited"
-        case 503 | 529:
-            return FaultKind.TRANSIENT, "overloaded"
-        case 408 | 409 | 425:
-            return FaultKind.TRANSIENT, "provider_error"
-        case 413:
-            return FaultKind.REJECTED, "prompt_too_large"
-        case 501 | 505:
-            return FaultKind.REJECTED, "rejected"
-        case _ if code >= 500:
-            return FaultKind.TRANSIENT, "provider_error"
-        case _ if code < 400:
-            return FaultKind.REJECTED, "redirected"
-        case _:
-            return FaultKind.REJECTED, "rejected"
+    if code == 403:
+        about_key = _ABOUT_THE_KEY.search(text) is not None
+        return (FaultKind.DEAD_MODEL, "no_access") if about_key else (FaultKind.REJECTED, "forbidden")
+    if code == 404 and _NO_SUCH_PARAMETERS.search(text):
+        return FaultKind.REJECTED, "unsupported_parameters"
+    if code >= 500:
+        return _OF_STATUS.get(code, (FaultKind.TRANSIENT, "provider_error"))
+    return _OF_STATUS.get(code, (FaultKind.REJECTED, "redirected" if code < 400 else "rejected"))
 
 
-def _status_of_words(words: frozenset[str]) -> int | None:
-    return next((code for word, code in _CODE_OF_WORD.items() if word in words), None)
-
-
-def _sentence(answer: _Answer, said: ErrorBody, kind: FaultKind, endpoint: Endpoint | None) -> str:
-    what = str(answer.status)
-    if answer.status != answer.code:
-        what += f" with an error{'' if answer.code is None else f' {answer.code}'}"
-    detail = excerpt(said.message, endpoint) or _phrase(answer.code)
-    detail = f" ({detail})" if detail else ""
-    if kind is FaultKind.BLOCKED:
-        return f"the provider's moderation refused the prompt: it answered {what}{detail}"
-    return f"the provider answered {what}{detail}"
-
-
-def _phrase(code: int | None) -> str:
-    try:
-        return HTTPStatus(code).phrase.lower() if code is not None else ""
-    except ValueError:
-        return ""
-
-
-def _hint(reason: str, answer: _Answer, endpoint: Endpoint | None) -> str:
+def _hint(reason: str, headers: Mapping[str, str], endpoint: Endpoint | None) -> str:
     match reason:
         case "bad_key" | "no_access" if endpoint is not None and endpoint.key_env is None:
             if endpoint.empty_variable:
@@ -333,7 +310,7 @@ def _hint(reason: str, answer: _Answer, endpoint: Endpoint | None) -> str:
         case "unsupported_parameters":
             return "no server of this model takes the schema or sampling options: leave them out, or change the model"
         case "redirected":
-            target = excerpt(answer.headers.get("location", ""), endpoint)
+            target = excerpt(headers.get("location", ""), endpoint)
             return f"the base URL has moved{f' to {target}' if target else ''}: give the new one"
         case "prompt_too_large":
             return "shorten the prompt, or choose a model with a longer context"

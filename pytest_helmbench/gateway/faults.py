@@ -106,50 +106,30 @@ _DURATION = re.compile(
 _UNITS_S = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
 
 
-@dataclass(frozen=True, slots=True)
-class RateHeaders:
-    """What a provider says about its limits; None where it does not.
-
-    Args:
-        limit_requests: Requests per window.
-        remaining_requests: Left in this window.
-        reset_requests_s: Seconds until the window of requests starts anew.
-        limit_tokens: Tokens per window.
-        remaining_tokens: Left in this window.
-        reset_tokens_s: Seconds until the window of tokens starts anew.
-    """
-
-    limit_requests: float | None = None
-    remaining_requests: float | None = None
-    reset_requests_s: float | None = None
-    limit_tokens: float | None = None
-    remaining_tokens: float | None = None
-    reset_tokens_s: float | None = None
+_WINDOWS = (
+    (
+        ("x-ratelimit-remaining-requests", "x-ratelimit-remaining"),
+        ("x-ratelimit-reset-requests", "x-ratelimit-reset"),
+    ),
+    (("x-ratelimit-remaining-tokens",), ("x-ratelimit-reset-tokens",)),
+)
+"""Headers that say how much is left of a window, and when it starts anew; of several the first that is there."""
 
 
-def rate_headers(headers: Mapping[str, str], now: float | None = None) -> RateHeaders:
-    """Read `x-ratelimit-*`.
+def used_up_s(headers: Mapping[str, str], now: float) -> float | None:
+    """Return how long until the windows start anew that are used up; None where none is.
 
     Args:
         headers: Names in lower case.
-        now: Seconds since 1970, for providers that send a point in time; None for the system's clock.
+        now: Seconds since 1970, for providers that send a point in time.
     """
-    at = time.time() if now is None else now
-
-    def number(*names: str) -> float | None:
-        return next((value for name in names if (value := _number(headers.get(name))) is not None), None)
-
-    def reset(*names: str) -> float | None:
-        return next((value for name in names if (value := _reset_s(headers.get(name), at)) is not None), None)
-
-    return RateHeaders(
-        limit_requests=number("x-ratelimit-limit-requests", "x-ratelimit-limit"),
-        remaining_requests=number("x-ratelimit-remaining-requests", "x-ratelimit-remaining"),
-        reset_requests_s=reset("x-ratelimit-reset-requests", "x-ratelimit-reset"),
-        limit_tokens=number("x-ratelimit-limit-tokens"),
-        remaining_tokens=number("x-ratelimit-remaining-tokens"),
-        reset_tokens_s=reset("x-ratelimit-reset-tokens"),
-    )
+    found = None
+    for left, reset in _WINDOWS:
+        remaining = next((n for name in left if (n := _number(headers.get(name))) is not None), None)
+        until = next((s for name in reset if (s := _reset_s(headers.get(name), now)) is not None), None)
+        if remaining is not None and remaining < 1 and until is not None:
+            found = max(found or 0.0, until)
+    return found
 
 
 def asked_pause_s(headers: Mapping[str, str], now: float) -> float | None:
@@ -161,14 +141,7 @@ def asked_pause_s(headers: Mapping[str, str], now: float) -> float | None:
     seconds = _number(stated)
     if seconds is None and stated:
         seconds = _seconds_until(stated, now)
-    if seconds is not None:
-        return seconds
-    rates = rate_headers(headers, now)
-    used_up = (
-        (rates.remaining_requests, rates.reset_requests_s),
-        (rates.remaining_tokens, rates.reset_tokens_s),
-    )
-    return max((reset for left, reset in used_up if left == 0 and reset is not None), default=None)
+    return used_up_s(headers, now) if seconds is None else seconds
 
 
 def _seconds_until(date: str, now: float) -> float | None:
@@ -265,16 +238,7 @@ class Patience:
 
     def announced_pause_s(self, headers: Mapping[str, str]) -> float:
         """Return how long a provider wants to be left alone whose window is used up; 0 for not at all."""
-        said = rate_headers(headers)
-        waits = [
-            reset_s
-            for remaining, reset_s in (
-                (said.remaining_requests, said.reset_requests_s),
-                (said.remaining_tokens, said.reset_tokens_s),
-            )
-            if remaining is not None and remaining < 1 and reset_s is not None
-        ]
-        return min(max(waits, default=0.0), self.longest_pause_s)
+        return min(used_up_s(headers, time.time()) or 0.0, self.longest_pause_s)
 
     def pause_after_s(self, fault: Fault, headers: Mapping[str, str]) -> float:
         """Return how long nobody asks a provider that has answered with a fault; 0 for not at all.

@@ -20,6 +20,7 @@ _LOOPBACK = "127.0.0.1"
 _CONNECT_S = 10.0
 _STOP_S = 0.2
 _MOST_BYTES = 128 * 2**20  # of a request, and of an answer
+_BOUND = f"{_MOST_BYTES // 2**20} MiB"
 _WORDS_SHOWN = 500
 _SHOWN = 120
 _FIRST_PAUSE_S = 0.02
@@ -41,12 +42,9 @@ class CountingProxy:
         name: The verifier's id.
         upstream: Where it is; it never reaches the item's code.
         session: Makes the requests.
-        most_bytes: Of a request, and of an answer.
     """
 
-    def __init__(
-        self, name: str, upstream: str, session: aiohttp.ClientSession, most_bytes: int = _MOST_BYTES
-    ) -> None:
+    def __init__(self, name: str, upstream: str, session: aiohttp.ClientSession) -> None:
         self.port = 0
         self.asked = 0
         """Requests that came in."""
@@ -55,7 +53,6 @@ class CountingProxy:
         self._name = excerpt(name, _SHOWN)
         self._upstream = upstream.rstrip("/")
         self._session = session
-        self._most_bytes = most_bytes
         self._connections = web.Server(
             self._handle, handler_cancellation=True, logger=_SILENT, access_log=None
         )
@@ -79,21 +76,17 @@ class CountingProxy:
 
     async def close(self) -> None:
         """Stop listening and drop every connection."""
-        listening, self._listening = self._listening, []
-        for server in listening:
+        for server in self._listening:
             server.close()
-        if listening:
-            await self._connections.shutdown(_STOP_S)
+        await self._connections.shutdown(_STOP_S)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked += 1
         if not request.raw_path.startswith("/"):
             return _refusal(400, "the request names no path")
-        if request.headers.get("Expect", "").lower() == "100-continue":
-            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        sent = await self._whole(request.content)
+        sent = await _whole(request.content)
         if sent is None:
-            return _refusal(413, f"verifier {self._name!r}: the request is larger than {self._bound}")
+            return _refusal(413, f"verifier {self._name!r}: the request is larger than {_BOUND}")
         try:
             async with self._session.request(
                 request.method,
@@ -103,16 +96,13 @@ class CountingProxy:
                 allow_redirects=False,
                 skip_auto_headers=_FILLED_IN,
             ) as answer:
-                said = await self._whole(answer.content)
+                said = await _whole(answer.content)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if request.transport is None or request.transport.is_closing():
                 raise  # the client has gone: nothing is known of the verifier
-            what = (
-                "broke off its answer" if isinstance(error, aiohttp.ClientPayloadError) else "was unreachable"
-            )
-            return self._faulty(f"verifier {self._name!r} {what} ({_reason(error)})", request)
+            return self._faulty(f"verifier {self._name!r} gave no answer ({_reason(error)})", request)
         if said is None:
-            return self._faulty(f"verifier {self._name!r}: the answer is larger than {self._bound}", request)
+            return self._faulty(f"verifier {self._name!r}: the answer is larger than {_BOUND}", request)
         if answer.status >= 500 and self.fault is None:
             self._faulty(f"verifier {self._name!r} answered {answer.status}", request)
             words = excerpt(" ".join(said[:4_096].decode("utf-8", "replace").split()), _WORDS_SHOWN)
@@ -120,25 +110,11 @@ class CountingProxy:
         reason = excerpt(answer.reason or "", _SHOWN)
         return web.Response(status=answer.status, reason=reason, headers=_passed(answer.headers), body=said)
 
-    async def _whole(self, content: aiohttp.StreamReader) -> bytes | None:
-        """Return all that comes; None for too much."""
-        parts, size = [], 0
-        while chunk := await content.readany():
-            size += len(chunk)
-            if size > self._most_bytes:
-                return None
-            parts.append(chunk)
-        return b"".join(parts)
-
     def _faulty(self, why: str, request: web.BaseRequest) -> web.Response:
         """Note a fault of the verifier, the first one for good."""
         why = f"{why}: {excerpt(f'{request.method} {request.raw_path}', _SHOWN)}"
         self.fault = self.fault or why
         return _refusal(502, why)
-
-    @property
-    def _bound(self) -> str:
-        return f"{self._most_bytes // 2**20} MiB"
 
 
 class CountingProxies:
@@ -154,9 +130,9 @@ class CountingProxies:
             trust_env=False,
         )
 
-    async def open(self, name: str, upstream: str, most_bytes: int = _MOST_BYTES) -> CountingProxy:
+    async def open(self, name: str, upstream: str) -> CountingProxy:
         """Open an address in front of a verifier; see `CountingProxy`. A path in its URL stands before every path."""
-        proxy = CountingProxy(name, upstream, self._session, most_bytes)
+        proxy = CountingProxy(name, upstream, self._session)
         await proxy.listen()
         return proxy
 
@@ -199,6 +175,17 @@ class CountingProxies:
             return _reason(error)
 
 
+async def _whole(content: aiohttp.StreamReader) -> bytes | None:
+    """Return all that comes; None for too much."""
+    parts, size = [], 0
+    while chunk := await content.readany():
+        size += len(chunk)
+        if size > _MOST_BYTES:
+            return None
+        parts.append(chunk)
+    return b"".join(parts)
+
+
 def _passed(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
     """Return the headers that go from end to end."""
     stated = {word.strip().lower() for line in headers.getall("Connection", ()) for word in line.split(",")}
@@ -219,12 +206,13 @@ def _reason(error: Exception) -> str:
         error = error.os_error
     if isinstance(error, TimeoutError):
         return _NO_ANSWER
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "it closed the connection"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "its end is missing or damaged"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return "what it answered is no HTTP"
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
-    return type(error).__name__
+    return next((words for kind, words in _REASONS if isinstance(error, kind)), type(error).__name__)
+
+
+_REASONS = (
+    (aiohttp.ServerDisconnectedError, "it closed the connection"),
+    (aiohttp.ClientPayloadError, "its end is missing or damaged"),
+    (aiohttp.ClientResponseError, "what it answered is no HTTP"),
+)

@@ -11,7 +11,7 @@ from said import said as users
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.error_answers import classify
-from pytest_helmbench.gateway.faults import Fault, FaultKind, is_retried, rate_headers
+from pytest_helmbench.gateway.faults import Fault, FaultKind, is_retried, used_up_s
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
 NOW = 1_763_700_000.0
@@ -247,5 +247,6 @@ def test_how_long_to_wait_is_read_in_every_form(headers: dict[str, str], seconds
     ],
 )
 def test_a_reset_is_a_duration_or_a_moment(text: str, seconds: float | None) -> None:
-    found = rate_headers({"x-ratelimit-reset-requests": text}, NOW).reset_requests_s
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": text}
+    found = used_up_s(headers, NOW)
     assert found == (None if seconds is None else pytest.approx(seconds))

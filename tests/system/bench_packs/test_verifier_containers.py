@@ -134,7 +134,7 @@ def test_a_container_that_ends_in_the_middle_of_an_item_is_its_fault_and_started
         assert await verifiers.ready() is None
         async with await verifiers.open() as opened:
             assert (await asked(opened, "/end"))[0] == 502
-            assert (opened.fault or "").startswith("verifier 'verifier' was unreachable (")
+            assert (opened.fault or "").startswith("verifier 'verifier' gave no answer (")
         assert await verifiers.ready() is None
         async with await verifiers.open() as opened:
             assert await asked(opened) == (200, "well")
