@@ -26,110 +26,58 @@ from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
 
+_COUNTS = ("cases_compared", "cases_left_out", "cases_changed", "rows_by_other_rules", "recorded")
+_SCORES = ("score", "baseline_score", "change")
+_OF_CHANGE = ("low", "high", "p", "units", "changed", "down", "up", "least_p")
+_OF_BEHAVIOUR = ("code", "pairs", "changed", "p", "p_adjusted", "word")
+
 
 def comparison_records(found: RunComparison) -> list[dict[str, object]]:
     """Return a comparison in JSON types, one object for the run and each named part; one where there is none."""
-    shared: dict[str, object] = {
+    scopes = {scope.code: scope for scope in found.scopes}
+    missing = [limit for limit in found.limits if limit.code not in scopes]
+    behaviours = [
+        {name: getattr(one, name) for name in _OF_BEHAVIOUR}
+        | {name: float(getattr(one, name)) for name in _SCORES}
+        for one in found.behaviours
+    ]
+    shared = {
         "baseline_run": None if found.baseline is None else found.baseline.name,
         "candidate_run": None if found.candidate is None else found.candidate.run_id,
         "model": found.model,
         "benchmark": None if found.candidate is None else found.candidate.benchmark.name,
+        **{name: getattr(found, name) for name in _COUNTS},
+        "common": None if found.common is None else float(found.common),
+        "behaviours": behaviours,
     }
-    counts = {
-        "cases_compared": found.cases_compared,
-        "cases_left_out": found.cases_left_out,
-        "cases_changed": found.cases_changed,
-        "rows_by_other_rules": found.rows_by_other_rules,
-        "recorded": found.recorded,
-        "common": _number(found.common),
-    }
-    behaviours = [_behaviour_record(one) for one in found.behaviours]
-    compared = {scope.code for scope in found.scopes}
-    nothing: dict[str, object] = dict.fromkeys(_SCOPE)
-    missing = [
+    nothing = dict.fromkeys((*_SCORES, *_OF_CHANGE, "level", "unit", "detectable"))
+    records: list[dict[str, object]] = [
         {
-            **shared,
-            "scope": limit.code,
             **nothing,
+            "scope": limit.code,
             "max_drop": float(limit.drop),
-            **counts,
             "verdict": Conclusion.NOT_COMPARABLE.value,
             "reason": found.reason or f"no case of {limit.code} is in both runs",
-            "behaviours": behaviours,
         }
-        for limit in found.limits
-        if limit.code not in compared
+        for limit in missing
     ]
-    return missing + [
+    records += [
         {
-            **shared,
-            **_scope_record(scope),
-            **counts,
+            "scope": scope.code,
+            "score": float(scope.score),
+            "baseline_score": float(scope.baseline_score),
+            "change": float(scope.change.change),
+            **{name: getattr(scope.change, name) for name in _OF_CHANGE},
+            "level": 0.9,
+            "max_drop": float(scope.drop),
+            "unit": scope.unit,
+            "detectable": scope.detectable,
             "verdict": found.verdict_of(scope).value,
             "reason": found.reason_of(scope),
-            "behaviours": behaviours,
         }
         for scope in found.scopes
     ]
-
-
-_SCOPE = (
-    "score",
-    "baseline_score",
-    "change",
-    "low",
-    "high",
-    "level",
-    "p",
-    "max_drop",
-    "unit",
-    "units",
-    "changed",
-    "down",
-    "up",
-    "least_p",
-    "detectable",
-)
-
-
-def _scope_record(scope: ScopeChange) -> dict[str, object]:
-    change = scope.change
-    return {
-        "scope": scope.code,
-        "score": float(scope.score),
-        "baseline_score": float(scope.baseline_score),
-        "change": float(change.change),
-        "low": change.low,
-        "high": change.high,
-        "level": 0.9,
-        "p": change.p,
-        "max_drop": float(scope.drop),
-        "unit": scope.unit,
-        "units": change.units,
-        "changed": change.changed,
-        "down": change.down,
-        "up": change.up,
-        "least_p": change.least_p,
-        "detectable": scope.detectable,
-    }
-
-
-def _behaviour_record(one: BehaviourChange) -> dict[str, object]:
-    return {
-        "code": one.code,
-        "score": float(one.score),
-        "baseline_score": float(one.baseline_score),
-        "change": float(one.change),
-        "pairs": one.pairs,
-        "changed": one.changed,
-        "p": one.p,
-        "p_adjusted": one.p_adjusted,
-        "word": one.word,
-    }
-
-
-def _number(value: Fraction | None) -> float | None:
-    return None if value is None else float(value)
+    return [shared | record for record in records]
 
 
 def keep_comparisons(path: Path, comparisons: Mapping[int, RunComparison]) -> None:

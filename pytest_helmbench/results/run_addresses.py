@@ -130,24 +130,26 @@ def _numbered(address: str, path: Path, own: Path, number: int) -> Addressed:
     return Addressed(address, RunRef.of(path, run, own), _session(path, known, run.session_id, own))
 
 
-def _last(
-    address: str,
-    files: tuple[Path, Path],
-    back: int,
-    benchmark: BenchmarkKey | None,
-) -> Addressed:
-    """Return the newest complete session of some benchmarks, or an earlier one.
+def _last(address: str, files: tuple[Path, Path], back: int, benchmark: BenchmarkKey | None) -> Addressed:
+    """Return the newest complete session of a benchmark, or of any, or an earlier one.
 
     Args:
         address: As given.
         files: Where it is looked for, and our own results file.
         back: How many sessions before the newest.
-        benchmark: See `resolve`.
+        benchmark: Only its runs have to be complete; None for all.
     """
     path, own = files
     known = runs(path) if path.exists() else ()
-    complete = _complete_sessions(files, known, benchmark)
-    wanted = list(reversed(complete))
+    asked: Sequence[RunSummary] = known
+    if benchmark is not None:
+        asked = _of_benchmark(
+            known, lambda run: seen_from(run.key, path, own), benchmark, is_named=path != own
+        )
+    unfinished = {run.session_id for run in asked if run.status != "complete"}
+    wanted = [
+        one for one in dict.fromkeys(run.session_id for run in reversed(asked)) if one not in unfinished
+    ]
     if len(wanted) <= back:
         names = names_of(() if benchmark is None else (benchmark, *(run.key for run in known)))
         of_what = "" if benchmark is None else f" of {names[benchmark]}"
@@ -161,26 +163,6 @@ def _last(
             f"  hint: {hint}",
         )
     return Addressed(address, None, _session(path, known, wanted[back], own))
-
-
-def _complete_sessions(
-    files: tuple[Path, Path], known: Sequence[RunSummary], benchmark: BenchmarkKey | None
-) -> dict[str, list[RunSummary]]:
-    """Return the runs of each complete session: those of the benchmark that is asked for, else all."""
-    path, own = files
-    asked = known
-    if benchmark is not None:
-        asked = _of_benchmark(
-            known, lambda run: seen_from(run.key, path, own), benchmark, is_named=path != own
-        )
-    sessions: dict[str, list[RunSummary]] = {}
-    for run in asked:
-        sessions.setdefault(run.session_id, []).append(run)
-    return {
-        session: members
-        for session, members in sessions.items()
-        if all(run.status == "complete" for run in members)
-    }
 
 
 def _unfinished(known: Sequence[RunSummary]) -> str:

@@ -174,14 +174,6 @@ def test_what_is_there_is_not_written_over(pytester: pytest.Pytester, provider: 
     assert "helmbench-2of4.db is there already\n  hint: --resume" in done.stderr
 
 
-def test_check_says_who_is_there_and_no_key(pytester: pytest.Pytester) -> None:
-    with _spreading(pytester.path, "--dask=local:1", "--", "check") as spreading:
-        said, _ = spreading.communicate(timeout=_PATIENCE_S)
-    assert spreading.returncode == 0, said
-    assert "pytest-helmbench" in said
-    assert "key variables" in said
-
-
 def test_arguments_that_pytest_cannot_use_are_told_at_once(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
