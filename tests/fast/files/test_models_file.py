@@ -130,12 +130,6 @@ def test_a_broken_models_file_is_refused_with_line_and_hint(
         assert line in str(caught.value)
 
 
-def test_all_problems_of_a_models_file_come_at_once_and_in_order(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableBenchmarkError) as caught:
-        models(tmp_path, "models:\n  - id: a/b\n    top_p: 2\n    seed: x\nmarkingmodel: x\n")
-    assert [problem.line for problem in caught.value.problems] == [3, 4, 5]
-
-
 def test_a_wrong_value_hides_nothing_else_and_all_has_a_hint(tmp_path: Path) -> None:
     text = (
         "models:\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -112,11 +111,6 @@ def test_json_against_the_schema_says_where(text: str, breach: str) -> None:
     assert reading.parse is (Parse.RECOVERED if text.startswith(("N", "\x1b")) else Parse.STRICT)
 
 
-def test_lone_surrogates_are_read_as_they_come() -> None:
-    assert read('{"category": "HANDOFF", "response": "\\ud83d"}').value == {**VALUE, "response": "\ud83d"}
-    assert read('\ud83d {"category": "HANDOFF"}').value == VALUE
-
-
 @pytest.mark.parametrize(
     ("text", "finish_reason", "refusal", "reason"),
     [
@@ -143,17 +137,9 @@ def test_a_reply_without_a_value_has_its_own_reason(
     assert (reading.value, reading.reason) == (None, reason)
 
 
-def test_a_refusal_in_plain_words_around_sound_json_is_an_answer() -> None:
-    assert read(f"I'm sorry, I can't help with that. {OBJECT}").reason is None
-
-
 def test_a_cut_reply_is_truncated_even_where_it_can_be_read() -> None:
     reading = read(OBJECT, "length")
     assert (reading.value, reading.parse, reading.reason) == (VALUE, Parse.STRICT, "truncated")
-
-
-def test_without_a_schema_any_json_is_a_value() -> None:
-    assert read("[1, 2]", schema=None).value == [1, 2]
 
 
 @pytest.mark.filterwarnings("ignore")  # jsonschema warns when it fetches: that must not hide the fetch
@@ -204,19 +190,6 @@ def test_hostile_megabytes_are_read_in_bounded_time(text: str) -> None:
     assert read(text).reason == "invalid_json"
     enclosed_json(text)
     assert time.thread_time() - start < 3
-
-
-def test_a_small_schema_costs_well_under_a_fifth_of_a_millisecond() -> None:
-    text = json.dumps({"response": "word " * 100, "category": "HANDOFF"})
-    best = min(_seconds(text) for _ in range(5))
-    assert best / 200 < 0.000_2
-
-
-def _seconds(text: str) -> float:
-    start = time.thread_time()
-    for _ in range(200):
-        read(text)
-    return time.thread_time() - start
 
 
 @pytest.mark.parametrize(

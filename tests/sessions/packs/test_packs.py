@@ -126,21 +126,6 @@ def test_ids_name_row_model_and_repetition_and_escape_what_a_terminal_could_chok
     again.assert_outcomes(passed=2)
 
 
-def test_ids_are_found_as_they_are_typed_not_only_as_they_are_printed(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_pack(pytester.path / "benchmark", [choice(name) for name in ("日本", "Ü::x", "q1", "plain")])
-    provider.answers(text="Answer: B")
-    model, rows_of = "--helmbench-model=test/mö", "benchmark/tasks.jsonl"
-
-    for chosen in (["-k", "日本 and mö"], [f"{rows_of}::日本"], [f"{rows_of}::日本[test/mö]"]):
-        result = run_tree(pytester, model, *chosen, "-rA", url=provider.url)
-        result.assert_outcomes(passed=1)
-        assert _ids(result) == [r"PASSED benchmark/tasks.jsonl::\xe6\x97\xa5\xe6\x9c\xac[test/m\xc3\xb6]"]
-    result = run_tree(pytester, model, f"{rows_of}::Ü::x", f"{rows_of}::日本", "-n2", url=provider.url)
-    result.assert_outcomes(passed=2)
-
-
 def test_a_run_is_the_same_in_one_process_and_in_two(pytester: pytest.Pytester, provider: Provider) -> None:
     _write_project(pytester.path)
     wrong: dict[str, str | Answer] = {

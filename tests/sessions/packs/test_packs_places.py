@@ -70,21 +70,6 @@ def test_packs_of_the_same_id_are_told_apart_and_each_is_gated(
     )
 
 
-def test_a_folder_of_packs_is_found_and_a_broken_one_says_why(pytester: pytest.Pytester) -> None:
-    write_pack(pytester.path / "benchmark" / "good", [choice("q1")])
-    write_pack(pytester.path / "benchmark" / "bad", [choice("q2")], "id: bad\nversion: 1\nasset_roots: 5\n")
-    options = ("--helmbench-model=baseline/first", "-p", "no:cacheprovider")
-
-    found = run_pytest(pytester, *options)
-    found.assert_outcomes(failed=1, errors=1)
-    named = run_pytest(pytester, "benchmark/bad/tasks.jsonl", *options)
-    named.assert_outcomes(errors=1)
-    for result in (found, named):
-        result.stdout.fnmatch_lines(
-            ["benchmark/bad/manifest.yaml:3: asset_roots: this is a number, not a mapping"]
-        )
-
-
 def test_the_words_of_a_judge_are_as_hidden_as_its_rubric(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:

@@ -18,9 +18,6 @@ from pytest_helmbench.cli.main import main
 
 _JUDGE = "--helmbench-marking-model=test/judge"
 _RESUME = "--helmbench-resume"
-_CALLS_DOLLARS = (
-    "- id: test/good\n  price: {input: 0, output: 10000}\n  max_tokens: 10\n"  # 0.1 USD per reply
-)
 _REPLIES: dict[str, str | Answer] = {
     "m1": "Answer: B",
     "m2": "Answer: A",
@@ -123,29 +120,6 @@ def test_a_resumed_session_judges_again_what_has_changed_in_the_pack(
     )
 
 
-def test_recorded_replies_replay_without_a_server(pytester: pytest.Pytester, provider: Provider) -> None:
-    pack = write_pack(pytester.path / "benchmark", _rows())
-    answer_rows(provider, _REPLIES)
-    options = (_JUDGE, "--helmbench-repeat=2")
-    run_tree(pytester, *options, url=provider.url).assert_outcomes(passed=10, failed=6)
-    before = provider.count
-    # The last row is a new one: nothing is on record.
-    write_pack(pack, [*_rows(), choice("new")])
-
-    result = run_tree(pytester, "-n2", *options, "--helmbench-cache=only", url="http://127.0.0.1:9/v1")
-
-    result.assert_outcomes(passed=10, failed=6, errors=2)
-    result.stdout.fnmatch_lines(["no reply to this request is on record (--helmbench-cache=only)"])
-    assert provider.count == before
-    verdicts = """
-        SELECT results.code, repetition, outcome, reason, rule_hash, expected, observed, justification, passed
-        FROM results JOIN evaluations ON result_id = results.id WHERE run_id = {} ORDER BY 1, 2
-    """
-    database = pytester.path / "helmbench.db"
-    assert rows(database, verdicts.format(1)) == rows(database, verdicts.format(2))
-    assert rows(database, "SELECT min(from_cache), total(cost_usd) FROM calls WHERE run_id = 2") == [(1, 0.0)]
-
-
 def test_a_dry_run_prices_rows_by_list_and_then_by_what_they_have_cost(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
@@ -167,43 +141,8 @@ def test_a_dry_run_prices_rows_by_list_and_then_by_what_they_have_cost(
     assert _table(remembered, "test/good")[3:] == ["0.0110", "0.0110", "0.0110"]
 
 
-def test_a_dry_run_skips_what_cannot_run_with_its_reason(pytester: pytest.Pytester) -> None:
-    write_pack(
-        pytester.path / "benchmark",
-        [*_rows()[:1], {"id": "poem", "family": "poetry", "input": {}, "eval": {}}],
-    )
-
-    result = run_tree(pytester, "--helmbench-dry-run", "--helmbench-model=openai/x", "-rs")
-
-    result.assert_outcomes(skipped=2)
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["SKIPPED *: the family 'poetry' is not known here"])
-
-
 def _table(result: pytest.RunResult, model: str) -> list[str]:
     return next(line for line in result.outlines if line.startswith(f"{model} ")).split()[1:]
-
-
-def test_a_budget_pays_for_some_rows_and_a_resumed_session_for_the_rest(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    provider.cost_usd = 0.1
-    pack = write_pack(pytester.path / "benchmark", _rows_of_words())
-    (pack / "models.yml").write_text(_CALLS_DOLLARS)
-    answer_rows(provider, _REPLIES)
-
-    short_of = run_tree(pytester, "-rs", "--helmbench-max-cost=0.41", url=provider.url)
-    counts = short_of.parseoutcomes()
-    assert counts["skipped"] == 2
-    assert counts["passed"] + counts["failed"] == 4
-    assert short_of.ret == pytest.ExitCode.TESTS_FAILED
-    short_of.stdout.fnmatch_lines(["the budget was spent: what it could not pay was skipped"])
-    assert len(asked_rows(provider)) == 4
-    rest = run_tree(pytester, _RESUME, "--helmbench-max-cost=0.61", url=provider.url)
-    rest.assert_outcomes(passed=4, failed=2)
-    assert len(asked_rows(provider)) == 2
-    run = "SELECT id, status, round(cost_usd, 6) FROM evaluation_runs"
-    assert rows(pytester.path / "helmbench.db", run) == [(1, "complete", 0.6)]
 
 
 def test_timeout_seconds_of_a_text_row_bounds_its_request(
@@ -279,43 +218,6 @@ def test_scores_are_shares_by_family_and_metadata_in_every_report(
         [("mixed", "4", "pack")],
         [(pytest.approx(0.625), pytest.approx(8 / 9))],
     ]
-
-
-@pytest.mark.parametrize(
-    ("options", "replies", "ending", "line"),
-    [
-        (["--helmbench-min-score=0.6"], {}, 0, "gate test/good: score 0.6667 *, threshold 0.6000: holds*"),
-        (["--helmbench-min-score=0.7"], {}, 1, "gate test/good: score 0.6667 *: does not hold: *"),
-        (
-            ["--helmbench-min-score=0.5"],
-            {"m1": Answer(status=400)},
-            1,
-            "gate test/good: * does not hold: *coverage*",
-        ),
-        (
-            ["--helmbench-min-coverage=0.9"],
-            {"m1": Answer(status=400)},
-            1,
-            "coverage of test/good is 83.3 %, below 90.0 %",
-        ),
-    ],
-    ids=["holds", "does-not-hold", "not-covered", "coverage-alone"],
-)
-def test_gates_hold_packs_to_their_share(
-    pytester: pytest.Pytester,
-    provider: Provider,
-    options: list[str],
-    replies: dict[str, Answer],
-    ending: int,
-    line: str,
-) -> None:
-    write_pack(pytester.path / "benchmark", _rows_of_words())
-    answer_rows(provider, {**_REPLIES, **replies})
-
-    result = run_tree(pytester, *options, "--tb=no", url=provider.url)
-
-    assert result.ret == ending
-    result.stdout.fnmatch_lines([line])
 
 
 def test_rows_of_a_passage_are_one_unit_of_the_interval(

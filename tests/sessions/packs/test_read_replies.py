@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 from commands import run_command
 from packed import answer_rows, asked_rows, choice, free, short, worded
 from packs import write_pack
-from pages import blocks_of
 from provider import Provider
 from trees import clear_environment, rows, run_tree
-
-from pytest_helmbench.benchmarks.packs.families.short_answer.family import ShortRow, read_short
-from pytest_helmbench.benchmarks.packs.families.text.text_family import AnswerFinding
 
 _OUTCOMES = "SELECT code, outcome FROM results ORDER BY results.rowid"
 _GROUNDS = (
     "SELECT code, rule, justification FROM evaluations JOIN results ON results.id = result_id ORDER BY code"
 )
-_SHORT = "pytest_helmbench.benchmarks.packs.families.short_answer"
 _JUDGE = "--helmbench-marking-model=test/judge"
 _RUBRIC = {
     "accepted_answers": ["They come from California", "From California"],
@@ -126,30 +120,6 @@ def test_free_rows_are_skipped_without_a_judge_whatever_the_reply(
     )
 
 
-def test_what_a_rule_says_of_its_verdict_is_not_told_as_the_words_of_a_judge(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_pack(pytester.path / "benchmark", [free("near", **{"eval.rubric": _RUBRIC}), worded("tone")])
-    replies = {"near": "Out of China they came.", "tone": "Hm."}
-    answer_rows(provider, {**replies, "near judge": "FAIL", "tone judge": "FAIL"})
-    result = run_tree(pytester, _JUDGE.replace("test/judge", "baseline/first"), url=provider.url)
-    result.stdout.fnmatch_lines(["*: 2 answers of baseline/first stand in for a judge: not a judgement"])
-    run_tree(pytester, _JUDGE, url=provider.url)
-
-    why = "read by the marking model"
-    shown = run_command(pytester, "show", "2", "near").stdout.str()
-    assert f"\n  because   {why}" in shown, shown
-    assert "\n  judge  " not in shown
-    markdown = run_command(pytester, "report", "2", "--with-text=all").stdout.str()
-    assert f"\nbecause\n\n```text\n{why}" in markdown, markdown
-    page = run_command(pytester, "report", "2", "--format=html", "--with-text=all").stdout.str()
-    words = [text for texts in blocks_of(page)["t0-0"].values() for text in texts.get("w", ())]
-    assert ("because", why) in [(title, text[: len(why)]) for title, text in words]
-    shown = run_command(pytester, "show", "2", "tone").stdout.str()
-    assert "\n  judge     <redacted>" in shown
-    assert "\n  because" not in shown
-
-
 _FAULT = """
 from pytest_helmbench.benchmarks.packs.families.short_answer import family
 
@@ -208,40 +178,3 @@ def test_a_refusal_that_quotes_what_a_judge_was_sent_shows_no_hidden_value(
     )
     junit = (pytester.path / "junit.xml").read_text()
     assert "ZZHIDDEN" not in result.stdout.str() + junit + str(error_on_record)
-
-
-def test_a_rule_that_breaks_down_stops_neither_check_nor_rescore(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = [
-        short(name, **{"eval.accepted_answers": [f"ZZHIDDEN {name}"]}) for name in ("one", "broken", "three")
-    ]
-    write_pack(pytester.path / "benchmark", made)
-    answer_rows(provider, {"one": "ZZHIDDEN one", "broken": "It is broken.", "three": "No."})
-    run_tree(pytester, url=provider.url).assert_outcomes(passed=1, failed=2)
-
-    def judged(row: ShortRow, reply: str) -> AnswerFinding:
-        if "broken" in reply:
-            raise re.error(str(row.accepted))
-        return read_short(row, reply)
-
-    monkeypatch.setattr(f"{_SHORT}.family.read_short", judged)
-    checked = run_command(pytester, "check", "benchmark")
-    checked.stdout.fnmatch_lines(
-        [
-            "benchmark/tasks.jsonl:2: error: broken: the rule failed: error at test_read_replies.py:*",
-            "demo: 3 healthy rows; 1 error, 1 warning",
-        ]
-    )
-    rescored = run_command(pytester, "rescore", "1")
-    assert rescored.ret == 0
-    outcomes = rows(
-        pytester.path / "helmbench.db", "SELECT code, outcome, reason FROM results WHERE run_id = 2"
-    )
-    assert sorted(outcomes) == [
-        ("broken", "error", "rule_failed"),
-        ("one", "passed", None),
-        ("three", "failed", None),
-    ]
-    said = (checked, rescored)
-    assert "ZZHIDDEN" not in "".join(result.stdout.str() + result.stderr.str() for result in said)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,14 +10,11 @@ import pytest
 from commands import run_command
 from engines import Running
 from packs import GONE, row, write_pack
-from paths import SHARED
 from provider import Provider
 from repositories import bundle_of, git, make_repository
 from scripted import code_row, task_row
-from trees import clear_environment, run_tree
+from trees import clear_environment
 
-_PODMAN = "--helmbench-sandbox=podman"
-_SHARED = Path(os.environ.get("HELMBENCH_SHARED") or SHARED) / "data" / "packs"
 _TESTS = {
     "source": "command",
     "command": "python3 -c 'from src.calculator import add; assert add(1, 2) == 3'",
@@ -173,23 +168,3 @@ def test_what_cannot_be_checked_here_is_said_and_broken_rows_are_errors(pytester
 
     assert checked.ret == 1
     checked.stdout.fnmatch_lines(["*1 row not self-checked: the image own:1 *"])
-
-
-@pytest.mark.skipif(not _SHARED.is_dir(), reason="the packs of others are not here")
-def test_packs_of_others_are_sound_but_for_one_whose_fault_is_found_and_an_error(
-    pytester: pytest.Pytester, provider: Provider, podman: Running
-) -> None:
-    checked = _check(pytester, str(_SHARED))
-    assert checked.ret == 1, checked.stdout.str()
-    assert checked.stdout.str().count("; 0 errors, ") == 2
-    fault = "a patch must have a verdict, but it cannot be judged (base_commit 'abc123' cannot be found: "
-    assert f"audit-repo-patch/test-tamper: {fault}" in checked.stdout.str()
-    for name in ("audit-repo-patch", "audit-terminal-task", "mmlu-abstract-algebra-mini"):
-        shutil.copytree(_SHARED / name, pytester.path / "benchmark" / name, copy_function=shutil.copyfile)
-    assert provider.count == 0
-
-    provider.answers(text="```bash\nmkdir -p src; echo pass > src/bug.py\n```")
-    result = run_tree(pytester, _PODMAN, "benchmark/audit-repo-patch", url=provider.url)
-    result.assert_outcomes(errors=1)
-    assert "base_commit" in result.stdout.str()
-    assert "1 failed" not in result.stdout.str()

@@ -9,11 +9,8 @@ import pytest
 from paths import ROOT
 from text_rows import evaluate_answer, render, self_check_replies
 
-from pytest_helmbench.benchmarks.packs.task import ConfigError
-
 _CHOICES = {"question": "Which city is the capital of Australia?", "choices": ["Sydney", "Canberra"]}
 _SHORT = {"question": "What is the capital of France?", "context": "Its capital is Paris, on the Seine."}
-_FREE = {"prompt": "Is it safe?", "context": {"case": "Gum is safe.", "year": 1990}}
 
 
 def violations(family: str, given: Any, wanted: Any, *, parity: bool = False, prompt: str = "") -> list[str]:
@@ -55,30 +52,6 @@ def test_the_replies_of_a_short_answer_row() -> None:
         ("an empty reply", "", False),
         ("'I do not know'", "I do not know", False),
     ]
-
-
-def test_the_replies_of_a_free_response_row() -> None:
-    rubric = {"accepted_answers": ["safe"], "rejected_answers": ["dangerous"]}
-    wanted = {"rubric": rubric, "reference_answer": "It is safe."}
-    assert [*self_check_replies("free_response", _FREE, wanted)] == [
-        ("accepted answer 1", "safe", True),
-        ("the reference answer", "It is safe.", True),
-        ("rejected answer 1", "dangerous", False),
-        ("the prompt", "Is it safe?", False),
-        ("the context", "case: Gum is safe.\nyear: 1990", False),
-        ("the context as JSON", '{"case": "Gum is safe.", "year": 1990}', False),
-        ("an empty reply", "", False),
-        ("'I do not know'", "I do not know", False),
-    ]
-
-
-def test_rubrics_in_words_have_no_replies() -> None:
-    assert self_check_replies("free_response", {"prompt": "Why?"}, {"rubric": "Be kind."}) == ()
-
-
-def test_a_row_that_cannot_be_judged_cannot_be_checked() -> None:
-    with pytest.raises(ConfigError, match=r"^eval\.answer: names none of the 2 choices"):
-        self_check_replies("multiple_choice", _CHOICES, {"answer": 9})
 
 
 @pytest.mark.parametrize("parity", [False, True])

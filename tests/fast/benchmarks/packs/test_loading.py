@@ -236,14 +236,6 @@ def test_a_checker_can_be_a_file_below_the_eval_root(tmp_path: Path, source: str
     )
 
 
-def test_null_stands_for_an_optional_field_that_is_absent(tmp_path: Path) -> None:
-    written = row("short_answer", {"input.context": None, "eval.tolerance": None, "family": None})
-
-    task = task_of(tmp_path, written, manifest=f"{MANIFEST}defaults:\n  family: short_answer\n")
-
-    assert set(task.resources) == {"question", "answer_format", "accepted_answers"}
-
-
 def test_the_rows_environment_lies_over_the_manifests(tmp_path: Path) -> None:
     manifest = (
         f"{MANIFEST}defaults:\n  environment:\n    image: a:1\n    workdir: /w\n    timeout_seconds: 5\n"
@@ -355,29 +347,6 @@ def test_lines_are_found_again_whatever_stands_between_them(tmp_path: Path) -> N
     ]
 
 
-def test_every_row_file_is_read_unless_there_is_a_tasks_file(tmp_path: Path) -> None:
-    write_pack(tmp_path, [healthy("multiple_choice", "t")])
-    for number in (10, 2):
-        (tmp_path / f"part{number}.jsonl").write_text(
-            json.dumps(healthy("multiple_choice", f"p{number}")) + "\n[]\n"
-        )
-
-    assert [ref.id for ref in load_pack(tmp_path).rows] == ["t"]
-    (tmp_path / "tasks.jsonl").unlink()
-    pack = load_pack(tmp_path)
-    assert [ref.id for ref in pack.rows] == ["p2", "p10"]
-    assert [broken.name for broken in pack.broken] == ["line-2", "line-2-of-part10"]  # names are unique
-
-
-def test_rows_that_are_named_like_a_line_keep_their_names(tmp_path: Path) -> None:
-    named = [healthy("multiple_choice", "line-3"), healthy("multiple_choice", "line-3-of-tasks")]
-
-    pack = load_pack(write_pack(tmp_path, [*named, "[]"]))
-
-    assert [ref.id for ref in pack.rows] == ["line-3", "line-3-of-tasks"]
-    assert [broken.name for broken in pack.broken] == ["line-3-of-tasks-"]
-
-
 def test_a_row_file_that_changes_under_the_session_is_noticed(tmp_path: Path) -> None:
     pack = loaded(tmp_path, healthy("multiple_choice", "a"), healthy("multiple_choice", "b"))
     write_pack(tmp_path, [healthy("multiple_choice", "b"), healthy("multiple_choice", "a")])
@@ -385,16 +354,6 @@ def test_a_row_file_that_changes_under_the_session_is_noticed(tmp_path: Path) ->
     with pytest.raises(ConfigError, match=r"tasks\.jsonl:1: the row 'a' is not what it was") as caught:
         pack.task(pack.rows[0])
     assert "\n  hint: leave row files alone while a session runs" in str(caught.value)
-
-
-def test_a_row_file_that_is_gone_is_noticed(tmp_path: Path) -> None:
-    pack = loaded(tmp_path, healthy("multiple_choice"))
-    (tmp_path / "tasks.jsonl").unlink()
-
-    with pytest.raises(
-        ConfigError, match=r"tasks\.jsonl: the file cannot be read: No such file or directory$"
-    ):
-        pack.task(pack.rows[0])
 
 
 def test_lines_without_end_are_not_read(tmp_path: Path) -> None:
@@ -468,14 +427,6 @@ def test_groups_are_short_values_that_rows_share(tmp_path: Path) -> None:
     assert pack.rows[0].groups == (("subject", "algebra"), ("level", "0"), ("hard", "true"))
     assert pack.rows[79].groups == (("subject", "law"), ("level", "1"), ("hard", "false"))
     assert pack.rows[1].groups is pack.rows[7].groups  # held once
-
-
-def test_groups_are_few(tmp_path: Path) -> None:
-    metadata = {f"key{number}": "x" for number in range(20)} | {"k" * 81: "x"}
-
-    pack = loaded(tmp_path, row("multiple_choice", {"metadata": metadata}))
-
-    assert pack.rows[0].groups == tuple((f"key{number}", "x") for number in range(12))
 
 
 def test_rows_take_little_memory_and_time(tmp_path: Path) -> None:

@@ -17,9 +17,6 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
 
 FILES = {"assets/a.txt": "a", "hidden/b.txt": "b"}
-_PUBLIC = "\n  hint: it is read relative to the public root, 'assets'"
-_EVAL = "\n  hint: it is read relative to the eval root, 'hidden'"
-_PATH_HINT = "\n  hint: write a relative POSIX path without '.', '..' and backslashes"
 
 
 def problems_of(root: Path) -> tuple[Pack | None, list[str]]:
@@ -296,9 +293,6 @@ def test_a_line_that_is_no_row_is_an_item_of_its_own(
     assert [(ref.id, ref.line) for ref in pack.rows] == [("ok", 1), ("last", 4)]
 
 
-_ROOT_HINT = "\n  hint: write a relative POSIX path such as 'assets/'"
-_MAPPING_HINT = "\n  hint: write lines such as 'id: my-pack'"
-_COUNTS_HINT = "\n  hint: the version counts up: 1, 2, 3"
 MANIFESTS: list[tuple[str, list[str]]] = [
     ("", ["1: manifest: this is empty (null), not a mapping\n  hint: write lines such as 'id: my-pack'"]),
     ("id: x\nversion: 1: 2\n", [
@@ -488,20 +482,6 @@ def test_what_is_odd_but_usable_is_a_warning(
     assert len(pack.rows) == 1
 
 
-def test_a_text_where_files_of_a_checker_are_named_is_a_warning(tmp_path: Path) -> None:
-    changes = {"eval.test_files": [{"path": "b.txt"}, "notes.txt"], "eval.run_tests": "run.sh"}
-    write_pack(tmp_path, [row("terminal_task", changes)], files=FILES)
-
-    pack = load_pack(tmp_path)
-
-    hint = '\n  hint: name a file below the eval root as {"path": "…"}'
-    assert shown(tmp_path, pack.warnings) == [
-        f"tasks.jsonl:1: eval.run_tests: a text names no file: the checker will not have it{hint}",
-        f"tasks.jsonl:1: eval.test_files[1]: a text names no file: the checker will not have it{hint}",
-    ]
-    assert len(pack.rows) == 1
-
-
 def test_the_same_warning_in_many_rows_is_told_once(tmp_path: Path) -> None:
     write_pack(tmp_path, [row("multiple_choice", {"metdata": {}}, f"r{number}") for number in range(1500)])
 
@@ -510,18 +490,6 @@ def test_the_same_warning_in_many_rows_is_told_once(tmp_path: Path) -> None:
     assert [text.splitlines()[0] for text in warnings] == [
         "tasks.jsonl:1: row: unknown key 'metdata' (and in 1,499 more rows)"
     ]
-
-
-def test_a_pack_without_rows_is_a_warning(tmp_path: Path) -> None:
-    write_pack(tmp_path, [])
-
-    assert shown(tmp_path, load_pack(tmp_path).warnings) == ["tasks.jsonl: rows: there is no row in it"]
-
-
-def test_errors_of_packs_are_config_errors_and_value_errors(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no manifest"):
-        load_pack(tmp_path)
-    assert issubclass(ConfigError, ValueError)
 
 
 _SECRET = "zq9-secret"
