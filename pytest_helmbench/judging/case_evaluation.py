@@ -61,12 +61,13 @@ async def evaluate_judged(
         async def said(judge: str) -> Evaluation:
             answer = await ask(judge, criterion, messages, judge_response_format(criterion))
             try:
-                return judgement(criterion, answer, rule_hash=rule_hash, parse=parse, inverted=inverted)
+                found = judgement(criterion, answer, rule_hash=rule_hash, parse=parse, inverted=inverted)
             except OffMenuError as error:
                 why = "its answer is not on the menu, and hidden as its rubric is" if rule.hidden else error
                 raise OffMenuError(f"the judge {judge} is at fault: {why}") from None
+            return replace(found, justification=found.justification and REDACTED) if rule.hidden else found
 
-        found = await _all_of(map(_without_words(said) if rule.hidden else said, judges))
+        found = await _all_of(map(said, judges))
         return replace(found[0], judgements=_side_by_side(judges, found)) if len(found) > 1 else found[0]
 
     return tuple(await _all_of(map(judged, rule.criteria)))
@@ -108,16 +109,6 @@ def _side_by_side(judges: Sequence[str], found: Sequence[Evaluation]) -> tuple[J
         )
         for place, (judge, one) in enumerate(zip(judges, found, strict=True), start=1)
     )
-
-
-def _without_words(said: Callable[[str], Awaitable[Evaluation]]) -> Callable[[str], Awaitable[Evaluation]]:
-    """Return what has a judge speak whose words may quote a hidden rubric."""
-
-    async def redacted(judge: str) -> Evaluation:
-        found = await said(judge)
-        return replace(found, justification=found.justification and REDACTED)
-
-    return redacted
 
 
 async def _all_of(parts: Iterable[Awaitable[Evaluation]]) -> list[Evaluation]:

@@ -80,7 +80,8 @@ def read_reply(
     found = _found_json(text, strict=strict)
     breach = None if found is None else "" if schema is None else schema_breach(schema, found[0])
     if found is None or breach is None:
-        return Reading(None, None, "truncated" if cut else _why_unreadable(text))
+        refused = _REFUSAL.match(_after_reasoning(text).lstrip()[:400])
+        return Reading(None, None, "truncated" if cut else "refusal" if refused else "invalid_json")
     value, parse = found
     if cut:
         return Reading(None if breach else value, parse, "truncated")
@@ -140,14 +141,8 @@ def _found_json(text: str, *, strict: bool) -> tuple[JsonValue, Parse] | None:
         return None
     answer = _after_reasoning(text)
     block = _only_fenced_block(answer)
-    for found in (
-        _decoded(answer) if answer is not text else None,
-        _decoded(block) if block is not None else None,
-    ):
-        if found is not None:
-            return found[0], Parse.RECOVERED
-    value = _only_object(answer)
-    return None if value is None else (value, Parse.RECOVERED)
+    found = _decoded(answer) or (None if block is None else _decoded(block)) or _only_object(answer)
+    return None if found is None else (found[0], Parse.RECOVERED)
 
 
 def _decoded(text: str, decoder: json.JSONDecoder = _DECODER) -> tuple[JsonValue] | None:
@@ -182,13 +177,13 @@ def _only_fenced_block(text: str) -> str | None:
     return block
 
 
-def _only_object(text: str) -> dict[str, JsonValue] | None:
-    """Return the only top-level JSON object in the text, or None when there is none or more than one.
+def _only_object(text: str) -> tuple[JsonValue] | None:
+    """Return the only top-level JSON object in the text, in a tuple, or None when there is none or more than one.
 
     What starts like JSON and does not parse is skipped up to its closing bracket, so that a part of a broken
     object is never taken for the answer, and every character is read a bounded number of times.
     """
-    found: dict[str, JsonValue] | None = None
+    found: tuple[JsonValue] | None = None
     broken = position = 0
     while (match := _JSON_START.search(text, position)) is not None:
         try:
@@ -207,22 +202,14 @@ def _only_object(text: str) -> dict[str, JsonValue] | None:
         if isinstance(value, dict):
             if found is not None:
                 return None
-            found = value
+            found = (value,)
     return found
 
 
 def _end_of_brackets(text: str, start: int) -> int | None:
     depth = 0
     for token in _BRACKET_OR_STRING.finditer(text, start):
-        if token[0] in "{[":
-            depth += 1
-        elif token[0] in "}]":
-            depth -= 1
-            if depth == 0:
-                return token.end()
+        depth += (token[0] in "{[") - (token[0] in "}]")
+        if depth == 0:
+            return token.end()
     return None
-
-
-def _why_unreadable(text: str) -> str:
-    start = _after_reasoning(text).lstrip()[:400]
-    return "refusal" if _REFUSAL.match(start) else "invalid_json"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -57,26 +56,18 @@ def load_template(path: Path | None) -> JudgeTemplate:
         return _template(text, "judge_template.md")
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise HelmbenchError(
-            f"{path}: the judge template cannot be read ({error.strerror})\n"
-            "  hint: --helmbench-judge-template names a text file"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise HelmbenchError(
-            f"{path}: the judge template is not UTF-8 (byte {error.start})\n  hint: save it as UTF-8"
-        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        hint = "--helmbench-judge-template names a text file in UTF-8"
+        raise HelmbenchError(f"{path}: the judge template cannot be read: {error}\n  hint: {hint}") from error
     return _template(text, str(path))
 
 
 def _template(text: str, where: str) -> JudgeTemplate:
     found = set(_PLACEHOLDER.findall(text))
     for name in sorted(found - set(_KNOWN)):
-        nearest = get_close_matches(name, _KNOWN, n=1)
-        meant = f"did you mean {{{{{nearest[0]}}}}}? " if nearest else ""
         raise HelmbenchError(
             f"{where}: the judge template has an unknown placeholder {{{{{name}}}}}\n"
-            f"  hint: {meant}known: {_in_braces(_KNOWN)}"
+            f"  hint: known: {_in_braces(_KNOWN)}"
         )
     missing = [name for name in _NEEDED if name not in found]
     if missing:
@@ -87,7 +78,7 @@ def _template(text: str, where: str) -> JudgeTemplate:
     return JudgeTemplate(text, sha256(text.encode()).hexdigest()[:16])
 
 
-def _in_braces(names: list[str] | tuple[str, ...]) -> str:
+def _in_braces(names: Sequence[str]) -> str:
     return ", ".join(f"{{{{{name}}}}}" for name in names)
 
 
@@ -134,19 +125,10 @@ def unused_mark(mark: str, texts: Sequence[str]) -> str:
     return mark
 
 
-def _side_fields(criterion: Criterion) -> tuple[str, str]:
-    taken = criterion.response_field
-    return (
-        "evidence" if taken != "evidence" else "evidence_quotes",
-        "justification" if taken != "justification" else "justification_text",
-    )
-
-
 def _answer_shape(criterion: Criterion) -> str:
-    evidence, justification = _side_fields(criterion)
-    choice = '["every option that applies"]' if criterion.response_type == "multi" else '"one option"'
-    field = json.dumps(criterion.response_field, ensure_ascii=False)
-    return f'{{"{evidence}": ["quote"], "{justification}": "why", {field}: {choice}}}'
+    choice = ["every option that applies"] if criterion.response_type == "multi" else "one option"
+    shape = {"evidence": ["quote"], "justification": "why", criterion.response_field: choice}
+    return json.dumps(shape, ensure_ascii=False)
 
 
 def judge_response_format(criterion: Criterion) -> dict[str, JsonValue]:
@@ -154,15 +136,14 @@ def judge_response_format(criterion: Criterion) -> dict[str, JsonValue]:
 
     The judgement comes last, so that it follows from the reasons and not the reasons from it.
     """
-    evidence, justification = _side_fields(criterion)
     option: dict[str, JsonValue] = {"type": "string", "enum": list(criterion.options)}
     properties: dict[str, JsonValue] = {
-        evidence: {
+        "evidence": {
             "type": "array",
             "items": {"type": "string"},
             "description": "One to three short quotes of the reply; none if it is empty.",
         },
-        justification: {"type": "string", "description": "At most three sentences."},
+        "justification": {"type": "string", "description": "At most three sentences."},
         criterion.response_field: (
             {"type": "array", "items": option} if criterion.response_type == "multi" else option
         ),
@@ -201,8 +182,9 @@ def judgement(
     answer = _answer(criterion, reply)
     chosen = _chosen(criterion, answer)
     passed = bool(chosen) and all(value in criterion.pass_values for value in chosen)
-    credit = min((_credit(criterion, value) for value in chosen), default=0.0)
-    why = answer.get(_side_fields(criterion)[1])
+    earned = [criterion.credit.get(value, float(value in criterion.pass_values)) for value in chosen]
+    credit = min(earned, default=0.0)
+    why = answer.get("justification")
     expected = " or ".join(criterion.pass_values)
     if criterion.response_type == "multi":
         expected = f"only {expected}"
@@ -218,10 +200,6 @@ def judgement(
         observed=excerpt(", ".join(chosen) or "(no option)", OBSERVED_LIMIT),
         justification=excerpt(why, _JUSTIFICATION_LIMIT) if isinstance(why, str) else None,
     )
-
-
-def _credit(criterion: Criterion, option: str) -> float:
-    return criterion.credit.get(option, 1.0 if option in criterion.pass_values else 0.0)
 
 
 def is_on_menu(criterion: Criterion, reply: Reply) -> bool:
@@ -246,7 +224,7 @@ def _answer(criterion: Criterion, reply: Reply) -> JsonObject:
     else:
         what = "is not one JSON object, each of its keys once"
     raise OffMenuError(
-        f"{_about(criterion, reply)} {what}\n"
+        f"{_name(criterion)}: the answer of {reply.provider_model or 'the marking model'} {what}\n"
         "  hint: take a marking model that answers by JSON schema, with room for its answer in max_tokens"
     )
 
@@ -260,13 +238,11 @@ def _chosen(criterion: Criterion, answer: JsonObject) -> tuple[str, ...]:
         if len(chosen) == len(values):
             return tuple(dict.fromkeys(chosen))
     came = excerpt(json.dumps(value, ensure_ascii=False), 60) if field in answer else "missing"
-    name = f"judgement {criterion.name}" if criterion.name else "judgement"
     raise OffMenuError(
-        f"{name}: {field!r} is {came}, not on the menu\n"
+        f"{_name(criterion)}: {field!r} is {came}, not on the menu\n"
         f"  hint: the options are {', '.join(map(repr, criterion.options))}; take another marking model"
     )
 
 
-def _about(criterion: Criterion, reply: Reply) -> str:
-    name = f"judgement {criterion.name}" if criterion.name else "judgement"
-    return f"{name}: the answer of {reply.provider_model or 'the marking model'}"
+def _name(criterion: Criterion) -> str:
+    return f"judgement {criterion.name}".rstrip()

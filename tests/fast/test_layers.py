@@ -76,7 +76,7 @@ _LATE = {
     # Few answers are number words or dates; sessions without packs state none.
     ("case_evaluation", "pytest_helmbench.judging.comparisons.stated"),
     ("amounts", "text_to_num"),
-    ("dates", "dateutil"),
+    ("amounts", "dateutil"),
     # A session that does not ask pays for nothing.
     ("plugin", "pytest_helmbench.pytest_side.composition"),
     ("plugin", "pytest_helmbench.pytest_side.hand_written"),

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
 from pytest_helmbench.benchmarks.kind import SessionValues
-from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of
+from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.loading import PackLoader
-from pytest_helmbench.benchmarks.packs.prompts import messages_of
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outline import RowRef

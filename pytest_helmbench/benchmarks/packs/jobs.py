@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
-from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of
+from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
-from pytest_helmbench.benchmarks.packs.prompts import messages_of
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
 from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.case import BrokenCase, Case, CaseRule

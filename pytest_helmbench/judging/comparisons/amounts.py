@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from datetime import datetime
 from fractions import Fraction
+from functools import lru_cache
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.judging.comparisons.plain import folded
@@ -97,3 +100,97 @@ def _in_digits(low: str) -> str:
     said: str = alpha2digit(re.sub(r"^(?:negative|minus) ", "minus ", low), "en", threshold=0)
     said = re.sub(r"^one(?= |$)", "1", re.sub(r"^zero(?= |$)", "0", said))
     return re.sub(r"^a (?=\d)", "", re.sub(r"^minus (?=\d)", "-", said))
+
+
+_UNITS = """
+m, metre, meter | km, kilometre, kilometer | cm, centimetre, centimeter | mm, millimetre, millimeter
+nm, nanometre, nanometer | mi, mile | ft, foot, feet | in, inch, inche | yd, yard | g, gram, gramme
+kg, kilogram, kilo | mg, milligram | t, tonne, ton | lb, lbs, pound | oz, ounce | s, sec, second
+min, minute | h, hr, hrs, hour | d, day | wk, week | yr, year | ms, millisecond | l, litre, liter
+ml, millilitre, milliliter | m^2, sq m, square metre, square meter
+km^2, sq km, square kilometre, square kilometer | cm^2, sq cm, square centimetre, square centimeter
+cm^3, cubic centimetre, cubic centimeter | mm^2, square millimetre | m^3, cubic metre, cubic meter
+°c, c, degree celsius, celsius, degree centigrade | °f, f, degree fahrenheit, fahrenheit | k, kelvin
+°, degree | m/s, metre per second, meter per second
+km/h, kph, kmh, kilometre per hour, kilometer per hour, kilometre an hour | mph, mi/h, mile per hour
+km/s, kilometre per second, kilometer per second | n, newton | j, joule | w, watt | kw, kilowatt | v, volt
+a, amp, ampere | hz, hertz | pa, pascal | kcal, kilocalorie | mol, mole | b, byte | kb, kilobyte
+mb, megabyte | am, a.m | pm, p.m | $, usd, dollar, us dollar | €, eur, euro | £, gbp, pound sterling
+¥, jpy, yen
+"""
+_SHORTEST_PLURAL = 4
+_MOST_WORDS = 3
+
+
+def same_unit(one: str, other: str) -> bool:
+    """Return whether two folded names, empty for none, are those of one unit."""
+    return _singular(one) == _singular(other) or (_unit(one) is not None and _unit(one) == _unit(other))
+
+
+def names_unit(words: Sequence[str], unit: str) -> bool:
+    """Return whether words name a unit, in the form that they are given or in another."""
+    starts = range(len(words))
+    return any(
+        same_unit(" ".join(words[at : at + length]), unit)
+        for at in starts
+        for length in range(1, _MOST_WORDS + 1)
+    )
+
+
+def is_unit(word: str) -> bool:
+    """Return whether a folded word is the name of a unit."""
+    return _unit(word) is not None
+
+
+def _singular(name: str) -> str:
+    return " ".join(
+        word.removesuffix("s") if len(word) >= _SHORTEST_PLURAL else word for word in name.strip(" .").split()
+    )
+
+
+@lru_cache(maxsize=1024)
+def _unit(name: str) -> int | None:
+    return _numbered().get(_singular(name))
+
+
+@lru_cache(maxsize=1)
+def _numbered() -> dict[str, int]:
+    """Return units, each by all its names, in the singular."""
+    units = [unit for line in _UNITS.strip().splitlines() for unit in line.split("|")]
+    return {_singular(name): number for number, unit in enumerate(units) for name in unit.split(",")}
+
+
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+_DAY = r"\d{1,4}(?:st|nd|rd|th)?|of|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_DATE = rf"\d{{4}}-\d\d-\d\d|(?:(?:{_MONTH}|{_DAY})[\s,]*){{2,5}}"
+_TIME = r"\d{1,2}[:.]\d\d\s*(?:[ap]\.?m\.?|h|hours)?|\d{1,2}\s*[ap]\.?m\.?"
+_MOMENT = re.compile(rf"(?P<date>{_DATE})|(?P<time>{_TIME})", re.IGNORECASE)
+_LONGEST_MOMENT = 60
+
+Moment = tuple[int | None, ...]
+"""Year, month, day of a date, or hour and minute of a time; None in the place of what it leaves out."""
+
+
+def moment(text: str) -> Moment | None:
+    """Return the date or time that a text is, and nothing but that; None for any other text."""
+    found = _MOMENT.fullmatch(text.strip(" .")) if len(text) <= _LONGEST_MOMENT else None
+    if found is None or (found["date"] and not re.search(rf"-\d\d-|{_MONTH}", text, re.IGNORECASE)):
+        return None
+    from dateutil import parser  # 60 ms, only where an accepted answer and a reply are dates
+
+    said = text
+    if found["time"]:
+        said = re.sub(
+            r"\s*(?:h|hours)$|(?<=[ap])\.|\.$",
+            "",
+            re.sub(r"(?<=\d)\.(?=\d\d)", ":", text.strip()),
+            flags=re.IGNORECASE,
+        )
+    try:
+        one, other = (parser.parse(said, default=at) for at in (datetime(1904, 2, 3), datetime(1908, 5, 6)))  # noqa: DTZ001
+    except (ValueError, OverflowError):
+        return None
+    if found["time"]:
+        return one.hour, one.minute
+    pairs = zip(one.timetuple()[:3], other.timetuple()[:3], strict=True)
+    return tuple(a if a == b else None for a, b in pairs)

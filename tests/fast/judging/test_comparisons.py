@@ -6,12 +6,10 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_helmbench.judging.comparisons.amounts import amount
-from pytest_helmbench.judging.comparisons.dates import moment
+from pytest_helmbench.judging.comparisons.amounts import amount, moment, names_unit, same_unit
 from pytest_helmbench.judging.comparisons.exact import comparable
 from pytest_helmbench.judging.comparisons.plain import folded, sentences
 from pytest_helmbench.judging.comparisons.stated import stated_answer
-from pytest_helmbench.judging.comparisons.units import names_unit, same_unit
 
 
 @pytest.mark.parametrize(

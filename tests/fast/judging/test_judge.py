@@ -137,10 +137,14 @@ def test_a_template_of_the_user_replaces_ours(tmp_path: Path) -> None:
         ),
         (
             b"{{fence}} {{rubrik}}",
-            "judge.md: the judge template has an unknown placeholder {{rubrik}}\n  hint: did you mean {{rubric}}? "
+            "judge.md: the judge template has an unknown placeholder {{rubrik}}\n  hint: "
             "known: {{fence}}, {{rubric}}, {{prompt}}, {{reply}}, {{options}}, {{answer_shape}}",
         ),
-        (b"abc\xff", "judge.md: the judge template is not UTF-8 (byte 3)\n  hint: save it as UTF-8"),
+        (
+            b"abc\xff",
+            "judge.md: the judge template cannot be read: 'utf-8' codec can't decode byte 0xff in position 3: "
+            "invalid start byte\n  hint: --helmbench-judge-template names a text file in UTF-8",
+        ),
     ],
 )
 def test_a_template_that_cannot_work_says_what_it_lacks(tmp_path: Path, data: bytes, message: str) -> None:

@@ -6,7 +6,8 @@ from functools import cache
 from importlib import import_module
 
 from pytest_helmbench.benchmarks.packs.families.family import Family
-from pytest_helmbench.benchmarks.packs.task import PackTask
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask
+from pytest_helmbench.core.case import Message
 
 FAMILY_NAMES = (
     "multiple_choice",
@@ -33,3 +34,21 @@ def family_of(task: PackTask) -> Family | None:
 def _imported(name: str) -> Family:
     family: Family = import_module(f"{__package__}.{name}").FAMILY
     return family
+
+
+def messages_of(task: PackTask, system_prompt: str | None, form: str | None = None) -> tuple[Message, ...]:
+    """Return what a row's model is asked: a system message of the user's, if there is one, and the prompt.
+
+    Args:
+        task: The row.
+        system_prompt: The user's; None for none.
+        form: Of its answer, as `Family.answer_form` says; None for what the row says.
+
+    Raises:
+        ConfigError: The family is not known here, or a field that its prompt needs is missing.
+    """
+    family = family_of(task)
+    if family is None:
+        raise ConfigError(f"{task.id}: there is no prompt for the family {task.task_type!r}")
+    user = Message("user", family.prompt(task, form))
+    return (user,) if system_prompt is None else (Message("system", system_prompt), user)

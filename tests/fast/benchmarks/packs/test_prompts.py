@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from packs import FAMILIES, GONE, row, write_pack
 
-from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
+from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named, messages_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
-from pytest_helmbench.benchmarks.packs.prompts import prompt_of
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, Resource, Visibility
 
 PROMPTS: list[tuple[str, dict[str, Any], str]] = [
@@ -86,7 +85,7 @@ PROMPTS: list[tuple[str, dict[str, Any], str]] = [
 def test_prompts_are_composed(tmp_path: Path, family: str, changes: dict[str, Any], expected: str) -> None:
     pack = load_pack(write_pack(tmp_path, [row(family, changes)], files={"assets/a.txt": "", "assets/b": ""}))
 
-    assert prompt_of(pack.task(pack.rows[0])) == expected
+    assert messages_of(pack.task(pack.rows[0]), None)[0].content == expected
 
 
 SECRET = "zq9-secret"
@@ -130,16 +129,19 @@ def test_only_public_values_reach_a_prompt(family: str, level: Visibility) -> No
         task = PackTask(SECRET, SECRET, family, {SECRET: SECRET}, resources)
         if name in NEEDED[family]:
             with pytest.raises(ConfigError, match=rf": input\.{name}: the prompt needs it$"):
-                prompt_of(task)
+                messages_of(task, None)
         else:
-            assert SECRET not in prompt_of(task)
+            assert SECRET not in messages_of(task, None)[0].content
+
+
+_NO_CHOICES = PackTask("t", "b", "multiple_choice", {}, {"question": Resource("Q", Visibility.PUBLIC)})
 
 
 def test_a_prompt_that_lacks_its_question_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^t: input\.choices: the prompt needs it$"):
-        prompt_of(PackTask("t", "b", "multiple_choice", {}, {"question": Resource("Q", Visibility.PUBLIC)}))
+        messages_of(_NO_CHOICES, None)
     with pytest.raises(ConfigError, match=r"^t: there is no prompt for the family 'essay'$"):
-        prompt_of(PackTask("t", "b", "essay"))
+        messages_of(PackTask("t", "b", "essay"), None)
 
 
 def test_templates_are_pinned() -> None:

@@ -36,8 +36,14 @@ from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, check_number, check_text, kind_of
-from pytest_helmbench.judging.comparisons.amounts import Amount, amount
-from pytest_helmbench.judging.comparisons.dates import moment
+from pytest_helmbench.judging.comparisons.amounts import (
+    Amount,
+    amount,
+    is_unit,
+    moment,
+    names_unit,
+    same_unit,
+)
 from pytest_helmbench.judging.comparisons.plain import (
     folded,
     is_several,
@@ -47,7 +53,6 @@ from pytest_helmbench.judging.comparisons.plain import (
     words_of,
 )
 from pytest_helmbench.judging.comparisons.stated import Stated, stated_answer, without_thoughts
-from pytest_helmbench.judging.comparisons.units import is_unit, names_unit, same_unit
 from pytest_helmbench.judging.rubric import Criterion
 
 _RUBRIC = (
