@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -117,7 +116,7 @@ class Announcer:
         raise pytest.UsageError(
             f"this run may cost {span.expected:.2f} USD ({span.low:.2f} to {span.high:.2f}),"
             f" more than helmbench_ask_above ({settings.ask_above_usd:g} USD); nothing was called\n"
-            f"  hint: agree to a bound: --helmbench-max-cost={_rounded_up(span.high)}"
+            f"  hint: agree to a bound: --helmbench-max-cost={int(span.high) + 1}"
         )
 
     def _share_line(self, plan: Plan, shard: Shard) -> str:
@@ -170,7 +169,8 @@ class Announcer:
             return [line, *gate_warnings(self._coordinator, plan)]
         price = None if span is None else (span.low, span.expected, span.high)
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
-        db = _shown_path(self._config, settings.db)
+        start, db = self._config.invocation_params.dir, settings.db
+        place = str(db.relative_to(start) if db.is_relative_to(start) else db)
         left = self._coordinator.book.left(plan)
         is_replay = settings.cache_mode is CacheMode.ONLY
         fewer = "where replies are on record" if settings.cache_mode is CacheMode.REUSE else ""
@@ -178,7 +178,7 @@ class Announcer:
         bounds = budget_bounds(plan, self._coordinator.book.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
         at_a_time = calls_at_a_time(self._asked(plan), settings)
-        line = announcement(models, plan.tests, calls, at_a_time, price, db, bounds)
+        line = announcement(models, plan.tests, calls, at_a_time, price, place, bounds)
         lines = [line + places_text(places)]
         lines += gate_warnings(self._coordinator, plan)
         panels = dict.fromkeys(
@@ -225,12 +225,3 @@ def plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:
                 return None
             total += span
     return total
-
-
-def _shown_path(config: pytest.Config, path: Any) -> str:
-    start = config.invocation_params.dir
-    return str(path.relative_to(start)) if path.is_relative_to(start) else str(path)
-
-
-def _rounded_up(usd: float) -> int:
-    return int(usd) + 1

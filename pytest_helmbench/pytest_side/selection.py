@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,26 +26,21 @@ def arrange(
     items: list[pytest.Item], settings: Settings, library: Library, notes: Notes
 ) -> list[pytest.Item]:
     """Keep what is asked, in place and in the order in which it is asked, and return what was dropped."""
-    dropped = _select(items, settings.selection)
+    selection = settings.selection  # items of others stay
+    dropped = [] if selection is None else _drop(items, lambda item: _is_selected(item, selection))
     if settings.sample is not None:
         dropped += _leave_out(items, library.samples, notes)
     _group_local_models(items)
     return dropped
 
 
-def _select(items: list[pytest.Item], selection: Selection | None) -> list[pytest.Item]:
-    """Keep what `--helmbench-select` names, in place, and return what was dropped. Items of others stay.
-
-    Args:
-        items: As collected.
-        selection: None for all.
-    """
-    if selection is None:
-        return []
-    dropped = [item for item in items if not _is_selected(item, selection)]
-    if dropped:
-        left_out = set(map(id, dropped))
-        items[:] = [item for item in items if id(item) not in left_out]
+def _drop(items: list[pytest.Item], is_kept: Callable[[pytest.Item], bool]) -> list[pytest.Item]:
+    """Drop items in place, and return them."""
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
+    for item in items:
+        (kept if is_kept(item) else dropped).append(item)
+    items[:] = kept
     return dropped
 
 
@@ -101,17 +96,15 @@ def share_out(items: list[pytest.Item], shard: Shard, library: Library) -> list[
         library: The benchmarks of the cases.
     """
     names = {loaded.root: loaded.outline.name for loaded in library.loaded}
-    kept: list[pytest.Item] = []
-    dropped: list[pytest.Item] = []
-    for item in items:
+
+    def is_own(item: pytest.Item) -> bool:
         job = job_of(item)
         if job is None:
-            share = hashed_share(item.nodeid, shard.of)
-        else:
-            share = case_share(names.get(job.target.benchmark, ""), job.code, job.repetition, shard.of)
-        (kept if share == shard.index else dropped).append(item)
-    items[:] = kept
-    return dropped
+            return hashed_share(item.nodeid, shard.of) == shard.index
+        name = names.get(job.target.benchmark, "")
+        return case_share(name, job.code, job.repetition, shard.of) == shard.index
+
+    return _drop(items, is_own)
 
 
 def _leave_out(
@@ -131,10 +124,7 @@ def _leave_out(
         sample = None if job is None else samples.get(job.target.benchmark)
         return sample is None or job is None or job.code in sample.weights
 
-    dropped = [item for item in items if not is_drawn(job_of(item))]
-    left_out = set(map(id, dropped))
-    items[:] = [item for item in items if id(item) not in left_out]
-    return dropped
+    return _drop(items, lambda item: is_drawn(job_of(item)))
 
 
 def _group_local_models(items: list[pytest.Item]) -> None:

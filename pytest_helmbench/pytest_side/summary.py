@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.kind_words import RunWords
@@ -32,10 +31,6 @@ from pytest_helmbench.run.coordinator import Coordinator, whole_runs
 from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.store.fault import StoreError
-
-if TYPE_CHECKING:
-    pass
-
 
 _WARNINGS_SHOWN = 10
 
@@ -133,20 +128,13 @@ def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunW
 
 def _counts_by_model(plan: Plan, coordinator: Coordinator) -> dict[str, RunCounts]:
     tallies = coordinator.book.tallies
-    return {
-        model: RunCounts.sum(tallies[run_id] for run_id in runs)
-        for model, runs in _runs_by_model(plan, coordinator).items()
-    }
-
-
-def _runs_by_model(plan: Plan, coordinator: Coordinator) -> dict[str, list[int]]:
     by_model: dict[str, list[int]] = {}
     run_ids = coordinator.book.run_ids()
     for run in plan.runs:
         run_id = run_ids.get(run.key)
         if run_id is not None:
             by_model.setdefault(run.model, []).append(run_id)
-    return by_model
+    return {model: RunCounts.sum(tallies[run_id] for run_id in runs) for model, runs in by_model.items()}
 
 
 def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:

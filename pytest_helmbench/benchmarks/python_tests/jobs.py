@@ -169,18 +169,13 @@ class HandWrittenJob(CaseJob):
         """See `CaseJob.work`."""
         return self.passing
 
-    @property
-    def is_one_question(self) -> bool:
-        """False: nobody knows what it will ask."""
-        return False
-
-    @property
-    def runs_anew(self) -> bool:
-        """True: what its code does besides cannot be left out."""
-        return True
+    is_one_question = False
+    """Only its code knows what it will ask."""
+    runs_anew = True
+    """What its code does besides cannot be left out."""
 
     def prompt_characters(self) -> int:
-        """Return 0: nobody knows."""
+        """Return 0: only its code knows."""
         return 0
 
     def case(self, _system_prompt: str | None) -> Case:
@@ -213,6 +208,9 @@ class HandWritten:
     scoring = None
     warnings: Sequence[Problem] = ()
     item_limits: Sequence[ModelLimits] = ()
+    files: tuple[Path, ...] = ()
+    broken: Broken = ()
+    """Nothing: pytest says what is broken, and its own modules are their files."""
 
     def __init__(self, outline: RowOutline, targets: Iterable[Target]) -> None:
         self.outline = outline
@@ -229,16 +227,6 @@ class HandWritten:
     def root(self) -> Path:
         """Stands for the tests below rootdir where other benchmarks have a folder."""
         return self.outline.root
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """None: pytest's own modules are their files."""
-        return ()
-
-    @property
-    def broken(self) -> Broken:
-        """Nothing: pytest says what is broken."""
-        return ()
 
     def cases_in(self, _path: Path) -> bool:
         """See `Loaded.cases_in`: pytest's own modules are their files."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule, reply_evaluation
 from pytest_helmbench.benchmarks.scenario_trees.places import is_prompt_file
-from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, Scenario, ScenarioTree
+from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
 from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
-from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
@@ -141,6 +140,10 @@ class LoadedTree:
 
     def __init__(self, benchmark: ScenarioTree, targets: tuple[Target, ...], *, add_no_context: bool) -> None:
         self.outline = benchmark
+        self.root = benchmark.root
+        self.scoring = benchmark.scoring
+        self.warnings = benchmark.warnings
+        self.files = benchmark.scenarios.keys()
         self.targets = targets
         self._add_no_context = add_no_context
         self._hosts = _hosts(benchmark)
@@ -150,26 +153,6 @@ class LoadedTree:
             if isinstance(scenario.rule, JudgeRule)
         }
         self._weighted = weighted_behaviours(benchmark)
-
-    @property
-    def root(self) -> Path:
-        """The folder that holds `scenarios/`."""
-        return self.outline.root
-
-    @property
-    def scoring(self) -> Scoring | None:
-        """`scoring.yaml`."""
-        return self.outline.scoring
-
-    @property
-    def warnings(self) -> Sequence[Problem]:
-        """What is odd but usable."""
-        return self.outline.warnings
-
-    @property
-    def files(self) -> Iterable[Path]:
-        """The prompt files of its healthy scenarios."""
-        return self.outline.scenarios.keys()
 
     @property
     def broken(self) -> Broken:
@@ -183,7 +166,7 @@ class LoadedTree:
 
     def jobs(self, path: Path, file_id: str, repeat: int) -> Iterator[TreeJob]:
         """See `Loaded.jobs`."""
-        for combination in self._combinations(self.outline.scenarios[path]):
+        for combination in self.outline.scenarios[path].combinations(add_no_context=self._add_no_context):
             neutral = self.is_neutral(combination)
             for target in self.targets:
                 for repetition in range(1, repeat + 1):
@@ -207,7 +190,9 @@ class LoadedTree:
 
     def count(self) -> int:
         """See `Loaded.count`."""
-        return sum(1 for scenario in self.outline.scenarios.values() for _ in self._combinations(scenario))
+        extra = self._add_no_context
+        found = (scenario.combinations(add_no_context=extra) for scenario in self.outline.scenarios.values())
+        return sum(1 for combinations in found for _ in combinations)
 
     def scenario_of(self, code: str) -> str:
         """Return `P1-B2-S1` of `P1-B2-S1-C1-PT3`."""
@@ -230,9 +215,6 @@ class LoadedTree:
             if broken[path] == code
             for problem in problems
         )
-
-    def _combinations(self, scenario: Scenario) -> Iterator[Combination]:
-        return scenario.combinations(add_no_context=self._add_no_context)
 
 
 def weighted_behaviours(benchmark: ScenarioTree) -> frozenset[str]:

@@ -46,10 +46,8 @@ from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
 )
 from pytest_helmbench.benchmarks.scenario_trees.places import meant_as_scenarios, words_of_suffix
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
-    Behaviour,
     BrokenScenario,
     Component,
-    Pillar,
     Rule,
     Scenario,
     ScenarioTree,
@@ -57,7 +55,6 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import (
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.files.field_values import named
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed
@@ -91,20 +88,23 @@ def load_tree(root: Path) -> ScenarioTree:
         reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint))
     scenarios, broken, unrun = _load_scenarios(reader, folders)
     codes = sorted({folder.code.rpartition("-")[0] for folder in folders}, key=natural_key)
-    scoring, named = _load_root_files(reader, root, codes)
+    scoring, named = (_one_of(reader, root, stem) for stem in ("scoring", "benchmark"))
+    scored = load_scoring(reader, scoring, codes) if scoring is not None else None
+    about = load_benchmark_file(reader, named) if named is not None else BenchmarkFile()
     digest = reader.content_hash(root)
-    pillars, behaviours = _readmes(root, codes)
+    readmes = Readmes(root / "scenarios")
+    pillars = dict.fromkeys(code.split("-")[0] for code in codes)
     problems = _by_file(reader.findings.problems)
     return ScenarioTree(
         root=root,
-        name=named.name or root.absolute().name,
-        version=named.version or digest[:12],
-        description=named.description or "",
+        name=about.name or root.absolute().name,
+        version=about.version or digest[:12],
+        description=about.description or "",
         hash=digest,
-        pillars=pillars,
-        behaviours=behaviours,
+        pillars=tuple(map(readmes.pillar, pillars)),
+        behaviours=tuple(map(readmes.behaviour, codes)),
         scenarios=scenarios,
-        scoring=scoring,
+        scoring=scored,
         problems=problems,
         broken={path: broken.get(path, path.stem) for path in problems},
         warnings=tuple(sorted(reader.findings.warnings, key=_order)),
@@ -156,17 +156,6 @@ def _by_file(problems: Iterable[Problem]) -> Mapping[Path, tuple[Problem, ...]]:
     return {path: tuple(items) for path, items in found.items()}
 
 
-def _load_root_files(
-    reader: Reader, root: Path, behaviours: list[str]
-) -> tuple[Scoring | None, BenchmarkFile]:
-    scoring = _one_of(reader, root, "scoring")
-    named = _one_of(reader, root, "benchmark")
-    return (
-        load_scoring(reader, scoring, behaviours) if scoring is not None else None,
-        load_benchmark_file(reader, named) if named is not None else BenchmarkFile(),
-    )
-
-
 def _one_of(reader: Reader, root: Path, stem: str) -> Path | None:
     """Return `stem.yaml` or `stem.yml`, whichever is there."""
     places = (root / f"{stem}.yaml", root / f"{stem}.yml")
@@ -174,12 +163,6 @@ def _one_of(reader: Reader, root: Path, stem: str) -> Path | None:
     if len(found) > 1:
         reader.findings.add(found[1], Fault(None, f"{found[0].name} stands beside it", "keep one of them"))
     return found[0] if found else None
-
-
-def _readmes(root: Path, behaviours: list[str]) -> tuple[tuple[Pillar, ...], tuple[Behaviour, ...]]:
-    readmes = Readmes(root / "scenarios")
-    pillars = dict.fromkeys(code.split("-")[0] for code in behaviours)
-    return tuple(map(readmes.pillar, pillars)), tuple(map(readmes.behaviour, behaviours))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +201,10 @@ def _load_scenario(
     conditions = load_components(reader, folder.path, folder.code, CONDITIONS)
     user_contexts = load_components(reader, folder.path, folder.code, USER_CONTEXTS)
     healthy = len(findings.problems)
-    perturbations = _load_perturbations(reader, folder)
+    perturbations = load_components(reader, folder.path, folder.code, PERTURBATIONS)
+    if not perturbations and len(findings.problems) == healthy:
+        fault = Fault(None, "the scenario has no perturbations", "add at least one, below a line '# PT1'")
+        findings.add(folder.path / "perturbations.md", fault)
     codes = tuple(part.code for part in perturbations) if len(findings.problems) == healthy else None
     rule = _load_rule(reader, files, prompt, response_format, codes)
     evaluations = max(1, len(files.rubrics)) if files.multi else 1
@@ -242,15 +228,6 @@ def _load_scenario(
     for path, fault in _sign_warnings(scenario):
         findings.add(path, fault)
     return scenario
-
-
-def _load_perturbations(reader: Reader, folder: ScenarioFolder) -> tuple[Component, ...]:
-    before = len(reader.findings.problems)
-    found = load_components(reader, folder.path, folder.code, PERTURBATIONS)
-    if not found and len(reader.findings.problems) == before:
-        fault = Fault(None, "the scenario has no perturbations", "add at least one, below a line '# PT1'")
-        reader.findings.add(folder.path / "perturbations.md", fault)
-    return found
 
 
 def _load_prompt(reader: Reader, files: ScenarioFiles) -> _Prompt | None:
