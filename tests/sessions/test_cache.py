@@ -157,14 +157,6 @@ def test_identical_requests_share_one_call_also_across_workers(
     assert rows(database, _REPLAYS.format(2)) == [(24, 1, 0, 0.0, 24)]
 
 
-def test_without_reuse_identical_requests_are_asked_each(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK", conditions=_same_words(2))})
-    run_tree(pytester, url=provider.url).assert_outcomes(passed=4)
-    assert provider.count == 4
-
-
 def test_whatever_is_sent_and_the_repetition_make_another_request(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
@@ -207,15 +199,6 @@ def test_refreshing_asks_anew_and_the_newest_reply_is_what_later_runs_take(
         (3, 1, 2),
         (4, 1, 2),
     ]
-
-
-def test_an_unknown_mode_is_refused(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    result = run_tree(pytester, "--helmbench-cache=on", url=provider.url)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*--helmbench-cache is 'on'", "*hint: it takes one of off, reuse, refresh, only"]
-    )
 
 
 # --- models of the usual providers, whose keys decide where they are asked ---

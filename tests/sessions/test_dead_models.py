@@ -93,16 +93,6 @@ def test_a_server_that_answers_nothing_names_the_way_to_go_on(
     assert "--helmbench-resume" not in again.stdout.str()
 
 
-@pytest.mark.parametrize("retries", [0, 2])
-def test_permanent_faults_are_not_tried_again_whatever_their_status(
-    pytester: pytest.Pytester, provider: Provider, retries: int
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    provider.answers(status=500, body=_BEHIND)
-    run_tree(pytester, f"--helmbench-max-retries={retries}", url=provider.url).assert_outcomes(errors=1)
-    assert provider.count == 1
-
-
 @pytest.mark.parametrize(
     "error",
     [

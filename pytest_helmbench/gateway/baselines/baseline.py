@@ -28,7 +28,7 @@ def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
 
     `lexical` takes the option that shares most word stems with the last section of the last user message,
     `random` any (drawn from model, `seed` and messages), `first` the first. Without a schema, lines `A) …`, `B) …`
-    are the options. A tool is called only when the request forces one.
+    are the options. It calls no tool.
 
     Args:
         model_id: One of `BASELINE_IDS`.
@@ -44,13 +44,7 @@ def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
     section = _last_section(body)
     question, choices = _lettered_choices(section)
     taste = taste_of(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", question)
-    tool = _forced_tool(body, taste)
-    if tool is None:
-        content = _content(model_id, body.get("response_format"), taste, choices)
-        message: JsonValue = {"role": "assistant", "content": content, "refusal": None}
-    else:
-        content = _arguments(model_id, tool, taste)
-        message = _tool_message(tool, content)
+    content = _content(model_id, body.get("response_format"), taste, choices)
     prompt_tokens = _tokens(sum(map(len, _contents(body))))
     completion_tokens = _tokens(len(content))
     return {
@@ -61,8 +55,8 @@ def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
         "choices": [
             {
                 "index": 0,
-                "finish_reason": "stop" if tool is None else "tool_calls",
-                "message": message,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": content, "refusal": None},
             }
         ],
         "usage": {
@@ -81,7 +75,7 @@ def guarded_reply(model_id: str, body: JsonObject) -> JsonObject:
         HelmbenchError: See `baseline_reply`; or a schema is broken, or too large for an embedded model.
     """
     try:
-        _bound_schemas(model_id, [body.get("response_format"), body.get("tools")])
+        _bound_schemas(model_id, [body.get("response_format")])
         return baseline_reply(model_id, body)
     except HelmbenchError:
         raise
@@ -108,35 +102,6 @@ def _bound_schemas(model_id: str, open_parts: list[JsonValue]) -> None:
         elif isinstance(part, list):
             open_parts.extend(part)
     raise HelmbenchError(f"{model_id}: the schemas of the request have more than {_MOST_NODES} parts")
-
-
-def _forced_tool(body: JsonObject, taste: Taste) -> JsonObject | None:
-    """Return the function that a request wants called; None where that is left to the model."""
-    choice = body.get("tool_choice")
-    if choice is None or choice in ("auto", "none"):
-        return None
-    tools = [_object(tool["function"]) for tool in _objects(body, "tools") if tool.get("type") == "function"]
-    if choice != "required":
-        name = _object(_object(choice)["function"])["name"]
-        tools = [tool for tool in tools if tool["name"] == name]
-    if not tools:
-        raise HelmbenchError("the request forces a tool call, but holds no such tool")
-    return taste.ranked(tools)[0]
-
-
-def _arguments(model_id: str, tool: JsonObject, taste: Taste) -> str:
-    parameters = _object(tool.get("parameters") or {"type": "object"})
-    try:
-        return json.dumps(schema_answer(parameters, taste), ensure_ascii=False)
-    except NoAnswerError as error:
-        raise HelmbenchError(f"{model_id}: {error}") from error
-
-
-def _tool_message(tool: JsonObject, arguments: str) -> JsonValue:
-    number = sha256(f"{tool['name']}{arguments}".encode()).hexdigest()[:16]
-    function: JsonValue = {"name": tool["name"], "arguments": arguments}
-    call: JsonValue = {"id": f"call_{number}", "type": "function", "function": function}
-    return {"role": "assistant", "content": None, "refusal": None, "tool_calls": [call]}
 
 
 def _content(model_id: str, response_format: JsonValue, taste: Taste, choices: Sequence[str]) -> str:

@@ -169,14 +169,6 @@ def test_what_is_no_http(unused_port: int) -> None:
     )
 
 
-def test_plain_http_where_tls_was_asked_for_ends_the_model(provider: Provider) -> None:
-    base_url = provider.url.replace("http:", "https:")
-    found = fault_of(endpoint(base_url))
-    assert (found.kind, found.reason) == (FaultKind.DEAD_MODEL, "tls")
-    assert found.message.startswith(f"no secure connection to {base_url} (")
-    assert found.hint == "check the address and the certificates of this machine (SSL_CERT_FILE)"
-
-
 def test_a_proxy_of_the_environment_is_used_but_never_for_this_machine(
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

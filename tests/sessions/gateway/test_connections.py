@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import time
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,7 @@ from said import said
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
+from pytest_helmbench.gateway.http_answers import TransportError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
 _OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -156,27 +153,6 @@ def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:
             assert (await client.post(at, b"{}", 5)).status == 200
 
     asyncio.run(run())
-
-
-def test_the_events_of_a_compressed_stream_come_one_by_one(provider: Provider) -> None:
-    events = [b"data: %d\n\n" % number for number in range(4)]
-    packer = zlib.compressobj(wbits=31)
-    packed = [packer.compress(event) + packer.flush(zlib.Z_SYNC_FLUSH) for event in events]
-    provider.answers(events=[*packed, packer.flush()], pace_s=0.05, headers={"Content-Encoding": "gzip"})
-    taken: list[bytes] = []
-    came: list[float] = []
-
-    def take(event: bytes) -> None:
-        taken.append(event)
-        came.append(time.monotonic() * 1000)
-
-    async def run() -> RawAnswer:
-        async with ChatClient() as client:
-            return await client.post(endpoint(provider.url), b"{}", 5, take)
-
-    answer = asyncio.run(run())
-    assert (taken, answer.body) == (events, b"".join(events))
-    assert all(later - sooner > 20 for sooner, later in pairwise(came))
 
 
 class _LoopOfWindows(asyncio.SelectorEventLoop):

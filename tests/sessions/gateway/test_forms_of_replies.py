@@ -95,16 +95,6 @@ def test_a_compressed_reply_that_is_cut_off_is_asked_for_again(
     assert (reply.text, provider.count) == ("Grüße " * 50, 2)
 
 
-@pytest.mark.parametrize("body", [b"busy", b""])
-def test_an_answer_that_refuses_counts_by_its_status_whatever_its_coding(
-    provider: Provider, body: bytes
-) -> None:
-    provider.answers(times=1, status=503, body=body, headers={"Content-Encoding": "br"})
-    provider.answers(times=1, status=503, body=body, headers={"Content-Encoding": "gzip"})
-    assert _ask(provider, retries=2, body=_REPLY).text == "Grüße " * 50
-    assert provider.count == 3
-
-
 def test_an_unasked_stream_is_put_together(provider: Provider) -> None:
     body = (
         b": comment\n\n"

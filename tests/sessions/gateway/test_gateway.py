@@ -192,22 +192,6 @@ def test_one_401_of_a_model_that_has_answered_is_tried_again_once(provider: Prov
     assert provider.count == 3
 
 
-@pytest.mark.parametrize("asked", ["0", "-1", "Wed, 21 Oct 2015 07:28:00 GMT"])
-def test_a_pause_of_nothing_does_not_switch_the_backoff_off(provider: Provider, asked: str) -> None:
-    provider.answers(times=4, status=429, retry_after=asked)
-    pauses: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-
-    async def check() -> None:
-        async with wired(sleep=sleep) as coordinator:
-            await _ask(coordinator, provider.url)
-
-    asyncio.run(check())
-    assert pauses == [0.25, 0.5, 1.0, 2.0]
-
-
 def test_a_cancelled_call_gives_its_ticket_back_and_stays_cancelled(provider: Provider) -> None:
     provider.answers(hang=True)
 

@@ -6,10 +6,9 @@ import asyncio
 from urllib.parse import urlsplit
 
 import aiohttp
-import openai
 import pytest
 from provider import Provider
-from relayed import body, client_of, error_of, relayed, until
+from relayed import body, error_of, relayed, until
 
 from pytest_helmbench.gateway.relay.server import RelayBounds
 
@@ -73,28 +72,6 @@ def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
             assert not item.sums.open_faults
 
     asyncio.run(check())
-
-
-def test_a_reply_that_comes_after_its_client_has_gone_is_on_record_and_is_not_paid_again(
-    provider: Provider,
-) -> None:
-    provider.answers(times=1, text="late", latency_s=1.5)
-
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            _, address = await setup.item()
-            with pytest.raises(openai.APITimeoutError):
-                async with client_of(address).with_options(timeout=0.5, max_retries=0) as client:
-                    await client.chat.completions.create(
-                        model="m", messages=[{"role": "user", "content": "Hello"}]
-                    )
-            await until(lambda: setup.coordinator.attempts)
-            answered = await setup.send(address, json=body())
-            assert b"late" in answered.body
-        assert len(setup.coordinator.attempts) == 1
-
-    asyncio.run(check())
-    assert provider.count == 1
 
 
 def test_the_end_of_an_item_ends_what_its_clients_wait_for(provider: Provider) -> None:

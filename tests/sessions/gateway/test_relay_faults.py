@@ -28,26 +28,6 @@ from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.server import RelayBounds
 
 
-async def _no_sleep(_seconds: float) -> None:
-    await asyncio.sleep(0)
-
-
-def test_retries_are_the_gateways_and_no_client_sees_them(provider: Provider) -> None:
-    provider.answers(times=2, status=429, retry_after=0)
-    provider.answers(times=1, status=503)
-
-    async def check() -> None:
-        async with relayed(provider.url, sleep=_no_sleep) as setup:
-            item, address = await setup.item()
-            async with client_of(address) as client:
-                await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
-            assert (item.sums.requests, item.sums.answered) == (1, 1)
-        assert [record.status_code for record in setup.coordinator.attempts] == [429, 429, 503, 200]
-        assert {record.sequence for record in setup.coordinator.attempts} == {1}
-
-    asyncio.run(check())
-
-
 @pytest.mark.parametrize(
     ("answer", "error", "code"),
     [
