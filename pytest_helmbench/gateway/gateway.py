@@ -219,7 +219,7 @@ class Gateway:
             )
             watch.check()
             if pause_s:
-                with self._stops.asleep(call.entry.id), watch.asleep(), clock.running():
+                with self._stops.stoppable(call.entry.id, asleep=True), watch.asleep(), clock.running():
                     await self._sleep(pause_s)
             ask = replace(ask, urgent=True)
 
@@ -314,7 +314,7 @@ class Gateway:
         trace = Attempt.begun(request, retries.attempts + 1)
         timeout_s = min(request.call.timeout_s or self.patience.timeout_s, max(clock.left_s(), 0.001))
         try:
-            with self._stops.on_the_wire(permit.model), watch.on_the_wire(), clock.running():
+            with self._stops.stoppable(permit.model, asleep=False), watch.on_the_wire(), clock.running():
                 answer = await self._send(request, timeout_s)
         except TransportError as error:
             return self._settle_fault(trace, permit, error.fault, None)

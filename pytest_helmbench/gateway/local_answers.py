@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject
@@ -56,9 +56,9 @@ async def call_function(named: UsersWord[str], body: JsonObject, timeout_s: floa
         TransportError: There is no such function, it failed, took too long, or returned something else.
     """
     function = named.value
-    found = _found(function)
+    found, takes_request = _found(function)
     request = json.loads(json.dumps(body))
-    keywords = {"request": request} if "request" in _parameters(found) else {}
+    keywords = {"request": request} if takes_request else {}
     started = time.perf_counter()
     try:
         async with asyncio.timeout(timeout_s):
@@ -79,7 +79,8 @@ async def call_function(named: UsersWord[str], body: JsonObject, timeout_s: floa
 
 
 @cache
-def _found(function: str) -> Callable[..., object]:
+def _found(function: str) -> tuple[Callable[..., object], bool]:
+    """Return a function, and whether it wants all of the request."""
     module, _, name = function.partition(":")
     start = str(Path.cwd())
     if start not in sys.path:
@@ -100,12 +101,11 @@ def _found(function: str) -> Callable[..., object]:
     if not callable(found):
         message = f"python:{function} is {type(found).__name__}, not a function"
         raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message))
-    _check_parameters(function, found)
-    return found
+    return found, _takes_request(function, found)
 
 
-def _check_parameters(function: str, found: Callable[..., object]) -> None:
-    """Find out before the first call whether a function can be called as it will be.
+def _takes_request(function: str, found: Callable[..., object]) -> bool:
+    """Return whether a function wants all of the request, before it is called first.
 
     Raises:
         TransportError: It takes no messages, or needs something else.
@@ -113,21 +113,15 @@ def _check_parameters(function: str, found: Callable[..., object]) -> None:
     try:
         signature = inspect.signature(found)
     except (TypeError, ValueError):  # of C: nobody knows
-        return
-    keywords: dict[str, object] = {"request": {}} if "request" in signature.parameters else {}
+        return False
+    takes_request = "request" in signature.parameters
     try:
-        signature.bind([], **keywords)
+        signature.bind([], **({"request": {}} if takes_request else {}))
     except TypeError as error:
         message = f"python:{function} cannot be called with the messages of a case: {error}"
         hint = "def answer(messages): …, with a parameter 'request' where it wants all of the request"
         raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message, hint=hint)) from error
-
-
-def _parameters(function: Callable[..., object]) -> frozenset[str]:
-    try:
-        return frozenset(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return frozenset()
+    return takes_request
 
 
 async def _on_its_own(call: Awaitable[object]) -> object:
@@ -156,25 +150,16 @@ async def _in_thread(call: Callable[[], object]) -> object:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[object] = loop.create_future()
 
-    def settle(returned: object, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(returned)
-        else:
-            done.set_exception(error)
-
     def run() -> None:
-        returned: object = None
-        raised: Exception | None = None
         try:
-            returned = call()
-        except StopIteration as error:  # no future takes one
-            raised = RuntimeError(f"StopIteration: {error}")
+            settle = partial(done.set_result, call())
         except BaseException as error:  # noqa: BLE001 - SystemExit of the user's code is a fault like others
-            raised = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            usable = isinstance(error, Exception) and not isinstance(
+                error, StopIteration
+            )  # no future takes that
+            settle = partial(done.set_exception, error if usable else RuntimeError(repr(error)))
         if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, returned, raised)
+            loop.call_soon_threadsafe(lambda: None if done.done() else settle())
 
     threading.Thread(target=run, name="helmbench-function", daemon=True).start()
     return await done

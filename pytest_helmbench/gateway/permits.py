@@ -254,19 +254,14 @@ class ModelStops:
             task.cancel()
 
     @contextmanager
-    def asleep(self, model: str) -> Iterator[None]:
-        """Inside, a model that stops ends the wait: the task's cancellation becomes `ModelStoppedError`."""
-        with self._stoppable(model, self._asleep[model]):
-            yield
+    def stoppable(self, model: str, *, asleep: bool) -> Iterator[None]:
+        """Inside, a model that stops ends the call: the task's cancellation becomes `ModelStoppedError`.
 
-    @contextmanager
-    def on_the_wire(self, model: str) -> Iterator[None]:
-        """Inside, a model that stops ends the call when its grace is over, as in `asleep`."""
-        with self._stoppable(model, self._on_the_wire[model]):
-            yield
-
-    @contextmanager
-    def _stoppable(self, model: str, tasks: set[asyncio.Task[object]]) -> Iterator[None]:
+        Args:
+            model: Model id.
+            asleep: It ends at once; else when the grace is over.
+        """
+        tasks = (self._asleep if asleep else self._on_the_wire)[model]
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("calls are made inside of tasks")

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import without_surrogates
-from pytest_helmbench.gateway.baselines.schema_answer import NoAnswerError, Taste, schema_answer, taste_of
+from pytest_helmbench.gateway.baselines.schema_answer import NoAnswerError, Taste, schema_answer
 
 _CHARACTERS_PER_TOKEN = 4
 _CLOSING_TAG = re.compile(r"^</([^<>/\s]+)>[ \t\r]*$", re.MULTILINE)
@@ -43,7 +43,7 @@ def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
     messages = json.dumps(body.get("messages", []), sort_keys=True)
     section = _last_section(body)
     question, choices = _lettered_choices(section)
-    taste = taste_of(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", question)
+    taste = Taste(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", question)
     content = _content(model_id, body.get("response_format"), taste, choices)
     prompt_tokens = _tokens(sum(map(len, _contents(body))))
     completion_tokens = _tokens(len(content))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -40,24 +40,10 @@ _TYPES_BY_KEYWORD = {
 _Option = TypeVar("_Option")
 
 
-class Taste(Protocol):
-    """Chooses where a request leaves a choice. Options are texts, or values that JSON can hold."""
+class Taste:
+    """Chooses where a request leaves a choice. Options are texts, or values that JSON can hold.
 
-    def ranked(self, options: Sequence[_Option]) -> list[_Option]:
-        """Return all the options, the preferred one first."""
-        ...
-
-    def tags(self, options: Sequence[_Option]) -> list[_Option]:
-        """Return the options to put into a list, at least one."""
-        ...
-
-    def words(self) -> str:
-        """Return free text."""
-        ...
-
-
-def taste_of(model_id: str, seed: str, text: str) -> Taste:
-    """Return the taste of a baseline.
+    `first` takes the first of everything, `random` anything, `lexical` what shares most word stems with a text.
 
     Args:
         model_id: One of `BASELINE_IDS`.
@@ -67,70 +53,41 @@ def taste_of(model_id: str, seed: str, text: str) -> Taste:
     Raises:
         HelmbenchError: No such baseline.
     """
-    match model_id:
-        case "baseline/first":
-            return _First()
-        case "baseline/lexical":
-            return _Lexical(text, frozenset(_stems(text)))
-        case "baseline/random":
-            return _Random(random.Random(seed))
-    nearest = get_close_matches(model_id, BASELINE_IDS, n=1)
-    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-    raise HelmbenchError(
-        f"{model_id}: there is no such baseline\n  hint: {hint}known baselines: {', '.join(BASELINE_IDS)}"
-    )
 
-
-@dataclass(frozen=True, slots=True)
-class _First:
-    """The first of everything."""
+    def __init__(self, model_id: str, seed: str, text: str) -> None:
+        if model_id not in BASELINE_IDS:
+            nearest = get_close_matches(model_id, BASELINE_IDS, n=1)
+            hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+            raise HelmbenchError(
+                f"{model_id}: there is no such baseline\n  hint: {hint}known baselines: {', '.join(BASELINE_IDS)}"
+            )
+        self._source = random.Random(seed) if model_id == "baseline/random" else None
+        self._text = text if model_id == "baseline/lexical" else ""
+        self._stems = frozenset(_stems(self._text))
 
     def ranked(self, options: Sequence[_Option]) -> list[_Option]:
-        return list(options)
-
-    def tags(self, options: Sequence[_Option]) -> list[_Option]:
-        return [options[0]]
-
-    def words(self) -> str:
-        return "ok"
-
-
-@dataclass(frozen=True, slots=True)
-class _Random:
-    """Any, from a seeded source."""
-
-    source: random.Random
-
-    def ranked(self, options: Sequence[_Option]) -> list[_Option]:
-        return self.source.sample(list(options), len(options))
-
-    def tags(self, options: Sequence[_Option]) -> list[_Option]:
-        chosen = set(self.source.sample(range(len(options)), self.source.randint(1, len(options))))
-        return [option for index, option in enumerate(options) if index in chosen]
-
-    def words(self) -> str:
-        return "ok"
-
-
-@dataclass(frozen=True, slots=True)
-class _Lexical:
-    """What shares most word stems with a text."""
-
-    text: str
-    stems: frozenset[str]
-
-    def ranked(self, options: Sequence[_Option]) -> list[_Option]:
+        """Return all the options, the preferred one first."""
+        if self._source is not None:
+            return self._source.sample(list(options), len(options))
         return sorted(options, key=self._shared, reverse=True)  # stable: ties stay in order
 
     def tags(self, options: Sequence[_Option]) -> list[_Option]:
+        """Return the options to put into a list, at least one."""
+        if self._source is not None:
+            count = self._source.randint(1, len(options))
+            chosen = set(self._source.sample(range(len(options)), count))
+            return [option for index, option in enumerate(options) if index in chosen]
         return [option for option in options if self._shared(option)] or [options[0]]
 
     def words(self) -> str:
-        return _first_sentence(self.text) or "ok"
+        """Return free text."""
+        return _first_sentence(self._text) or "ok"
 
     def _shared(self, option: object) -> int:
+        if not self._stems:
+            return 0
         text = option if isinstance(option, str) else json.dumps(option)
-        return len(self.stems.intersection(_stems(text)))
+        return len(self._stems.intersection(_stems(text)))
 
 
 def _first_sentence(text: str) -> str:
