@@ -17,10 +17,12 @@ from pytest_helmbench.cli.output import (
     no_db_option,
     say,
     say_whole,
+    texts_option,
     write_file,
 )
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.imports.documents import ForeignRun, ImportFileError
 from pytest_helmbench.imports.readers import foreign_runs
@@ -45,14 +47,10 @@ _BASELINE = "baseline"
 @click.argument("named", nargs=-1, metavar="[RUN]...")
 @click.option("--format", "form", type=click.Choice([*EXPORTS, _BASELINE]), required=True)
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
-@click.option(
-    "--with-text",
-    is_flag=True,
-    help="Also prompts, replies, the judge's words, and the words and logs of Bench Packs.",
-)
+@texts_option
 @db_option
 def export_command(
-    named: tuple[str, ...], form: str, output: Path | None, db: Path | None, *, with_text: bool
+    named: tuple[str, ...], form: str, output: Path | None, with_text: str, db: Path | None
 ) -> None:
     """Write the results of runs for other programs: codes and hashes, texts only when asked for.
 
@@ -66,7 +64,7 @@ def export_command(
     """
     path = database_of(db)
     details = _named(path, named, form)
-    wish = ExportWish(with_text=with_text, name="" if output is None else output.name)
+    wish = ExportWish(ShownTexts(with_text), "" if output is None else output.name)
     try:
         found = _exported(path, details, form, wish)
     except ExportError as error:
@@ -91,7 +89,7 @@ def _named(path: Path, named: tuple[str, ...], form: str) -> Sequence[RunDetail]
 
 def _exported(path: Path, details: Sequence[RunDetail], form: str, wish: ExportWish) -> Exported:
     if form in EXPORTS:
-        runs = [recorded_run(path, detail, with_text=wish.with_text) for detail in details]
+        runs = [recorded_run(path, detail, with_text=wish.texts.any) for detail in details]
         return EXPORTS[form](runs, wish)
     if len({detail.summary.session_id for detail in details}) > 1:
         raise ExportError("a baseline is of one session\n  hint: export them one by one")

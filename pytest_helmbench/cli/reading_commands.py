@@ -16,18 +16,16 @@ from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import full_observed
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
-from pytest_helmbench.reports.panel_tables import disputed_cells, panel_record, panel_sentence
+from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
 from pytest_helmbench.reports.run_facts import COST_HEAD, cost_cells
-from pytest_helmbench.reports.score_lines import repetitions_sentence, score_lines
+from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import share, table
 from pytest_helmbench.results.run_report import panel_report, recorded_results
-from pytest_helmbench.results.stored_scores import coded_rows, stored_score
-from pytest_helmbench.scoring.reruns import repetition_rates
+from pytest_helmbench.results.stored_scores import stored_score
 from pytest_helmbench.store.benchmark_places import names_of, shrunk_since
 from pytest_helmbench.store.cost_queries import CostRow, costs
 from pytest_helmbench.store.judge_rows import judged_criteria
-from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.result_queries import ResultRow, calls_of_case, result_codes, results
 from pytest_helmbench.store.run_queries import RunDetail, RunSummary, runs
 
@@ -84,12 +82,6 @@ _LISTED: dict[str, Callable[[ResultRow], bool]] = {
 @click.argument("run", default="last")
 @click.argument("code", required=False)
 @click.option(
-    "--flaky",
-    is_flag=True,
-    help="List the cases that passed in some repetitions and failed in others.",
-)
-@click.option("--disputed", is_flag=True, help="List what two judges of the run disagree on.")
-@click.option(
     "--gone",
     is_flag=True,
     help="List the cases that the benchmark had in the run before, and has no more.",
@@ -130,12 +122,6 @@ def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, 
         else:
             say(*(codes or ("no case is gone since the run before",)))
         return
-    if listed == "disputed":
-        _show_disputed(path, detail, as_json=as_json)
-        return
-    if listed == "flaky":
-        _show_flaky(path, detail, code, as_json=as_json)
-        return
     if listed is not None:
         _show_listed(path, detail, code, _LISTED[listed], as_json=as_json)
         return
@@ -146,7 +132,7 @@ def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, 
     if found:
         _show_case(path, detail, found, as_json=as_json)
     else:
-        _show_below(path, detail, code, as_json=as_json)
+        _show_listed(path, detail, code, None, as_json=as_json)
 
 
 def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
@@ -172,43 +158,6 @@ def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
         say(panel_sentence(panel))
 
 
-def _show_disputed(path: Path, detail: RunDetail, *, as_json: bool) -> None:
-    """List what the judges of a run disagree on."""
-    found = panel_report(path, detail.summary.id)
-    if found is None:
-        raise CommandError(
-            f"run {detail.summary.id} has no reply that two judges have judged\n"
-            "  hint: name a second --helmbench-marking-model"
-        )
-    if as_json:
-        say_json(panel_record(found))
-        return
-    head = ("case", "repetition", "criterion", *found.judges)
-    cells = [disputed_cells(row, len(found.judges)) for row in found.disputed]
-    say(panel_sentence(found), *(table(head, cells, left=head) if cells else ()))
-
-
-def _show_flaky(path: Path, detail: RunDetail, code: str | None, *, as_json: bool) -> None:
-    """List the cases whose repetitions disagree, all or those below a code."""
-    facts = load_facts(path, detail.summary.id)
-    found = None if facts is None else repetition_rates(coded_rows(facts))
-    if found is None:
-        raise CommandError(
-            f"run {detail.summary.id} has no case with two judged repetitions\n"
-            "  hint: --helmbench-repeat=2 asks each case twice"
-        )
-    wanted = _codes_below(path, detail, code)
-    cases = [case for case in found.flaky if wanted is None or case.code in wanted]
-    if as_json:
-        say_json([asdict(case) for case in cases])
-        return
-    rows = [(case.code, f"{case.passed} of {case.repetitions}") for case in cases]
-    say(
-        repetitions_sentence(found),
-        *(table(("flaky case", "passed"), rows, left=("flaky case",)) if rows else ()),
-    )
-
-
 def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_json: bool) -> None:
     calls = calls_of_case(path, detail.summary.id, found[0].code)
     words = record_of(detail.kind).case(path, detail.summary.id, found[0].code)
@@ -227,12 +176,6 @@ def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_
         return
     for place, (row, own, said, judgements) in enumerate(cases):
         say(*([""] if place else []), *case_card(row, own, detail.summary.model, said, judgements))
-
-
-def _show_below(path: Path, detail: RunDetail, code: str, *, as_json: bool) -> None:
-    """List the cases whose codes start with the components of another."""
-    chosen = _codes_below(path, detail, code) or frozenset()
-    _say_verdicts([row for row in results(path, detail.summary.id) if row.code in chosen], as_json=as_json)
 
 
 def _codes_below(path: Path, detail: RunDetail, code: str | None) -> frozenset[str] | None:
@@ -260,16 +203,18 @@ def _selected(code: str, known: Iterable[str]) -> frozenset[str]:
 
 
 def _show_listed(
-    path: Path, detail: RunDetail, code: str | None, wanted: Callable[[ResultRow], bool], *, as_json: bool
+    path: Path,
+    detail: RunDetail,
+    code: str | None,
+    wanted: Callable[[ResultRow], bool] | None,
+    *,
+    as_json: bool,
 ) -> None:
-    """List the cases that are wanted, all or those below a code, the most severe first."""
+    """List the cases that are wanted, the most severe first, or all as recorded; with a code, those below it."""
     chosen = _codes_below(path, detail, code)
-    rows = [
-        row
-        for row in results(path, detail.summary.id)
-        if wanted(row) and (chosen is None or row.code in chosen)
-    ]
-    rows.sort(key=lambda row: -at_risk(row.severity, row.difficulty))
+    rows = [row for row in results(path, detail.summary.id) if chosen is None or row.code in chosen]
+    if wanted is not None:
+        rows = sorted(filter(wanted, rows), key=lambda row: -at_risk(row.severity, row.difficulty))
     if rows or as_json:
         _say_verdicts(rows, as_json=as_json)
     else:

@@ -42,7 +42,11 @@ def eee_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
             raise ExportError(f"run {run.detail.summary.id} has no score: nothing to export")
         path = _path(run.detail)
         cases = f"{path}_samples.jsonl"
-        rows = [_line(row, run.detail, with_text=wish.with_text) for row in run.results if row.evaluations]
+        rows = [
+            _line(row, run.detail, with_text=wish.texts.of(row.outcome))
+            for row in run.results
+            if row.evaluations
+        ]
         text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
         detailed = {
             "format": "jsonl",

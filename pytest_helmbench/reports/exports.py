@@ -13,7 +13,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.reports.cards import (
     EVALUATION_FIELDS,
     evaluation_record,
@@ -42,11 +42,11 @@ class ExportWish:
     """How runs are to be exported.
 
     Args:
-        with_text: Also prompts, replies and the judge's words, which quote replies.
+        texts: Of which cases prompts, replies and the judge's words, which quote replies, are written.
         name: Of the file that is written; empty for standard output.
     """
 
-    with_text: bool = False
+    texts: ShownTexts = ShownTexts.NONE
     name: str = ""
 
 
@@ -91,18 +91,19 @@ def column_names(runs: Sequence[RecordedRun], *, with_text: bool) -> tuple[str, 
     return tuple(dict.fromkeys((*_RUN, *case, *(_TEXTS if with_text else ()), *own)))
 
 
-def flat_rows(runs: Sequence[RecordedRun], *, with_text: bool) -> Iterator[dict[str, object]]:
+def flat_rows(runs: Sequence[RecordedRun], texts: ShownTexts) -> Iterator[dict[str, object]]:
     """Yield one row per evaluation by column; a result without any (error, skipped) has one row.
 
     Columns that a row says nothing of are absent.
 
     Args:
-        runs: With texts where `with_text` asks for them.
-        with_text: Also prompts, replies and the judge's words.
+        runs: With texts where they are asked for.
+        texts: Of which cases prompts, replies and the judge's words are written.
     """
     for run in runs:
         of_run = _of_run(run)
         for row in run.results:
+            with_text = texts.of(row.outcome)
             of_result = of_run | _of_result(row) | run.columns.cells(row.words, with_text=with_text)
             if with_text:
                 of_result |= {"prompt": _prompt(row), "reply": row.reply}
@@ -149,11 +150,11 @@ def csv_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
 
     Unknown is an empty cell. A text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
-    names = column_names(runs, with_text=wish.with_text)
+    names = column_names(runs, with_text=wish.texts.any)
     stream = StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(names)
-    for row in flat_rows(runs, with_text=wish.with_text):
+    for row in flat_rows(runs, wish.texts):
         writer.writerow([spreadsheet_cell(row.get(name)) for name in names])
     return {MAIN: stream.getvalue()}
 
@@ -181,23 +182,23 @@ def export_schema() -> dict[str, JsonValue]:
     return schema
 
 
-def export_document(run: RecordedRun, *, with_text: bool) -> dict[str, object]:
+def export_document(run: RecordedRun, texts: ShownTexts) -> dict[str, object]:
     """Return a run with its results as one JSON object, as the schema `export` says.
 
     Args:
-        run: With texts where `with_text` asks for them.
-        with_text: Also prompts, replies and the judge's words, which quote replies.
+        run: With texts where they are asked for.
+        texts: Of which cases prompts, replies and the judge's words, which quote replies, are written.
     """
     return {
         "format": EXPORT_FORMAT,
         "run": run_record(run.detail),
-        "results": [_result(row, run.columns, with_text=with_text) for row in run.results],
+        "results": [_result(row, run.columns, with_text=texts.of(row.outcome)) for row in run.results],
     }
 
 
 def json_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
     """Return `export_document` as text; of several runs, a list of them."""
-    documents = [export_document(run, with_text=wish.with_text) for run in runs]
+    documents = [export_document(run, wish.texts) for run in runs]
     return {MAIN: readable_json(documents[0] if len(documents) == 1 else documents, indent=1) + "\n"}
 
 

@@ -83,7 +83,7 @@ def _inspect(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
         ) from error
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"log.{form}")
-        write_eval_log(inspect_log(runs[0], with_text=wish.with_text), str(path), format=form)
+        write_eval_log(inspect_log(runs[0], wish.texts), str(path), format=form)
         return {MAIN: path.read_text(encoding="utf-8") if form == "json" else path.read_bytes()}
 
 

@@ -27,7 +27,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
-from pytest_helmbench.core.scrub import full_observed
+from pytest_helmbench.core.scrub import ShownTexts, full_observed
 from pytest_helmbench.reports.cards import sent_messages
 from pytest_helmbench.reports.exports import AXES, axes_of
 from pytest_helmbench.results.run_report import RecordedRun
@@ -43,12 +43,12 @@ _ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": Cha
 _UNKNOWN = "unknown"
 
 
-def inspect_log(run: RecordedRun, *, with_text: bool) -> EvalLog:
+def inspect_log(run: RecordedRun, texts: ShownTexts) -> EvalLog:
     """Return the log of a run: a sample per case and repetition (epoch), our numbers as metrics.
 
     Args:
         run: With texts where they are asked for.
-        with_text: Also prompts, replies and the judge's words.
+        texts: Of which cases prompts, replies and the judge's words are written.
     """
     detail, summary = run.detail, run.detail.summary
     codes = list(dict.fromkeys(row.code for row in run.results))
@@ -68,7 +68,7 @@ def inspect_log(run: RecordedRun, *, with_text: bool) -> EvalLog:
         ),
         results=_numbers(run),
         stats=EvalStats(started_at=summary.started_at, completed_at=summary.completed_at or ""),
-        samples=[_sample(row, summary.model, with_text=with_text) for row in run.results],
+        samples=[_sample(row, summary.model, with_text=texts.of(row.outcome)) for row in run.results],
     )
 
 

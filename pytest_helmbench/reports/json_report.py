@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from importlib.resources import files
 from types import NoneType, UnionType
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.outcome import Parse
-from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.scrub import quoted_json
 from pytest_helmbench.reports.cards import evaluation_record, run_record, sent_messages
 from pytest_helmbench.reports.panel_tables import panel_record
@@ -22,12 +21,14 @@ from pytest_helmbench.reports.standings_tables import standings_record
 from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import ReportedRuns
-from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
+from pytest_helmbench.scoring.breakdown import Rate
 from pytest_helmbench.scoring.intervals import Interval
-from pytest_helmbench.scoring.reruns import RepetitionRates, Rerun
-from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
+from pytest_helmbench.scoring.run_score import RunScore, Score
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 REPORT_FORMAT = "helmbench-report/1"
 
@@ -77,15 +78,17 @@ def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, object
 
     return {
         **_score(score.total),
-        "raw": _number(score.raw),
+        "raw": _plain(score.raw),
         "capped": score.capped,
         "repetition_sd": score.repetition_sd,
         "neutral_rows": score.neutral_rows,
-        "sample": None if score.sample is None else _sample(score.sample),
-        "corrected": None if score.corrected is None else asdict(score.corrected),
-        "corrected_points": None if score.corrected_points is None else asdict(score.corrected_points),
+        "sample": None
+        if score.sample is None
+        else {name: getattr(score.sample, name) for name in ("rule", "seed", "cases", "of")},
+        "corrected": _plain(score.corrected),
+        "corrected_points": _plain(score.corrected_points),
         "warnings": list(score.warnings),
-        "floors": [_floor(floor) for floor in score.floors],
+        "floors": [{**_record(floor), "state": floor.state.value} for floor in score.floors],
         "pillars": [part(found) for found in score.pillars],
         "behaviours": [part(found) for found in score.behaviours],
         "groups": [part(found) for found in score.groups],
@@ -102,12 +105,12 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
         "score": None if report.score is None else score_record(report.score, report.titles),
         "pack_score": None if words is None else words.own_score(with_text=with_text),
         "beside": {
-            **_breakdown(report.breakdown),
-            "flags_everything": _number(constants.flags_everything),
-            "flags_nothing": _number(constants.flags_nothing),
+            **_record(report.breakdown),
+            "flags_everything": _plain(constants.flags_everything),
+            "flags_nothing": _plain(constants.flags_nothing),
         },
         "comparisons": [] if report.comparison is None else comparison_records(report.comparison),
-        "repetitions": None if report.repetitions is None else _repetitions(report.repetitions),
+        "repetitions": _plain(report.repetitions),
         "judging": {
             "judge": report.judge or None,
             "judges": list(report.judges),
@@ -128,32 +131,28 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
         ],
         "not_run": report.not_run,
         "costs": [_cost(cost) for cost in report.costs],
-        "speed": asdict(report.speed),
+        "speed": _plain(report.speed),
     }
 
 
 def _score(score: Score) -> dict[str, object]:
-    interval, bounds = score.interval, score.bounds
+    interval = score.interval
     return {
-        "score": _number(score.score),
+        "score": _plain(score.score),
         "low": None if interval is None else interval.low,
         "high": None if interval is None else interval.high,
         "clusters": score.clusters,
         "interval": None if interval is None else _interval(interval),
-        "rerun": None if score.rerun is None else _rerun(score.rerun),
-        "bounds": None if bounds is None else {"low": float(bounds.low), "high": float(bounds.high)},
-        "coverage": _number(score.coverage),
-        "pass_rate": _number(score.pass_rate),
+        "rerun": _plain(score.rerun),
+        "bounds": _plain(score.bounds),
+        "coverage": _plain(score.coverage),
+        "pass_rate": _plain(score.pass_rate),
         "weight": float(score.weight),
         "unweighted": score.unweighted,
         "planned_rows": score.planned_rows,
         "judged_rows": score.judged_rows,
         "passed_rows": score.passed_rows,
     }
-
-
-def _sample(found: Sample) -> dict[str, object]:
-    return {"rule": found.rule, "seed": found.seed, "cases": found.cases, "of": found.of}
 
 
 def _interval(found: Interval) -> dict[str, object]:
@@ -171,71 +170,20 @@ def _interval(found: Interval) -> dict[str, object]:
     }
 
 
-def _rerun(found: Rerun) -> dict[str, object]:
-    return {**asdict(found), "flip_rate": _number(found.flip_rate)}
+def _plain(value: object) -> object:
+    """Return a value in JSON types: a fraction as a number, a dataclass as an object of its fields."""
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return _record(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def _floor(floor: Floor) -> dict[str, object]:
-    return {
-        "pillar": floor.pillar,
-        "least": float(floor.least),
-        "score": _number(floor.score),
-        "state": floor.state.value,
-    }
-
-
-def _breakdown(found: Breakdown) -> dict[str, object]:
-    return {
-        "overall": _detection(found.overall),
-        "by_pillar": _detections(found.by_pillar),
-        "by_scenario": _detections(found.by_scenario),
-        "by_condition": _detections(found.by_condition),
-        "by_user_context": _detections(found.by_user_context),
-        "by_band": _detections(found.by_band),
-        "matrices": [_matrix(matrix) for matrix in found.matrices],
-    }
-
-
-def _detections(found: Sequence[Detection]) -> list[dict[str, object]]:
-    return [_detection(part) for part in found]
-
-
-def _detection(found: Detection) -> dict[str, object]:
-    return {
-        "code": found.code,
-        "right": _rate(found.right),
-        "recall": _rate(found.recall),
-        "false_escalation": _rate(found.false_escalation),
-    }
-
-
-def _rate(rate: Rate) -> dict[str, object]:
-    return {
-        "plain": _number(rate.plain),
-        "weighted": _number(rate.weighted),
-        "rows": rate.rows,
-        "of_rows": rate.of_rows,
-        "points": rate.points,
-        "of_points": rate.of_points,
-    }
-
-
-def _matrix(matrix: Matrix) -> dict[str, object]:
-    return {
-        "scenario": matrix.scenario,
-        "conditions": list(matrix.conditions),
-        "user_contexts": list(matrix.user_contexts),
-        "cells": [[None if cell is None else _detection(cell) for cell in cells] for cells in matrix.cells],
-    }
-
-
-def _repetitions(found: RepetitionRates) -> dict[str, object]:
-    return {
-        "cases": found.cases,
-        "flaky": [asdict(one) for one in found.flaky],
-        "pass_at": [float(rate) for rate in found.pass_at],
-        "pass_hat": [float(rate) for rate in found.pass_hat],
-    }
+def _record(value: DataclassInstance) -> dict[str, object]:
+    names = [field.name for field in fields(value)]
+    if isinstance(value, Rate):
+        names = ["plain", "weighted", *names]
+    return {name: _plain(getattr(value, name)) for name in names}
 
 
 def _failure(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str, object]:
@@ -250,12 +198,8 @@ def _failure(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[st
 
 
 def _cost(row: CostRow) -> dict[str, object]:
-    record = {name: value for name, value in asdict(row).items() if name not in ("run_id", "model")}
+    record = {name: value for name, value in _record(row).items() if name not in ("run_id", "model")}
     return {**record, "cost_usd": row.cost_usd}
-
-
-def _number(value: Fraction | None) -> float | None:
-    return None if value is None else float(value)
 
 
 _JSON_TYPES: dict[object, JsonValue] = {

@@ -212,7 +212,7 @@ def test_exports_hold_hashes_and_texts_only_when_asked_for(project: Project) -> 
 
     schema = json.loads(helmbench(project.path, "schema", "export").stdout)
     short = helmbench(project.path, "export", "2", "--format", "json").stdout
-    full = helmbench(project.path, "export", "2", "--format", "json", "--with-text").stdout
+    full = helmbench(project.path, "export", "2", "--format", "json", "--with-text=all").stdout
     for text in (short, full):
         jsonschema.validate(json.loads(text), schema)
     assert "courgettes" not in short
@@ -221,7 +221,7 @@ def test_exports_hold_hashes_and_texts_only_when_asked_for(project: Project) -> 
     assert "courgettes" in by_code[row["code"]]["messages"][0]["content"]
     assert by_code[row["code"]]["reply"]
 
-    done = helmbench(project.path, "export", "--format", "csv", "--with-text", "--output", "out.csv")
+    done = helmbench(project.path, "export", "--format", "csv", "--with-text=all", "--output", "out.csv")
     assert done.stderr == "16 results of run 2 in out.csv\n"
     with (project.path / "out.csv").open(encoding="utf-8", newline="") as stream:
         assert "courgettes" in next(r for r in csv.DictReader(stream) if r["code"] == row["code"])["prompt"]
@@ -334,7 +334,7 @@ def test_a_stopped_command_stops_its_session_and_the_run_is_closed(
 
 
 def test_a_closed_pipe_is_no_fault(project: Project) -> None:
-    script = f"{sys.executable} -m pytest_helmbench export --format json --with-text | head -c 10"
+    script = f"{sys.executable} -m pytest_helmbench export --format json --with-text=all | head -c 10"
     done = subprocess.run(
         script, cwd=project.path, env=environment(), shell=True, capture_output=True, text=True, check=False
     )
@@ -382,7 +382,7 @@ def test_unknown_cost_is_shown_as_unknown_and_hostile_replies_do_no_harm(
         "show P1-B1",
         f"show last {CASE}",
         "show P1-B1 --json",
-        "export --format csv --with-text",
+        "export --format csv --with-text=all",
     ):
         shown = helmbench(tmp_path, *form.split()).stdout
         assert not {"\x1b", "\u202e"} & set(shown), form

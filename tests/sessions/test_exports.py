@@ -20,6 +20,7 @@ from trees import rows
 
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.kind_words import NO_COLUMNS
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.results.run_report import RecordedRun
 
 _TEXT = "courgettes"
@@ -119,14 +120,14 @@ def test_the_pass_rate_of_an_inspect_log_leaves_neutral_cases_out() -> None:
 
     report = simulated_report(40)
     results = tuple(replace(row, neutral=row.outcome == "failed") for row in report.results)
-    log = inspect_log(RecordedRun(report.detail, results, NO_COLUMNS), with_text=False)
+    log = inspect_log(RecordedRun(report.detail, results, NO_COLUMNS), ShownTexts.NONE)
     assert log.results is not None
     assert log.results.scores[0].metrics["pass_rate"].value == 1
 
 
 def test_inspect_has_texts_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     log_module = pytest.importorskip("inspect_ai.log", reason="the extra `inspect` is not installed")
-    _export("2", "--format", "inspect", "-o", "texts.json", "--with-text")
+    _export("2", "--format", "inspect", "-o", "texts.json", "--with-text=all")
     samples = log_module.read_eval_log("texts.json").samples
     assert any(_TEXT in str(sample.input) for sample in samples)
     assert all(sample.output.completion for sample in samples)
@@ -170,7 +171,7 @@ def test_every_eval_ever_has_an_aggregate_and_its_cases(
 @pytest.mark.skipif(
     importlib.util.find_spec("every_eval_ever") is None, reason="every-eval-ever needs Python 3.12"
 )
-@pytest.mark.parametrize("texts", [(), ("--with-text",)])
+@pytest.mark.parametrize("texts", [(), ("--with-text=all",)])
 def test_every_eval_ever_accepts_its_files(texts: tuple[str, ...]) -> None:
     _export("2", "--format", "eee", "-o", "checked", *texts)
     done = subprocess.run(

@@ -122,7 +122,7 @@ def _check_the_record(database: Path) -> None:
 
 def _check_the_exports(pytester: pytest.Pytester, run: str) -> None:
     for form in ("json", "csv"):
-        command = ("export", run, "--with-text", f"--format={form}", f"--output=export.{form}")
+        command = ("export", run, "--with-text=all", f"--format={form}", f"--output=export.{form}")
         assert run_command(pytester, *command).ret == 0
     document = json.loads(_checked((pytester.path / "export.json").read_text(encoding="utf-8")))
     assert len(document["results"]) == 10
@@ -205,7 +205,7 @@ def test_the_key_is_nowhere_but_in_the_request(
     assert all(request.headers["authorization"] == f"Bearer {_KEY}" for request in provider.requests)
     assert _KEY not in result.stdout.str() + result.stderr.str()
     for command in (
-        ("export", "1", "--with-text", "--format=json"),
+        ("export", "1", "--with-text=all", "--format=json"),
         ("show", "1"),
         ("show", "1", "P1-B1-S1-C1-PT1"),
     ):

@@ -53,7 +53,8 @@ def test_inspect_view_shows_samples_and_scores(
     store.close()
     (tmp_path / "logs").mkdir()
     assert (
-        captured(capsys, "export", run, "--format", "inspect", "--with-text", "-o", "logs/run.eval")[0] == 0
+        captured(capsys, "export", run, "--format", "inspect", "--with-text=all", "-o", "logs/run.eval")[0]
+        == 0
     )
     log.bundle_log_dir(str(tmp_path / "logs"), str(tmp_path / "shown"))
 

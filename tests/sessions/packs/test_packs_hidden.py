@@ -156,7 +156,7 @@ def _check_commands(capsys: pytest.CaptureFixture[str]) -> None:
     """Hold every command that reads the pack or the record to it."""
     prompts = [["prompt", name] for name in _HIDDEN if name != "un"]
     shows = [["show", "last", name, *more] for name in ("mc", "jr") for more in ([], ["--json"])]
-    exports = [["export", "--format", form, "--with-text"] for form in ("csv", "json")]
+    exports = [["export", "--format", form, "--with-text=all"] for form in ("csv", "json")]
     reports = [["report", "--format", form, "--with-text=all"] for form in ("markdown", "json")]
     tables = [[name, *more] for name in ("list", "show", "runs", "costs") for more in ([], ["--json"])]
     checks = [["check", *more] for more in ([], ["--json"])]

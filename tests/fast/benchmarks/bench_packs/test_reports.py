@@ -163,7 +163,7 @@ def test_exports_have_columns_of_the_pack(db: Path, capsys: pytest.CaptureFixtur
         code: [row[f"pack_{name}"] for name in ("status", "score", "points")] for code, row in rows.items()
     }
     assert found == {"A": ["partial", "40.5", "2.0"], "B": ["pass", "", ""], "C": ["", "", ""]}
-    texts = _command(capsys, "export", "--format", "csv", "--with-text", "--db", db)
+    texts = _command(capsys, "export", "--format", "csv", "--with-text=all", "--db", db)
     first = next(csv.DictReader(io.StringIO(texts)))
     assert (first["pack_summary"], first["pack_note"]) == ("QUOTE summary", "QUOTE\\x1b[2J note")
 
@@ -176,7 +176,7 @@ def test_exports_have_columns_of_the_pack(db: Path, capsys: pytest.CaptureFixtur
         (None, None),
     ]
     words = _valid(
-        "export", _command(capsys, "export", "--format", "json", "--with-text", "--db", db), capsys
+        "export", _command(capsys, "export", "--format", "json", "--with-text=all", "--db", db), capsys
     )
     assert words["results"][0]["pack_raw_log"].startswith("QUOTE log\n")
 
