@@ -12,7 +12,6 @@ from once import found_once
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     CodeFinding,
-    CodePhase,
     CodeTests,
     code_self_check,
 )
@@ -117,7 +116,7 @@ def _in_shell(tests: str, command: str, image: str, timeout_s: float = 20.0) -> 
             "sh tests.sh",
             "greet() { echo no; }",
             CodeFinding(
-                *(Verdict.FAILED, "tests_failed", CodePhase.TESTS),
+                *(Verdict.FAILED, "tests_failed"),
                 "eval.tests.command ended with exit code 1",
             ),
         ),
@@ -125,16 +124,15 @@ def _in_shell(tests: str, command: str, image: str, timeout_s: float = 20.0) -> 
             "no-such-program",
             "greet() { echo hi; }",
             CodeFinding(
-                *(Verdict.ERROR, "cannot_start", CodePhase.START),
+                *(Verdict.ERROR, "cannot_start"),
                 "eval.tests.command cannot be started (exit code 127)",
-                "sh: 1: no-such-program: not found",
             ),
         ),
         (
             "sleep 60",
             "greet() { echo hi; }",
             CodeFinding(
-                *(Verdict.FAILED, "timeout", CodePhase.TESTS),
+                *(Verdict.FAILED, "timeout"),
                 "eval.tests.command was stopped: no end within 3 s",
             ),
         ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import field
-from enum import StrEnum
 from typing import NamedTuple
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import fenced
@@ -68,15 +67,6 @@ def missing_for(public: JsonObject, hidden: JsonObject, *, has_image: bool) -> s
     return f"the language {language!r} needs {' and '.join(missing)}" if missing else None
 
 
-class CodePhase(StrEnum):
-    """The steps in their order; a finding names the one that it ended in."""
-
-    EXTRACT = "extract"
-    START = "start"
-    LOAD = "load"
-    TESTS = "tests"
-
-
 @dataclass(frozen=True, slots=True)
 class CodeFinding:
     """The verdict over a reply's code. Holds no hidden value.
@@ -85,9 +75,7 @@ class CodeFinding:
         verdict: Passed; failed for what the code is wrong in; error for what is the pack's or the sandbox's fault.
         reason: One word for tables, such as `no_code`, `does_not_load`, `tests_failed`, `timeout`, `limit`,
             `not_expressible`, `unfit_tests`, `cannot_start`; None when it passed.
-        phase: Where it ended; None when it passed.
         message: For people, without a name that only the tests or a running reply know; empty when it passed.
-        output: Words of the reply or of the tests about it, scrubbed.
         line: The line of the tests that it speaks of; the tests are hidden.
         named: The message with that name; the tests are hidden. Empty where there is none.
         in_process: Code and tests shared a box, so the code could have forged the verdict.
@@ -96,9 +84,7 @@ class CodeFinding:
 
     verdict: Verdict
     reason: str | None = None
-    phase: CodePhase | None = None
     message: str = ""
-    output: str = ""
     image_used: bool = True
     line: str = ""
     named: str = ""

@@ -27,7 +27,6 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     CodeFinding,
-    CodePhase,
     code_tests_of,
     references,
 )
@@ -102,7 +101,7 @@ async def evaluate_code(
     limits = replace(limits, wall_s=task.environment.timeout_s or limits.wall_s)
     text = reply if parity else without_thoughts(reply)
     if not text.strip():
-        finding = CodeFinding(Verdict.FAILED, "no_code", CodePhase.EXTRACT, "the reply holds no code")
+        finding = CodeFinding(Verdict.FAILED, "no_code", "the reply holds no code")
     elif tests.language != "python":
         finding = await evaluate_in_image(task, tests, text, engine, limits, parity=parity)
     else:
@@ -118,7 +117,7 @@ async def _evaluate_python(
     starter = str(task.input_value("starter_code") or "")
     suite = Suite(code_tests_of(task).code, starter, references(task))
     if suite.is_vacuous():
-        return CodeFinding(Verdict.ERROR, "unfit_tests", CodePhase.TESTS, _VACUOUS)
+        return CodeFinding(Verdict.ERROR, "unfit_tests", _VACUOUS)
     blocks = [] if parity else _python_blocks(code_blocks(text))
     job = suite.job(secrets.token_hex(16), blocks, text, is_code=parity)
     if job["in_process"]:
@@ -134,9 +133,7 @@ class _Report(TypedDict):
     """What the process of the tests says of its end; only it can, see `inside/tests.py`."""
 
     verdict: str
-    phase: str
     message: str
-    detail: str
     name: list[str]
     cause: str
 
@@ -176,19 +173,18 @@ def _finding(task: PackTask, job: SuiteJob, ended: Ended, other: Ended | None) -
     report = _report(ended.stderr, job["token"])
     if report is None:
         return _broken_off(ended)
-    verdict, phase = Verdict(report["verdict"]), CodePhase(report["phase"])
-    if verdict is Verdict.PASSED:
-        return CodeFinding(verdict)
+    if report["verdict"] == "passed":
+        return CodeFinding(Verdict.PASSED)
     message, named = _messages(report, task)
-    line, output = _line_of(report["message"], job["tests"]), scrub(report["detail"]).strip()
-    if verdict is Verdict.ERROR:
+    if report["verdict"] == "error":
         reason = "not_expressible" if message.startswith(_UNFIT) else "unfit_tests"
-        return CodeFinding(verdict, reason, phase, message, output, named=named)
+        return CodeFinding(Verdict.ERROR, reason, message, named=named)
     if other is not None and other.reason:
         reason = "timeout" if other.timed_out else "limit"
-        return CodeFinding(verdict, reason, phase, f"the code was stopped: {other.reason}", output)
-    reason = "does_not_load" if phase is CodePhase.LOAD else "tests_failed"
-    return CodeFinding(verdict, reason, phase, message, output, line=line, named=named)
+        return CodeFinding(Verdict.FAILED, reason, f"the code was stopped: {other.reason}")
+    reason = "does_not_load" if report["verdict"] == "unloaded" else "tests_failed"
+    line = _line_of(report["message"], job["tests"])
+    return CodeFinding(Verdict.FAILED, reason, message, line=line, named=named)
 
 
 def _line_of(message: str, tests: str) -> str:
@@ -204,14 +200,10 @@ def _messages(report: _Report, task: PackTask) -> tuple[str, str]:
     A name comes from hidden tests, or from code that has been given values of theirs and may say them by it.
     """
     cause = f"{report['cause']}; " if report["cause"] else ""
-    message = cause + report["message"]
     if not report["name"]:
-        return scrub(message), ""
-    name, instead = report["name"]
-    named = scrub(cause + report["message"].replace(_NAME, name, 1))
-    return (
-        named if _is_public(name, task) else scrub(cause + report["message"].replace(_NAME, instead, 1))
-    ), named
+        return scrub(cause + report["message"]), ""
+    said = [scrub(cause + report["message"].replace(_NAME, name, 1)) for name in report["name"]]
+    return said[0 if _is_public(report["name"][0], task) else 1], said[0]
 
 
 def _is_public(name: str, task: PackTask) -> bool:
@@ -288,14 +280,12 @@ def _report(stderr: bytes, token: str) -> _Report | None:
 
 def _broken_off(ended: Ended) -> CodeFinding:
     """Return what it means that the tests' process ended without a word."""
-    failed, error, phase = Verdict.FAILED, Verdict.ERROR, CodePhase.TESTS
-    if ended.timed_out:
-        return CodeFinding(failed, "timeout", phase, f"the tests were stopped: {ended.reason}")
     if ended.reason:
-        return CodeFinding(failed, "limit", phase, f"the tests were stopped: {ended.reason}")
+        reason = "timeout" if ended.timed_out else "limit"
+        return CodeFinding(Verdict.FAILED, reason, f"the tests were stopped: {ended.reason}")
     if ended.stderr or ended.exit_code in (126, 127):
         said = excerpt(ended.stderr.decode(errors="replace").strip().rpartition("\n")[2])
         why = said or f"exit code {ended.exit_code}"
-        return CodeFinding(error, "cannot_start", CodePhase.START, f"the tests cannot be started: {why}")
+        return CodeFinding(Verdict.ERROR, "cannot_start", f"the tests cannot be started: {why}")
     message = f"the tests were broken off (exit code {ended.exit_code})"
-    return CodeFinding(failed, "broken_off", phase, message)
+    return CodeFinding(Verdict.FAILED, "broken_off", message)

@@ -11,12 +11,10 @@ import re
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import CodeBlock, code_blocks
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     CodeFinding,
-    CodePhase,
     CodeTests,
 )
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, PackTask
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.sandbox.box import BoxSpec, Command, Ended, Engine, Limits
 
 _ENDINGS: dict[str, str] = dict(
@@ -29,7 +27,6 @@ _ENDINGS: dict[str, str] = dict(
 )
 _DECLARED = re.compile(r"([A-Za-z_]\w*)\s*\(|(?:class|struct|interface|trait|const|let|var|type)\s+(\w+)")
 _NOT_STARTED = (126, 127)
-_OUTPUT_TAIL = 4_000
 
 
 def file_names(language: str) -> tuple[str, str]:
@@ -56,23 +53,16 @@ async def evaluate_in_image(
     blocks = () if parity else code_blocks(text)
     code = chosen_block(blocks, str(task.input_value("starter_code") or ""), tests.language)
     ended = await _run(task, tests, code or text, engine, limits)
-    output = scrub(
-        (ended.stdout[-_OUTPUT_TAIL:] + ended.stderr[-_OUTPUT_TAIL:]).decode(errors="replace")
-    ).strip()
-    failed, phase = Verdict.FAILED, CodePhase.TESTS
     if ended.exit_code == 0:
         return CodeFinding(Verdict.PASSED, in_process=True)
+    reason, how = "tests_failed", f"ended with exit code {ended.exit_code}"
     if ended.exit_code in _NOT_STARTED:
-        message = f"eval.tests.command cannot be started (exit code {ended.exit_code})"
+        reason, how = "cannot_start", f"cannot be started (exit code {ended.exit_code})"
         if (await _run(task, tests, "", engine, limits)).exit_code == ended.exit_code:
-            return CodeFinding(Verdict.ERROR, "cannot_start", CodePhase.START, message, output)
-        return CodeFinding(failed, "cannot_start", phase, message, output, in_process=True)
-    if ended.exit_code is None:
-        reason = "timeout" if ended.timed_out else "limit"
-        message = f"eval.tests.command was stopped: {ended.reason}"
-        return CodeFinding(failed, reason, phase, message, output, in_process=True)
-    message = f"eval.tests.command ended with exit code {ended.exit_code}"
-    return CodeFinding(failed, "tests_failed", phase, message, output, in_process=True)
+            return CodeFinding(Verdict.ERROR, reason, f"eval.tests.command {how}")
+    elif ended.exit_code is None:
+        reason, how = "timeout" if ended.timed_out else "limit", f"was stopped: {ended.reason}"
+    return CodeFinding(Verdict.FAILED, reason, f"eval.tests.command {how}", in_process=True)
 
 
 async def _run(task: PackTask, tests: CodeTests, code: str, engine: Engine, limits: Limits) -> Ended:

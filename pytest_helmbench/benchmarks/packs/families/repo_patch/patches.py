@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
-from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, without_surrogates
 
@@ -154,31 +153,14 @@ def gold_leaks(task: PackTask, gold: str, assets: Sequence[PlannedFile]) -> Iter
         gold: Its gold patch; empty for none.
         assets: Public files of the row.
     """
-    changed = [line for line in gold.splitlines() if re.match(r"[+-](?!\+\+ |-- )", line)]
-    added = {_bare(line) for line in changed if line.startswith("+")} or {_bare(line) for line in changed}
-    added -= {""}
+    added = [line[1:].strip() for line in gold.splitlines() if re.match(r"\+(?!\+\+ )", line)]
     if sum(map(len, added)) < _LEAST_CHARACTERS:  # so few stand anywhere by chance
         return
     for item in assets:
         if not item.is_folder and item.size <= _LARGEST_ASSET:
             text = item.source.read_bytes().decode("utf-8", "replace")
-            if added <= set(map(_bare, text.splitlines())):
+            if all(line in text for line in added):
                 yield f"the public asset {item.target!r}"
     for name, value in task.public().items():
-        lines = [line for text in _texts(value) for line in text.splitlines()]
-        if name != "assets" and added <= set(map(_bare, lines)):
+        if name != "assets" and all(line in str(value) for line in added):
             yield f"input.{name}"
-
-
-def _texts(value: JsonValue) -> Iterator[str]:
-    """Yield all texts of a value of a row."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
-
-
-def _bare(line: str) -> str:
-    """Return a line without what stands before it in quotes, code blocks and patches."""
-    return line.lstrip("+-> \t").rstrip()

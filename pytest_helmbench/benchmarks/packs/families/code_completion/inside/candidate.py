@@ -19,7 +19,6 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply imp
     REPLY,
     builtin_name,
     load,
-    text_of,
     trace_of,
     unwritten,
 )
@@ -173,8 +172,12 @@ def _plain_value(value: Any, base: Any) -> object:
 
 def _facts_of(error: BaseException) -> list[object]:
     """Return an exception as its built-in name, arguments, text, own name and line of the reply's code."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the candidate's own method may do anything
+        text = ""
     line = next((line for name, line in reversed(trace_of(error)) if name == REPLY), 0)
-    return [builtin_name(error), tuple(error.args), text_of(error), str(type(error).__name__), line]
+    return [builtin_name(error), tuple(error.args), text, str(type(error).__name__), line]
 
 
 def main() -> None:

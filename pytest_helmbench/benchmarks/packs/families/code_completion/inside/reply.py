@@ -93,14 +93,6 @@ def trace_of(error: BaseException) -> list[tuple[str, int]]:
     return found
 
 
-def text_of(error: BaseException) -> str:
-    """Return what an exception says; empty where it cannot."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - the candidate's own method may do anything
-        return ""
-
-
 def builtin_name(error: BaseException) -> str:
     """Return Python's own name for an exception: that of the nearest class which it derives from."""
     every = vars(__import__("builtins"))

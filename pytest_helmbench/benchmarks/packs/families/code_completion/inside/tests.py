@@ -23,7 +23,6 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply imp
     builtin_name,
     composed,
     load,
-    text_of,
     trace_of,
     unwritten,
 )
@@ -64,22 +63,17 @@ class _Report:
         self.cause = ""
         """Goes before the message of every failure."""
 
-    def end(
-        self, verdict: str, phase: str, message: str, detail: str = "", name: tuple[str, str] | None = None
-    ) -> NoReturn:
+    def end(self, verdict: str, message: str, name: tuple[str, str] | None = None) -> NoReturn:
         """Report, and end.
 
         Args:
-            verdict: `passed`, `failed` or `error`.
-            phase: `load` or `tests`.
+            verdict: `passed`, `failed`, `error`, or `unloaded` where the reply's code does not load.
             message: The event, without words of the reply or of the tests; `{}` stands for a name.
-            detail: Words of the reply or of the tests.
             name: What the tests or the reply call it, and words that anybody may see instead.
         """
         report = {
-            **{"verdict": verdict, "phase": phase, "message": message, "detail": detail[:_TEXT_LIMIT]},
-            "name": [part[:_TEXT_LIMIT] for part in name or ()],
-            "cause": self.cause[:_TEXT_LIMIT] if verdict == "failed" else "",
+            **{"verdict": verdict, "message": message, "name": [part[:_TEXT_LIMIT] for part in name or ()]},
+            "cause": self.cause[:_TEXT_LIMIT] if verdict in ("failed", "unloaded") else "",
         }
         os.write(self._target, (self._token + dumps(report) + "\n").encode("ascii"))
         os._exit(0)
@@ -107,13 +101,13 @@ class _Beside:
         found = vars(self._module)
         return {name: found[name] for name in wanted if name in found}
 
-    def blamed(self, error: BaseException) -> tuple[str, str, int] | None:
-        """Return name, text and line of an exception that the candidate raised; None for others."""
+    def blamed(self, error: BaseException) -> tuple[str, int] | None:
+        """Return name and line of an exception that the candidate raised; None for others."""
         trace = [place for place in trace_of(error) if place[0] in (_TESTS, REPLY, STARTER)]
         where, line = trace[-1] if trace else ("", 0)
         if where not in (REPLY, STARTER):
             return None
-        return type(error).__name__, text_of(error), line if where == REPLY else 0
+        return type(error).__name__, line if where == REPLY else 0
 
 
 class _Iterator:
@@ -151,7 +145,7 @@ class _Apart:
         self._lock = RLock()
         self._standing: dict[int, Any] = {}
         self._numbers: dict[int, int] = {}
-        self._raised: dict[int, tuple[BaseException, str, str, int]] = {}
+        self._raised: dict[int, tuple[BaseException, str, int]] = {}
         self.uses = 0
         """Calls of the candidate."""
 
@@ -163,11 +157,11 @@ class _Apart:
         """Return what stands for some names of the candidate; those that it does not define are missing."""
         found = self._ask("names", tuple(wanted))
         if not isinstance(found, dict):
-            self._report.end("failed", "load", "the candidate's answer makes no sense")
+            self._report.end("unloaded", "the candidate's answer makes no sense")
         return {name: found[name] for name in wanted if name in found}
 
-    def blamed(self, error: BaseException) -> tuple[str, str, int] | None:
-        """Return name, text and line of an exception that the candidate raised; None for others."""
+    def blamed(self, error: BaseException) -> tuple[str, int] | None:
+        """Return name and line of an exception that the candidate raised; None for others."""
         found = self._raised.get(id(error))
         return None if found is None else found[1:]
 
@@ -180,9 +174,9 @@ class _Apart:
                 return value
             error = self._exception(value, is_pull=what == "next")
         except BrokenWireError as broken:
-            self._report.end("failed", "tests", f"the candidate's process is of no more use: {broken}")
+            self._report.end("failed", f"the candidate's process is of no more use: {broken}")
         except (RecursionError, MemoryError):
-            self._report.end("failed", "tests", "the candidate's answer is nested too deep, or too large")
+            self._report.end("failed", "the candidate's answer is nested too deep, or too large")
         raise error
 
     def _exchange(self, what: str, args: tuple[object, ...]) -> tuple[object, object]:
@@ -215,17 +209,14 @@ class _Apart:
                 made = cls(text)
         except Exception:  # noqa: BLE001 - what the class makes of such arguments is its own
             made = RuntimeError(str(text))
-        self._raised[id(made)] = (made, str(own), str(text), line)
+        self._raised[id(made)] = (made, str(own), line)
         return made
 
     def _encode_object(self, value: object) -> object:
         number = self._numbers.get(id(value))
         if number is None:
-            kind = type(value).__name__
-            self._report.end(
-                *("error", "tests", "not expressible: the tests hand over a {}, which is no plain data", ""),
-                name=(kind, "value"),
-            )
+            message = "not expressible: the tests hand over a {}, which is no plain data"
+            self._report.end("error", message, (type(value).__name__, "value"))
         return ["h", number]
 
     def _decode_object(self, tag: str, parts: list[Any]) -> object:
@@ -303,8 +294,8 @@ class _Run:
         except BaseException as error:  # noqa: BLE001 - every end of the tests is judged
             self._judge(error)
         if not self._candidate.uses:
-            self._report.end("error", "tests", "the tests use nothing that the candidate defines")
-        self._report.end("passed", "tests", "")
+            self._report.end("error", "the tests use nothing that the candidate defines")
+        self._report.end("passed", "")
 
     def _compiled_tests(self) -> CodeType:
         try:
@@ -315,15 +306,15 @@ class _Run:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None)
             where = "" if line is None else f" at line {line}"
-            self._report.end("error", "tests", "the tests are no Python: " + type(error).__name__ + where)
+            self._report.end("error", "the tests are no Python: " + type(error).__name__ + where)
 
     def _report_load(self, error: BaseException) -> NoReturn:
-        own, text, line = self._candidate.blamed(error) or (type(error).__name__, text_of(error), 0)
+        own, line = self._candidate.blamed(error) or (type(error).__name__, 0)
         # The line is the candidate's word: a number that is none of a line may say anything.
         lines = len(self._job["reply"]["reply"].splitlines())
         where = f" at line {line} of the reply's code" if 0 < line <= lines else ""
         message = "the reply's code does not load: {}" + where
-        self._report.end("failed", "load", message, text, (own, "a kind of " + builtin_name(error)))
+        self._report.end("unloaded", message, (own, "a kind of " + builtin_name(error)))
 
     def _bring_names(self) -> None:
         job, space = self._job, self._space
@@ -360,14 +351,13 @@ class _Run:
         unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases).run(outcome)
         for case, error in [*outcome.errors, *outcome.failures]:
             name = str(getattr(case, "_testMethodName", case))
-            detail = type(error).__name__ + ": " + text_of(error)
-            self._report.end("failed", "tests", "{} fails" + _line_of(error), detail, (name, "a test"))
+            self._report.end("failed", "{} fails" + _line_of(error), (name, "a test"))
         for case, _ in outcome.skipped:
             method = getattr(case, getattr(case, "_testMethodName", ""), case)
             if not (getattr(method, "__unittest_skip__", False) or getattr(case, "__unittest_skip__", False)):
-                self._report.end("failed", "tests", "a test was skipped while it ran")
+                self._report.end("failed", "a test was skipped while it ran")
         if not outcome.wasSuccessful():
-            self._report.end("failed", "tests", "a test that must fail passes")
+            self._report.end("failed", "a test that must fail passes")
 
     def _judge(self, error: BaseException) -> None:
         blamed = self._candidate.blamed(error)
@@ -375,22 +365,22 @@ class _Run:
         kind = "a kind of " + builtin_name(error)
         if blamed is not None:
             message = "the candidate raised {}" + where
-            self._report.end("failed", "tests", message, blamed[1], (blamed[0], kind))
+            self._report.end("failed", message, (blamed[0], kind))
         if isinstance(error, SystemExit):
             if error.code in (None, 0, False) and self._is_own_end(error):
                 return
-            self._report.end("failed", "tests", "the tests ended with an exit code" + where)
+            self._report.end("failed", "the tests ended with an exit code" + where)
         if isinstance(error, ImportError):
             self._lacks_module("the tests need", error)
         if isinstance(error, NameError):
             message = "neither the reply nor the tests define {}" + where
             missing = (repr(getattr(error, "name", None)), "a name that the tests use")
-            self._report.end("failed", "tests", message, text_of(error), missing)
-        self._report.end("failed", "tests", "{}" + where, text_of(error), (type(error).__name__, kind))
+            self._report.end("failed", message, missing)
+        self._report.end("failed", "{}" + where, (type(error).__name__, kind))
 
     def _lacks_module(self, user: str, error: ImportError) -> NoReturn:
         name = (": " + str(error.name), "")
-        self._report.end("error", "tests", user + " a module that is not in the sandbox{}", name=name)
+        self._report.end("error", user + " a module that is not in the sandbox{}", name)
 
     def _is_own_end(self, error: SystemExit) -> bool:
         """Return whether the tests end by their own words, and by no exception that the candidate gave them."""
