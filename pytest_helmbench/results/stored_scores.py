@@ -15,7 +15,7 @@ from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.scoring.run_score import RunScore, run_score
-from pytest_helmbench.store.judge_rows import LabelCounts, label_counts, point_counts
+from pytest_helmbench.store.judge_rows import LabelCounts, label_counts
 from pytest_helmbench.store.plans import RunFacts, load_facts
 from pytest_helmbench.store.run_queries import configured_alike
 from pytest_helmbench.store.run_rows import RunTotals
@@ -71,10 +71,10 @@ def scored_run(path: Path, run_id: int, *, with_rows: bool = False) -> ScoredRun
     if score is not None and score.score is not None and score.total.rerun is None:
         earlier = _earlier_rerun(path, run_id)
         score = replace(score, total=replace(score.total, rerun=earlier))
-    counts = None if score is None else label_counts(path, run_id)
+    counts = None if score is None else label_counts(path, run_id, points=False)
     if score is not None and counts is not None:
         score = replace(score, corrected=_corrected(counts), labelled=True)
-    if score is not None and (points := point_counts(path, run_id)) is not None:
+    if score is not None and (points := label_counts(path, run_id, points=True)) is not None:
         score = replace(score, corrected_points=_corrected(points), points_labelled=True)
     return ScoredRun(facts, score, rows if with_rows else None)
 
@@ -90,7 +90,7 @@ def stored_correction(path: Path, run_id: int, *, by_points: bool = False) -> Co
     Raises:
         StoreError: The file cannot be read.
     """
-    counts = point_counts(path, run_id) if by_points else label_counts(path, run_id)
+    counts = label_counts(path, run_id, points=by_points)
     return None if counts is None else _corrected(counts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -120,29 +121,16 @@ class LabelCounts:
     rows: float | None = None
 
 
-_JUDGED = (
-    " FROM results JOIN evaluations ON evaluations.result_id = results.id WHERE results.run_id = :run_id"
-    " AND results.outcome IN ('passed', 'failed') AND results.neutral = 0 AND evaluations.rule = :rule"
-)
-_COUNTS = """
-    SELECT coalesce(sum(evaluations.passed), 0), count(*),
-        coalesce(sum(evaluations.passed = 1 AND labels.passed IS NOT NULL), 0),
-        coalesce(sum(evaluations.passed = 1 AND labels.passed = 1), 0),
-        coalesce(sum(evaluations.passed = 0 AND labels.passed IS NOT NULL), 0),
-        coalesce(sum(evaluations.passed = 0 AND labels.passed = 1), 0)
-    FROM results JOIN evaluations ON evaluations.result_id = results.id
-    LEFT JOIN judge_labels AS labels ON labels.run_id = results.run_id AND labels.code = results.code
-        AND labels.of_rows = 1 AND labels.repetition = results.repetition AND labels.criterion = evaluations.criterion
-    WHERE results.run_id = :run_id AND results.outcome IN ('passed', 'failed') AND results.neutral = 0
-        AND evaluations.rule = :rule
-"""
-_POINTS = """
-    SELECT evaluations.passed, max(1, abs(results.severity)), labels.passed, coalesce(labels.point_draws, 0)
+_JUDGED = """
     FROM results JOIN evaluations ON evaluations.result_id = results.id
     LEFT JOIN judge_labels AS labels ON labels.run_id = results.run_id AND labels.code = results.code
         AND labels.repetition = results.repetition AND labels.criterion = evaluations.criterion
     WHERE results.run_id = :run_id AND results.outcome IN ('passed', 'failed') AND results.neutral = 0
         AND evaluations.rule = :rule
+"""
+_LABELLED = """
+    SELECT evaluations.passed, iif(:points, max(1, abs(results.severity)), 1), labels.passed,
+        coalesce(iif(:points, labels.point_draws, labels.of_rows), 0)
 """
 _WRITE = """
     INSERT INTO judge_labels (run_id, code, repetition, criterion, passed, labelled_at, of_rows, point_draws)
@@ -183,43 +171,36 @@ def criteria_of(path: Path, run_id: int) -> Mapping[str, JsonObject]:
         return {code: json.loads(about) for code, about in conn.execute(_CRITERIA, (run_id,))}
 
 
-def label_counts(path: Path, run_id: int) -> LabelCounts | None:
-    """Return how the labels of a run's sample of rows stand to its judge; None without a label of one.
+def label_counts(path: Path, run_id: int, *, points: bool) -> LabelCounts | None:
+    """Return how the labels of a run's sample stand to its judge; None without a label of one.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        points: Of the sample by points; else of the one of rows.
 
     Raises:
         StoreError: The file is missing or no results file.
     """
+    asked = {"run_id": run_id, "rule": JUDGED_RULE, "points": points}
     with reading(path) as conn:
-        wanted = "SELECT 1 FROM judge_labels WHERE run_id = ? AND of_rows = 1"
-        if conn.execute(wanted, (run_id,)).fetchone() is None:
+        if conn.execute("SELECT 1 FROM judge_labels WHERE run_id = ? LIMIT 1", (run_id,)).fetchone() is None:
             return None
-        return LabelCounts(*conn.execute(_COUNTS, {"run_id": run_id, "rule": JUDGED_RULE}).fetchone())
-
-
-def point_counts(path: Path, run_id: int) -> LabelCounts | None:
-    """Return how the labels of a run's sample by points stand to its judge; None without a label of one.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
-    with reading(path) as conn:
-        rows = conn.execute(_POINTS, {"run_id": run_id, "rule": JUDGED_RULE}).fetchall()
-    if not any(draws for *_, draws in rows):
+        rows = conn.execute(_LABELLED + _JUDGED, asked).fetchall()
+    labelled: Counter[tuple[int, int]] = Counter()
+    for passed, _, said, draws in rows:
+        labelled[passed, said] += draws
+    if not labelled.total():
         return None
-    points = sum(weight for _, weight, *_ in rows)
-    drawn = {
-        (verdict, label): sum(draws for passed, _, said, draws in rows if (passed, said) == (verdict, label))
-        for verdict in (0, 1)
-        for label in (0, 1)
-    }
+    judged = sum(weight for _, weight, *_ in rows)
     return LabelCounts(
         passes=sum(weight for passed, weight, *_ in rows if passed),
-        judged=points,
-        labelled_passes=drawn[1, 0] + drawn[1, 1],
-        right_passes=drawn[1, 1],
-        labelled_fails=drawn[0, 0] + drawn[0, 1],
-        wrong_fails=drawn[0, 1],
-        rows=points**2 / sum(weight**2 for _, weight, *_ in rows),
+        judged=judged,
+        labelled_passes=labelled[1, 0] + labelled[1, 1],
+        right_passes=labelled[1, 1],
+        labelled_fails=labelled[0, 0] + labelled[0, 1],
+        wrong_fails=labelled[0, 1],
+        rows=judged**2 / sum(weight**2 for _, weight, *_ in rows) if points else None,
     )
 
 

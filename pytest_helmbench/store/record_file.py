@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
-from pytest_helmbench.store.catalogue import CatalogueIds
+from pytest_helmbench.core.outcome import AttemptRecord, Cell, Event, ResultRecord, RunStatement
+from pytest_helmbench.store.catalogue import CatalogueIds, RowIds
 from pytest_helmbench.store.database_file import FilePlace, transaction
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.leases import Leases
-from pytest_helmbench.store.recorded_rows import RecordTables, write_attempts, write_results
+from pytest_helmbench.store.schema import new_id
+from pytest_helmbench.store.table_rows import Table, foreign_json, insert_into, safe_text
 
 Action: TypeAlias = Callable[[sqlite3.Connection], tuple[int, ...] | None]
 
@@ -167,3 +168,253 @@ class RecordFile:
     def _use(self, conn: sqlite3.Connection) -> None:
         self._conn, self._tables = conn, RecordTables(conn)
         self._conn.execute(f"PRAGMA busy_timeout = {int(min(self._busy_timeout_s, _LONGEST_LOOK_S) * 1000)}")
+
+
+_ERROR_CHARACTERS = 500
+_Row: TypeAlias = dict[str, Cell]
+_Key = tuple[int, str, int]  # run, code, repetition
+_Place: TypeAlias = tuple[str, bool, ResultRecord]  # results.id, whether it is new, what goes there
+_REPLACEABLE = ("error", "skipped")
+
+_INSERT_REQUEST = "INSERT OR IGNORE INTO requests (hash, body) VALUES (?, ?)"
+_RECORDED_RESPONSE = (
+    "SELECT id FROM responses WHERE request_hash = ? AND repetition = ?"
+    " ORDER BY body IS ? DESC, rowid DESC LIMIT 1"
+)
+_STORED_RESULT = "SELECT id, outcome FROM results WHERE run_id = ? AND code = ? AND repetition = ?"
+_LAST_SEQUENCE = (
+    "SELECT coalesce(max(sequence), 0) FROM calls"
+    " WHERE run_id = ? AND code = ? AND repetition = ? AND purpose = ?"
+)
+_OF_STATEMENTS = (
+    "SELECT tables.name FROM sqlite_master AS tables JOIN pragma_table_info(tables.name) AS part"
+    " WHERE tables.type = 'table' AND part.name = 'result_id' AND part.pk"
+)
+
+
+class RecordTables:
+    """The tables that rows of a running session go into, as they stand in its file.
+
+    Args:
+        conn: To the file.
+    """
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self.calls = Table(conn, "calls")
+        self.responses = Table(conn, "responses")
+        self.results = Table(conn, "results")
+        self.evaluations = Table(conn, "evaluations")
+        self.judgements = Table(conn, "judgements")
+        self.events = Table(conn, "events")
+        names = [name for (name,) in conn.execute(_OF_STATEMENTS)]
+        self.statements = {name: Table(conn, name) for name in names}
+        """Tables of kinds that keep one row per result."""
+        self._sequences: dict[tuple[int, str, int, str], int] = {}
+
+    @property
+    def of_results(self) -> tuple[Table, ...]:
+        """The tables whose rows belong to one result and go when it is replaced."""
+        return (self.evaluations, self.judgements, self.events, *self.statements.values())
+
+    def sequence_before(self, conn: sqlite3.Connection, record: AttemptRecord) -> int:
+        """Return the last sequence that a case has had of a purpose before its run went on."""
+        key = (record.run_id, safe_text(record.code), record.repetition, record.purpose)
+        found = self._sequences.get(key)
+        if found is None:
+            (found,) = conn.execute(_LAST_SEQUENCE, key).fetchone()
+            self._sequences[key] = found
+        return found
+
+
+def write_attempts(
+    conn: sqlite3.Connection,
+    tables: RecordTables,
+    attempts: Sequence[AttemptRecord],
+    continued: frozenset[int] = frozenset(),
+) -> dict[str, str]:
+    """Write requests, replies and calls, in this order.
+
+    Args:
+        conn: Inside a write transaction.
+        tables: Of the file.
+        attempts: In the order they came.
+        continued: Runs that go on: what their calls are numbered with goes on too.
+
+    Returns:
+        Reply key to `responses.id`, for the replies that a result will ask for (judges' are never asked for).
+    """
+    conn.executemany(_INSERT_REQUEST, [(record.request_hash, record.request_body) for record in attempts])
+    response_ids = _write_responses(conn, tables, attempts)
+    placed = list(zip(attempts, response_ids, strict=True))
+    rows = [_call_row(tables.calls, record, response_id) for record, response_id in placed]
+    for record, row in zip(attempts, rows, strict=True):
+        if record.run_id in continued:
+            row["sequence"] = record.sequence + tables.sequence_before(conn, record)
+    tables.calls.insert(conn, rows)
+    return {
+        record.reply_key: response_id
+        for record, response_id in placed
+        if record.reply_key is not None and response_id is not None and record.purpose != "judge"
+    }
+
+
+def write_results(
+    conn: sqlite3.Connection,
+    tables: RecordTables,
+    results: Sequence[ResultRecord],
+    catalogues: Mapping[int, CatalogueIds],
+    replies: Mapping[str, str],
+) -> None:
+    """Write results with their evaluations.
+
+    The first judged verdict of a case and repetition stands; an error or a skip is replaced.
+
+    Args:
+        conn: Inside a write transaction.
+        tables: Of the file.
+        results: In the order they came.
+        catalogues: Row ids of their benchmark by run.
+        replies: Reply key to `responses.id`.
+    """
+    places = _places(conn, results)
+    rows = [
+        _result_row(tables.results, result_id, record, catalogues.get(record.run_id), replies)
+        for result_id, _, record in places
+    ]
+    replaced = [row for row, (_, is_new, _) in zip(rows, places, strict=True) if not is_new]
+    tables.results.insert(conn, [row for row, (_, is_new, _) in zip(rows, places, strict=True) if is_new])
+    tables.results.replace(conn, replaced)
+    for table in tables.of_results if replaced else ():
+        conn.executemany(f"DELETE FROM {table.name} WHERE result_id = :id", replaced)
+    _write_what_belongs_to_results(conn, tables, places)
+
+
+def write_event(conn: sqlite3.Connection, run_id: int, event: Event) -> None:
+    """Write an event of a run that belongs to no result."""
+    row = _event_row(run_id, None, event)
+    conn.execute(insert_into("events", row), row)
+
+
+def write_run_statement(conn: sqlite3.Connection, run_id: int, statement: RunStatement) -> None:
+    """Write what a kind makes of a run, in place of what it made of it before."""
+    row = {"run_id": run_id, **statement.cells()}
+    conn.execute(f"DELETE FROM {statement.table} WHERE run_id = :run_id", row)
+    conn.execute(insert_into(statement.table, row), row)
+
+
+def _places(conn: sqlite3.Connection, results: Iterable[ResultRecord]) -> list[_Place]:
+    """Return the records that are to be written with the ids of their rows; later ones stand for earlier ones."""
+    places: dict[_Key, _Place] = {}
+    for record in results:
+        key = (record.run_id, safe_text(record.code), record.repetition)
+        if key in places:
+            result_id, is_new, earlier = places[key]
+            outcome: str = earlier.outcome.verdict.value
+        else:
+            stored = conn.execute(_STORED_RESULT, key).fetchone()
+            is_new = stored is None
+            result_id, outcome = stored or (new_id(), _REPLACEABLE[0])
+        if outcome in _REPLACEABLE or record.supersedes:
+            places[key] = (result_id, is_new, record)
+    return list(places.values())
+
+
+def _write_what_belongs_to_results(
+    conn: sqlite3.Connection, tables: RecordTables, places: Iterable[_Place]
+) -> None:
+    evaluations: list[_Row] = []
+    judgements: list[_Row] = []
+    events: list[_Row] = []
+    statements: dict[str, list[_Row]] = {}
+    for result_id, _, record in places:
+        outcome = record.outcome
+        evaluations += (
+            {**tables.evaluations.cells(part), "result_id": result_id} for part in outcome.evaluations
+        )
+        judgements += (
+            {**tables.judgements.cells(part), "result_id": result_id} for part in outcome.judgements
+        )
+        events += (_event_row(record.run_id, result_id, event) for event in outcome.events)
+        if outcome.statement is not None:
+            row = {"result_id": result_id, **outcome.statement.cells()}
+            statements.setdefault(outcome.statement.table, []).append(row)
+    tables.evaluations.insert(conn, evaluations)
+    tables.judgements.insert(conn, judgements)
+    tables.events.insert(conn, events)
+    for name, rows in statements.items():
+        tables.statements[name].insert(conn, rows)
+
+
+def _write_responses(
+    conn: sqlite3.Connection, tables: RecordTables, attempts: Sequence[AttemptRecord]
+) -> list[str | None]:
+    """Return the `responses.id` of every attempt; None for faults."""
+    ids = [None if record.reply_key is None or record.from_cache else new_id() for record in attempts]
+    tables.responses.insert(
+        conn,
+        [
+            _response_row(tables.responses, row_id, record)
+            for row_id, record in zip(ids, attempts, strict=True)
+            if row_id is not None
+        ],
+    )
+    for index, record in enumerate(attempts):
+        if record.from_cache and record.reply_key is not None:
+            ids[index] = _recorded_response(conn, tables, record)
+    return ids
+
+
+def _recorded_response(conn: sqlite3.Connection, tables: RecordTables, record: AttemptRecord) -> str:
+    """Return the row that an answer was taken from; a reply that the file does not have gets one."""
+    wanted = (record.request_hash, record.repetition, record.response_body)
+    found = conn.execute(_RECORDED_RESPONSE, wanted).fetchone()
+    if found is not None:
+        return str(found[0])
+    response_id = new_id()
+    tables.responses.insert(conn, [_response_row(tables.responses, response_id, record)])
+    return response_id
+
+
+def _response_row(table: Table, response_id: str, record: AttemptRecord) -> _Row:
+    return {**table.cells(record), "id": response_id, "body": record.response_body}
+
+
+def _call_row(table: Table, record: AttemptRecord, response_id: str | None) -> _Row:
+    return {
+        **table.cells(record, record.usage),
+        "id": new_id(),
+        "cost_usd": 0.0 if record.from_cache else record.usage.cost_usd,
+        "error": _error_text(record),
+        "response_id": response_id,
+    }
+
+
+def _error_text(record: AttemptRecord) -> str | None:
+    """Return the fault; the body that the server sent with it where nobody has put it in words."""
+    if record.error is not None:
+        return safe_text(record.error[:_ERROR_CHARACTERS])
+    if record.reply_key is None and record.response_body is not None:
+        return safe_text(record.response_body.decode("utf-8", "replace")[:_ERROR_CHARACTERS])
+    return None
+
+
+def _result_row(
+    table: Table,
+    result_id: str,
+    record: ResultRecord,
+    catalogue: CatalogueIds | None,
+    replies: Mapping[str, str],
+) -> _Row:
+    outcome = record.outcome
+    axes = RowIds() if catalogue is None else catalogue.rows(record.code)
+    return {
+        **table.cells(record, outcome, outcome.usage, axes),
+        "id": result_id,
+        "outcome": outcome.verdict.value,
+        "response_id": None if outcome.reply_key is None else replies.get(outcome.reply_key),
+    }
+
+
+def _event_row(run_id: int, result_id: str | None, event: Event) -> _Row:
+    payload = foreign_json(event.payload)
+    return {"run_id": run_id, "result_id": result_id, "type": event.type, "payload": payload, "at": event.at}

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.core.outline import Outline
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.shard import Shard
@@ -23,7 +24,7 @@ from pytest_helmbench.store.plans import (
     write_sample,
     write_size,
 )
-from pytest_helmbench.store.table_rows import as_json, insert_into, safe_text
+from pytest_helmbench.store.table_rows import as_json, insert_into, safe_text, update_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,21 +157,19 @@ def reopen_run(conn: sqlite3.Connection, run_id: int, benchmark_id: str, run: Ru
     codes = write_plan(conn, run_id, run.codes)
     _write_plan_of(conn, run_id, run)
     per_case = run.total_tests // len(run.codes) if run.codes else 1
-    conn.execute(
-        "UPDATE evaluation_runs SET status = 'running', completed_at = NULL, benchmark_id = ?, benchmark_hash = ?,"
-        " settings = ?, plugin_version = ?, total_tests = ?, benchmark_place = ?,"
-        " scope = iif(? = 'whole', 'whole', scope) WHERE id = ?",
-        (
-            benchmark_id,
-            run.benchmark.hash,
-            as_json(run.settings),
-            run.plugin_version,
-            len(codes) * per_case,
-            safe_text(run.place or ""),
-            run.scope,
-            run_id,
-        ),
-    )
+    row: dict[str, Cell] = {
+        "id": run_id,
+        "status": "running",
+        "completed_at": None,
+        "benchmark_id": benchmark_id,
+        "benchmark_hash": run.benchmark.hash,
+        "settings": as_json(run.settings),
+        "plugin_version": run.plugin_version,
+        "total_tests": len(codes) * per_case,
+        "benchmark_place": safe_text(run.place or ""),
+        **({"scope": "whole"} if run.scope == "whole" else {}),
+    }
+    conn.execute(update_of("evaluation_runs", row), row)
     return run_id
 
 
@@ -197,20 +196,8 @@ def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> No
 
     Passed and failed count every judged row; neutral counts those among them that scores ignore.
     """
-    conn.execute(
-        "UPDATE evaluation_runs SET status = ?, completed_at = ?, score = ?, score_low = ?, score_high = ?,"
-        " score_raw = ?, coverage = ? WHERE id = ?",
-        (
-            totals.status,
-            totals.completed_at,
-            totals.score,
-            totals.score_low,
-            totals.score_high,
-            totals.score_raw,
-            totals.coverage,
-            run_id,
-        ),
-    )
+    row = {"id": run_id, **{name: getattr(totals, name) for name in RunTotals.__dataclass_fields__}}
+    conn.execute(update_of("evaluation_runs", row), row)
     _write_counts(conn, run_id)
 
 

@@ -66,8 +66,7 @@ class Table:
     def replace(self, conn: sqlite3.Connection, rows: Collection[Mapping[str, Cell]]) -> None:
         """Give the rows of their `id` these cells, all with the same columns."""
         for row in rows:
-            changes = ", ".join(f"{name} = :{name}" for name in row if name != "id")
-            conn.executemany(f"UPDATE {self.name} SET {changes} WHERE id = :id", rows)
+            conn.executemany(update_of(self.name, row), rows)
             return
 
     def _names(self, value: _Dataclass) -> tuple[str, ...]:
@@ -90,6 +89,12 @@ def insert_into(table: str, columns: Collection[str]) -> str:
 def _insert(table: str, columns: tuple[str, ...]) -> str:
     places = ", ".join(f":{name}" for name in columns)
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
+
+
+def update_of(table: str, columns: Collection[str]) -> str:
+    """Return the statement that gives the row of an `id` these columns, for a mapping by name."""
+    changes = ", ".join(f"{name} = :{name}" for name in columns if name != "id")
+    return f"UPDATE {table} SET {changes} WHERE id = :id"
 
 
 def named_rows(cursor: sqlite3.Cursor) -> Iterator[dict[str, Cell]]:

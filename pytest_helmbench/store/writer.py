@@ -22,8 +22,9 @@ from pytest_helmbench.store.record_file import (
     Task,
     is_loss,
     of_kind,
+    write_event,
+    write_run_statement,
 )
-from pytest_helmbench.store.recorded_rows import write_event, write_run_statement
 from pytest_helmbench.store.run_rows import (
     RunRecord,
     RunTotals,
