@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
-from pytest_helmbench.store.database_file import open_database
-from pytest_helmbench.store.fault import store_error
+from pytest_helmbench.store.database_file import writing
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.table_rows import as_json, columns_of, insert_into, made_of, named_rows, safe_text
-
-_TIMEOUT_S = 30.0
 
 
 def earlier_detectable(path: Path, benchmark_hash: str) -> tuple[float, ...]:
@@ -91,18 +86,13 @@ def write_comparisons(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     Raises:
         StoreError: They cannot be written.
     """
-    try:
-        with closing(open_database(path, _TIMEOUT_S)) as conn:
-            columns = columns_of(conn, "comparisons")
-            conn.execute("BEGIN IMMEDIATE")
-            for run_id in {row["run_id"] for row in rows}:
-                conn.execute("DELETE FROM comparisons WHERE run_id = ?", (run_id,))
-            for row in rows:
-                cells = {name: _cell(value) for name, value in row.items() if name in columns}
-                conn.execute(insert_into("comparisons", cells), cells)
-            conn.execute("COMMIT")
-    except sqlite3.Error as error:
-        raise store_error(path, error) from error
+    with writing(path) as conn:
+        columns = columns_of(conn, "comparisons")
+        for run_id in {row["run_id"] for row in rows}:
+            conn.execute("DELETE FROM comparisons WHERE run_id = ?", (run_id,))
+        for row in rows:
+            cells = {name: _cell(value) for name, value in row.items() if name in columns}
+            conn.execute(insert_into("comparisons", cells), cells)
 
 
 def _cell(value: object) -> Cell:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_helmbench.store.fault import StoreError, is_locked
+from pytest_helmbench.store.fault import StoreError, is_locked, store_error
 from pytest_helmbench.store.schema import check_version, create_tables
 
 _RECOVERED = "helmbench-recovered"
@@ -135,6 +135,20 @@ def open_database(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         conn.close()
         raise
     return conn
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a results file that nobody of this process is writing, for one transaction.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    try:
+        with contextlib.closing(open_database(path, 30.0)) as conn, transaction(conn):
+            yield conn
+    except sqlite3.Error as error:
+        raise store_error(path, error) from error
 
 
 def _write_ahead(conn: sqlite3.Connection, busy_timeout_s: float) -> None:

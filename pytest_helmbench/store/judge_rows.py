@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 from pytest_helmbench.core.case import JUDGED_RULE
@@ -14,8 +12,7 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Judgement
-from pytest_helmbench.store.database_file import open_database
-from pytest_helmbench.store.fault import store_error
+from pytest_helmbench.store.database_file import writing
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
 
@@ -62,8 +59,6 @@ def judged_criteria(path: Path, run_id: int, code: str | None = None) -> tuple[J
     rows = (JudgedCriterion(*key, tuple(said)) for key, said in found.items() if len(said) > 1)
     return tuple(sorted(rows, key=lambda row: (natural_key(row.code), row.repetition)))
 
-
-_TIMEOUT_S = 30.0
 
 RowKey = tuple[str, int, str]
 """Case code, repetition, criterion."""
@@ -210,18 +205,13 @@ def write_labels(path: Path, run_id: int, labels: Mapping[RowKey, Label], at: st
     Raises:
         StoreError: They cannot be written.
     """
-    try:
-        with closing(open_database(path, _TIMEOUT_S)) as conn:
-            conn.execute("BEGIN IMMEDIATE")
-            if any(label.draws is not None for label in labels.values()):
-                conn.execute("UPDATE judge_labels SET point_draws = NULL WHERE run_id = ?", (run_id,))
-            conn.executemany(
-                _WRITE,
-                [
-                    (run_id, *key, int(label.passed), at, int(label.draws is None), label.draws)
-                    for key, label in labels.items()
-                ],
-            )
-            conn.execute("COMMIT")
-    except sqlite3.Error as error:
-        raise store_error(path, error) from error
+    with writing(path) as conn:
+        if any(label.draws is not None for label in labels.values()):
+            conn.execute("UPDATE judge_labels SET point_draws = NULL WHERE run_id = ?", (run_id,))
+        conn.executemany(
+            _WRITE,
+            [
+                (run_id, *key, int(label.passed), at, int(label.draws is None), label.draws)
+                for key, label in labels.items()
+            ],
+        )

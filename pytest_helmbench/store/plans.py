@@ -26,7 +26,7 @@ _ONE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CriterionVerdict:
     """One evaluation row: passed or not, and its credit in [0, 1]."""
 
     passed: bool
@@ -78,7 +78,7 @@ class RunFacts:
     conditions: Mapping[str, tuple[str, ...]]
     perturbations: Mapping[str, tuple[str, ...]]
     titles: Mapping[str, str]
-    verdicts: Mapping[tuple[str, int, str], Verdict]
+    verdicts: Mapping[tuple[str, int, str], CriterionVerdict]
     rows: Mapping[str, FlatRow] | None = None
     broken: tuple[BrokenCase, ...] = ()
     sample: Sample | None = None
@@ -206,14 +206,14 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
     )
 
 
-def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str], Verdict]:
+def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str], CriterionVerdict]:
     """Return the verdicts of a run; equal ones are one object, since a run may have a million."""
-    shared: dict[tuple[int, float], Verdict] = {}
+    shared: dict[tuple[int, float], CriterionVerdict] = {}
     found = {}
     for code, repetition, criterion, passed, credit in conn.execute(_VERDICTS, (run_id,)):
         verdict = shared.get((passed, credit))
         if verdict is None:
-            verdict = shared[passed, credit] = Verdict(bool(passed), credit)
+            verdict = shared[passed, credit] = CriterionVerdict(bool(passed), credit)
         found[code, repetition, intern(criterion)] = verdict
     return found
 
