@@ -19,7 +19,7 @@ MOST_PAIRS = 30
 
 PAIRS_NOTE = (
     "Pairwise: raw scores on the cases that both runs have judged, two-sided exact sign-flip test, Holm over the"
-    " compared pairs of the benchmark. Place: where a run may stand by these tests, all together at 95 %."
+    " compared pairs of the benchmark."
 )
 PAIR_HEAD = ("run", "other run", "difference (points)", "p (Holm)", "changed", "which is better")
 _SCOPES = {"selected": "of selected cases only", "shard": "of one shard only"}
@@ -71,7 +71,6 @@ def standings_table(board: Board) -> StandingsTable:
     ]
     if len(standings) > 1:
         columns += [
-            ("place", [_places(one.ranks) for one in standings]),
             ("tokens/s", [_rate(one.report.speed.tokens_per_second) for one in standings]),
             ("median time", [seconds(one.report.speed.median_ms) for one in standings]),
             ("notes", marks),
@@ -111,13 +110,6 @@ def _cost(report: RunReport) -> str:
 
 def _rate(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
-
-
-def _places(ranks: tuple[int, int] | None) -> str:
-    if ranks is None:
-        return "-"
-    best, worst = ranks
-    return str(best) if best == worst else f"{best}–{worst}"
 
 
 def _notes(one: Standing, board: Board) -> Iterator[str]:
@@ -200,7 +192,7 @@ def standings_markdown(board: Board) -> Iterator[str]:
 
 
 def standings_record(board: Board) -> dict[str, object]:
-    """Return the runs of a benchmark in JSON types: places, notes and pairs; their numbers stand with the runs."""
+    """Return the runs of a benchmark in JSON types: notes and pairs; their numbers stand with the runs."""
     return {
         "benchmark": board.benchmark,
         "runs": [_run_record(one, board) for one in board.standings],
@@ -209,7 +201,6 @@ def standings_record(board: Board) -> dict[str, object]:
 
 
 def _run_record(one: Standing, board: Board) -> dict[str, object]:
-    best, worst = one.ranks or (None, None)
     beaten = [
         pair.second if pair.better == pair.first else pair.first
         for pair in board.pairs
@@ -217,8 +208,6 @@ def _run_record(one: Standing, board: Board) -> dict[str, object]:
     ]
     return {
         **_side(one.ref),
-        "best_place": best,
-        "worst_place": worst,
         "better_than": [other.run_id for other in beaten],
         "notes": list(_notes(one, board)),
     }

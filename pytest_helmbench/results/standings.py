@@ -28,7 +28,6 @@ from pytest_helmbench.scoring.comparison import (
     PairDifference,
     better_one,
     pair_difference,
-    rank_bounds,
     unit_changes,
 )
 from pytest_helmbench.scoring.run_score import RunScore
@@ -46,12 +45,10 @@ class Standing:
     Args:
         report: Of the run.
         ref: Where it is.
-        ranks: Best and worst place that it may have; None without a score, or where no run was compared.
     """
 
     report: RunReport
     ref: RunRef
-    ranks: tuple[int, int] | None = None
 
     @property
     def detail(self) -> RunDetail:
@@ -119,9 +116,10 @@ class Board:
     @property
     def winner(self) -> Standing | None:
         """The run that is shown to be better than every other; None where none is."""
-        first = [one for one in self.standings if one.ranks == (1, 1)]
-        alone = len(self.standings) < 2 or not first
-        return None if alone or first[0].score is None or first[0].score.capped else first[0]
+        first, *others = self.standings
+        beaten = sum(pair.better == first.ref for pair in self.pairs)
+        is_shown = others and beaten == len(others) and first.score is not None and not first.score.capped
+        return first if is_shown else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +178,7 @@ def boards(
 def _board(name: str, members: Sequence[Standing], *, paired: bool) -> Board:
     ordered = sorted(members, key=_place)
     pairs = _pairs(ordered) if paired and len(ordered) <= MOST_COMPARED else ()
-    ranked = [one.ref for one in ordered if one.score is not None and one.score.score is not None]
-    won = [
-        (pair.better, pair.first if pair.better == pair.second else pair.second)
-        for pair in pairs
-        if pair.better is not None
-    ]
-    bounds = rank_bounds(ranked, won) if pairs else {}
-    placed = tuple(replace(one, ranks=bounds.get(one.ref)) for one in ordered)
-    return Board(name, placed, pairs, _reference(placed))
+    return Board(name, tuple(ordered), pairs, _reference(ordered))
 
 
 def _place(one: Standing) -> tuple[object, ...]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TypeVar
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -296,9 +295,6 @@ def behaviours_fallen(
     return found
 
 
-_Name = TypeVar("_Name", bound=Hashable)
-
-
 @dataclass(frozen=True, slots=True)
 class PairDifference:
     """The score of one run minus that of another, on the cases that both have judged.
@@ -340,28 +336,3 @@ def better_one(difference: Fraction, p_adjusted: float) -> int:
     if p_adjusted > ALPHA or not difference:
         return 0
     return 1 if difference > 0 else -1
-
-
-def rank_bounds(
-    names: Iterable[_Name], better: Iterable[tuple[_Name, _Name]]
-) -> Mapping[_Name, tuple[int, int]]:
-    """Return the best and the worst place that each run may have; all of them together are right at 95 %.
-
-    A run has the better places of those that are shown to be better before it, and behind it those that it is shown
-    to be better than; with all others it may change places.
-
-    Args:
-        names: Of the runs.
-        better: Winner and loser of every pair that is told apart, tests corrected by Holm.
-
-    Source:
-        Mogstad, Romano, Shaikh and Wilhelm, Inference for Ranks (2024), by pairs of two-sided tests.
-    """
-    known, pairs = list(names), list(better)
-    return {
-        name: (
-            1 + sum(loser == name for _, loser in pairs),
-            len(known) - sum(winner == name for winner, _ in pairs),
-        )
-        for name in known
-    }
