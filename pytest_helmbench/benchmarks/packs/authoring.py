@@ -56,7 +56,7 @@ class ReadPack:
                 f"broken, not listed: {broken} (`helmbench check {shlex.quote(str(pack.root))}` says why)"
             )
         records = [_record(pack, ref) for ref in pack.rows]
-        return Listing(f"{pack.id} {pack.version}", _HEAD, _HEAD, rows, tuple(notes), records)
+        return Listing(f"{pack.id} {pack.manifest.version}", _HEAD, _HEAD, rows, tuple(notes), records)
 
     def prompt(self, code: str, system_prompt: str | None) -> Prompt | None:
         """Return what would be sent for a row; for an agent, the message that it starts from."""

@@ -179,8 +179,8 @@ class LoadedPack:
         self.outline = RowOutline(
             root=pack.root,
             name=pack.id,
-            version=pack.version,
-            description=pack.description,
+            version=str(pack.manifest.version),
+            description=pack.manifest.description,
             hash=pack.hash,
             rows={ref.id: ref for ref in pack.rows},
             kind="pack",

@@ -29,10 +29,6 @@ def is_pack(path: Path) -> bool:
     manifests = manifests_of(path)
     if not manifests or not row_files_of(path):
         return False
-    from pytest_helmbench.benchmarks.packs.places import (
-        manifest_start,  # where there is a manifest
-    )
-
     facts = manifest_start(manifests[0])
     has_version = type(facts.get("version")) is int or str(facts.get("schema_version")) == FOREIGN_VERSION
     return isinstance(facts.get("id"), str) and has_version
@@ -86,65 +82,37 @@ PLACES = KindPlaces(
 
 
 _LARGEST = 1_000_000  # bytes of a manifest that are looked at
-_KEY = re.compile(
-    r"""^(?P<indent>[ ]*)(?P<quote>["']?)(?P<key>id|version|schema_version)(?P=quote)[ \t]*:(?:[ \t]+(?P<value>.*))?$"""
-)
-_JSON_FACT = re.compile(r'"(id|version|schema_version)"\s*:\s*("[^"\n]*"|[-+]?[0-9]+)')
+_FACT = re.compile(r"""^([ ]*)["']?(id|version|schema_version)["']?[ \t]*:[ \t]+(\S.*)$""", re.MULTILINE)
+_JSON_FACT = re.compile(r'"(id|version|schema_version)"\s*:\s*("[^"\n]*"|[-+]?[0-9]+(?![.\w]))')
 _FIRST_KEY = re.compile(r"^([ ]*)[^\s#%\-]", re.MULTILINE)
-_COMMENT = re.compile(r"(?:^|\s)#.*$")
-_WHOLE = re.compile(r"[-+]?[0-9]+\Z")
-_NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9]+(?:[eE][-+]?[0-9]+)?\Z")
-_LONGEST_NUMBER = 100
-_NO_TEXT = frozenset({"", "~", "null", "true", "false", "yes", "no", "on", "off"})
+_WHOLE = re.compile(r"[-+]?[0-9]{1,100}\Z")
+_NO_TEXT = re.compile(r"[-+.]?[0-9][0-9._eE+-]*|~|null|true|false|yes|no|on|off|[\[{].*", re.IGNORECASE)
 
 
 def manifest_start(path: Path) -> dict[str, JsonValue]:
     """Return `id`, `version` and `schema_version` as far as they are there; empty where it cannot be read."""
-    text = _start_of(path)
-    if text is None:
-        return {}
-    return _facts_of_json(text) if text.lstrip()[:1] == "{" else _facts_of_yaml(text)
-
-
-def _start_of(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
-            return file.read(_LARGEST).decode("utf-8-sig", "replace")
+            text = file.read(_LARGEST).decode("utf-8-sig", "replace").replace("\r\n", "\n")
     except OSError:
-        return None
-
-
-def _facts_of_json(text: str) -> dict[str, JsonValue]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):  # broken, which loading tells
-        return {match[1]: _scalar(match[2]) for match in reversed([*_JSON_FACT.finditer(text)])}
-    return found if isinstance(found, dict) else {}
-
-
-def _facts_of_yaml(text: str) -> dict[str, JsonValue]:
-    """Return id, version and schema_version as they stand at the top level."""
+        return {}
+    if text.lstrip()[:1] == "{":
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):  # broken, which loading tells
+            return {match[1]: _scalar(match[2]) for match in _JSON_FACT.finditer(text)}
+        return found if isinstance(found, dict) else {}
     first = _FIRST_KEY.search(text)
     indent = first[1] if first is not None else ""
-    facts: dict[str, JsonValue] = {}
-    for line in text.splitlines():
-        match = _KEY.match(line)
-        if match is not None and match["indent"] == indent:
-            facts.setdefault(match["key"], _scalar(match["value"] or ""))
-    return facts
+    return {match[2]: _scalar(match[3]) for match in reversed([*_FACT.finditer(text)]) if match[1] == indent}
 
 
 def _scalar(written: str) -> str | int | None:
     """Return text or a whole number as YAML would; None for anything else."""
-    bare = written.strip()
-    if bare[:1] in ("'", '"'):
-        end = bare.find(bare[0], 1)
-        return bare[1:end] if end > 0 else None
-    bare = _COMMENT.sub("", bare).strip()
-    if len(bare) > _LONGEST_NUMBER:
-        return bare
-    if _WHOLE.match(bare):
-        return int(bare)
-    if bare.lower() in _NO_TEXT or _NUMBER.match(bare) or bare[:1] in ("[", "{"):
-        return None
-    return bare
+    if written[0] in ("'", '"'):
+        text, closed, _ = written[1:].partition(written[0])
+        return text if closed else None
+    written = written.replace("\t", " ").partition(" #")[0].strip()
+    if _WHOLE.match(written):
+        return int(written)
+    return None if _NO_TEXT.fullmatch(written) else written

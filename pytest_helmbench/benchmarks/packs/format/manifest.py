@@ -48,7 +48,6 @@ class Manifest:
         path: The file.
         id: Of the pack.
         version: Counts up.
-        name: For people; the id where there is none.
         description: For people; empty where there is none.
         family: Default of the rows; None where there is none, empty where it is no text.
         environment: Default of the rows, as written.
@@ -62,7 +61,6 @@ class Manifest:
     path: Path
     id: str
     version: int
-    name: str
     description: str
     family: str | None
     environment: JsonObject
@@ -169,7 +167,6 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
         path=path,
         id=text_in(data, "id") or "",
         version=version if type(version) is int else 0,
-        name=text_in(data, "name") or str(data.get("id")),
         description=str(data.get("description") or ""),
         family=None if family is None else (text_in(defaults, "family") or "").strip(),
         environment=environment,

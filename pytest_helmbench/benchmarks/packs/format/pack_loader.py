@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import field, replace
 from functools import partial
@@ -12,10 +13,9 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.compile import RowFacts, RowReader
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, load_manifest
-from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import Bounds, PackFiles, hash_files
 from pytest_helmbench.benchmarks.packs.places import row_files_of
-from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import RowRef
@@ -159,14 +159,9 @@ class Pack:
 
     Args:
         root: The folder.
-        id: The manifest's.
-        name: For people.
-        version: The manifest's, as text.
-        description: Empty where there is none.
-        hash: SHA-256 (hex) over manifest, rows and the files below the asset roots.
         manifest: As read.
+        hash: SHA-256 (hex) over manifest, rows and the files below the asset roots.
         files: Looks files up.
-        row_files: In the order in which they were read.
         rows: Healthy rows in file order; none of a pack whose manifest has problems.
         broken: The other rows in file order.
         problems: Of the manifest and of whole files: one erroring item, and no row runs.
@@ -175,20 +170,19 @@ class Pack:
     """
 
     root: Path
-    id: str
-    name: str
-    version: str
-    description: str
-    hash: str
     manifest: Manifest
+    hash: str
     files: PackFiles = field(repr=False)
-    row_files: tuple[Path, ...]
     rows: tuple[RowRef, ...] = field(repr=False)
     broken: tuple[BrokenRow, ...]
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
-    kind: str = "pack"
     cluster: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The manifest's."""
+        return self.manifest.id
 
     def all_problems(self) -> Iterator[Problem]:
         """Yield every problem: of the manifest, of files, of rows."""
@@ -214,10 +208,6 @@ class Pack:
             hint = "leave row files alone while a session runs"
             raise ConfigError(Problem(ref.path, ref.line, message, hint).text())
         return reader.task(row)
-
-    def plan_assets(self, task: PackTask) -> tuple[PlannedFile, ...]:
-        """Return what a task's public files become in the workspace; see `file_plans.plan_assets`."""
-        return plan_assets(self.files, task)
 
 
 def load_pack(root: Path, bounds: Bounds | None = None, cluster: str | None = None) -> Pack:
@@ -255,14 +245,9 @@ def load_pack(root: Path, bounds: Bounds | None = None, cluster: str | None = No
         intake.check_whole(manifest.path, row_files[0])
     return Pack(
         root=root,
-        id=manifest.id,
-        name=manifest.name,
-        version=str(manifest.version),
-        description=manifest.description,
-        hash=digest.hexdigest(),
         manifest=manifest,
+        hash=digest.hexdigest(),
         files=files,
-        row_files=row_files,
         rows=() if problems else intake.healthy(),
         broken=intake.broken(),
         problems=problems,
@@ -276,12 +261,6 @@ def _shared_content(root: Path, manifest: Manifest) -> bytes | None:
     if any((root / folder).exists() for folder in (manifest.public_root, manifest.eval_root)):
         return None
     return json.dumps([manifest.family, manifest.environment], sort_keys=True).encode()
-
-
-@dataclass(slots=True)
-class _Warning:
-    problem: Problem
-    more: int = 0
 
 
 class _Intake:
@@ -304,7 +283,8 @@ class _Intake:
         self._rows: list[RowRef] = []
         self._broken: list[BrokenRow] = []
         self._first: dict[str, RowRef | BrokenRow] = {}
-        self._warnings: dict[str, _Warning] = {}
+        self._warnings: dict[str, tuple[Path, Fault]] = {}
+        self._times = Counter[str]()
 
     def read(self, path: Path, digest: hashlib._Hash) -> Problem | None:
         """Take in the rows of a file; return why it could not be read to its end."""
@@ -320,18 +300,15 @@ class _Intake:
 
     def warn(self, path: Path, fault: Fault) -> None:
         """Note something odd; the same once more is only counted."""
-        known = self._warnings.get(fault.message)
-        if known is None:
-            problem = Problem(path, fault.line, fault.message, fault.hint)
-            self._warnings[fault.message] = _Warning(problem)
-        else:
-            known.more += 1
+        self._warnings.setdefault(fault.message, (path, fault))
+        self._times[fault.message] += 1
 
     def warnings(self) -> Iterator[Problem]:
         """Yield what is odd, in file order."""
-        for item in self._warnings.values():
-            more = f" (and in {item.more:,} more rows)" if item.more else ""
-            yield replace(item.problem, message=item.problem.message + more)
+        for path, fault in self._warnings.values():
+            more = self._times[fault.message] - 1
+            message = fault.message + (f" (and in {more:,} more rows)" if more else "")
+            yield Problem(path, fault.line, message, fault.hint)
 
     def check_whole(self, manifest: Path, first: Path) -> None:
         """Note that there is no row, or that the cluster key is none of theirs."""
@@ -349,14 +326,12 @@ class _Intake:
 
     def broken(self) -> tuple[BrokenRow, ...]:
         """Return the broken rows under names that nothing else in the pack has."""
-        taken = set(self._first)
         rows: list[BrokenRow] = []
+        taken = set(self._first)
         for row in self._broken:
             name = row.name or f"line-{row.line}"
             if not row.name and name in taken:
                 name = f"line-{row.line}-of-{row.path.stem}"
-                while name in taken:
-                    name += "-"
             taken.add(name)
             rows.append(replace(row, name=name))
         return tuple(rows)

@@ -219,19 +219,15 @@ def eval_text(task: PackTask, name: str) -> str | None:
     """
     value = task.eval_value(name)
     if isinstance(value, dict) and is_reference(value):
-        return _file_text(task, str(value["path"]))
+        path = str(value["path"]).removesuffix("/")
+        source = next((one.source for one in task.eval_files if one.path == path), None)
+        if source is None:
+            raise MaterializationError(f"{task.id}: eval.{name}: the file that it names belongs to no pack")
+        try:
+            return source.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"{task.id}: eval.{name}: the file that it names is no text in UTF-8"
+            raise MaterializationError(f"{message}\n  hint: save it as UTF-8") from error
     if isinstance(value, dict):
         return str(value.get("patch", value.get("code", "")))
     return None if value is None else str(value)
-
-
-def _file_text(task: PackTask, path: str) -> str:
-    for asset in task.eval_files:
-        if asset.path == path.removesuffix("/") and asset.source is not None:
-            try:
-                return asset.source.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise MaterializationError(
-                    f"{task.id}: a file that eval names cannot be read as text"
-                ) from error
-    raise MaterializationError(f"{task.id}: a file that eval names belongs to no pack")

@@ -118,7 +118,7 @@ def test_modes_and_empty_folders_survive(tmp_path: Path) -> None:
     task = pack.task(pack.rows[0])
     into = tmp_path / "workspace"
 
-    plan = pack.plan_assets(task)
+    plan = plan_assets(pack.files, task)
     materialize(plan, into)
 
     assert [(item.target, item.is_folder) for item in plan] == [

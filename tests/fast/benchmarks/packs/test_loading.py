@@ -20,6 +20,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTes
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_checker_files
+from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, decode_row, load_pack, row_lines
 from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.packs.task import (
@@ -466,5 +467,5 @@ def test_real_packs_load(name: str, rows: int) -> None:
     for ref in pack.rows:
         task = pack.task(ref)
         assert task.id == ref.id
-        pack.plan_assets(task)
+        plan_assets(pack.files, task)
         plan_checker_files(pack.files, task)

@@ -163,10 +163,12 @@ def test_a_text_that_is_gone_or_no_text_is_an_error_without_its_name(tmp_path: P
     task = pack.task(pack.rows[0])
     (tmp_path / "hidden" / "zq9.patch").write_bytes(b"\xff")
 
-    with pytest.raises(MaterializationError, match=r"^r1: a file that eval names cannot be read as text$"):
+    with pytest.raises(
+        MaterializationError, match=r"^r1: eval.gold_patch: the file that it names is no text in UTF-8"
+    ):
         eval_text(task, "gold_patch")
     bare = task_from_spec(
         spec(task_type="repo_patch", resources={"gold_patch": hidden({"path": "zq9"}, "hidden")})
     )
-    with pytest.raises(MaterializationError, match=r"^t1: a file that eval names belongs to no pack$"):
+    with pytest.raises(MaterializationError, match=r"^t1: eval.gold_patch: the file that it names belongs"):
         eval_text(bare, "gold_patch")
