@@ -20,7 +20,6 @@ _LOOPBACK = "127.0.0.1"
 _CONNECT_S = 10.0
 _STOP_S = 0.2
 _MOST_BYTES = 128 * 2**20  # of a request, and of an answer
-_BOUND = f"{_MOST_BYTES // 2**20} MiB"
 _WORDS_SHOWN = 500
 _SHOWN = 120
 _FIRST_PAUSE_S = 0.02
@@ -33,6 +32,11 @@ _OF_ONE_HOP = frozenset(
 ) | frozenset(("trailer", "transfer-encoding", "upgrade", "expect", "host", "content-length"))
 _FILLED_IN = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _SILENT = logging.Logger("pytest_helmbench.gateway.relay.counting_proxy", logging.CRITICAL + 1)
+_REASONS = (
+    (aiohttp.ServerDisconnectedError, "it closed the connection"),
+    (aiohttp.ClientPayloadError, "its end is missing or damaged"),
+    (aiohttp.ClientResponseError, "what it answered is no HTTP"),
+)
 
 
 class CountingProxy:
@@ -46,8 +50,6 @@ class CountingProxy:
 
     def __init__(self, name: str, upstream: str, session: aiohttp.ClientSession) -> None:
         self.port = 0
-        self.asked = 0
-        """Requests that came in."""
         self.fault: str | None = None
         """The first time that the verifier did not do its part, in a sentence; None when it always did."""
         self._name = excerpt(name, _SHOWN)
@@ -81,12 +83,11 @@ class CountingProxy:
         await self._connections.shutdown(_STOP_S)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked += 1
         if not request.raw_path.startswith("/"):
             return _refusal(400, "the request names no path")
         sent = await _whole(request.content)
         if sent is None:
-            return _refusal(413, f"verifier {self._name!r}: the request is larger than {_BOUND}")
+            return _refusal(413, f"verifier {self._name!r}: the request is too large")
         try:
             async with self._session.request(
                 request.method,
@@ -100,21 +101,20 @@ class CountingProxy:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if request.transport is None or request.transport.is_closing():
                 raise  # the client has gone: nothing is known of the verifier
-            return self._faulty(f"verifier {self._name!r} gave no answer ({_reason(error)})", request)
+            return _refusal(502, self._noted(f"gave no answer ({_reason(error)})", request))
         if said is None:
-            return self._faulty(f"verifier {self._name!r}: the answer is larger than {_BOUND}", request)
-        if answer.status >= 500 and self.fault is None:
-            self._faulty(f"verifier {self._name!r} answered {answer.status}", request)
+            return _refusal(502, self._noted("gave an answer that is too large", request))
+        if answer.status >= 500:
             words = excerpt(" ".join(said[:4_096].decode("utf-8", "replace").split()), _WORDS_SHOWN)
-            self.fault = f"{self.fault}\n  it said: {words}" if words else self.fault
+            self._noted(f"answered {answer.status}", request, f"\n  it said: {words}" if words else "")
         reason = excerpt(answer.reason or "", _SHOWN)
         return web.Response(status=answer.status, reason=reason, headers=_passed(answer.headers), body=said)
 
-    def _faulty(self, why: str, request: web.BaseRequest) -> web.Response:
-        """Note a fault of the verifier, the first one for good."""
-        why = f"{why}: {excerpt(f'{request.method} {request.raw_path}', _SHOWN)}"
-        self.fault = self.fault or why
-        return _refusal(502, why)
+    def _noted(self, what: str, request: web.BaseRequest, said: str = "") -> str:
+        """Note a fault of the verifier, the first one for good; return it."""
+        why = f"verifier {self._name!r} {what}: {excerpt(f'{request.method} {request.raw_path}', _SHOWN)}"
+        self.fault = self.fault or why + said
+        return why
 
 
 class CountingProxies:
@@ -155,8 +155,16 @@ class CountingProxies:
         deadline = time.monotonic() + within_s
         pause_s, told = _FIRST_PAUSE_S, None
         while True:
-            left_s = deadline - time.monotonic()
-            saw = await self._look(url, max(_FIRST_PAUSE_S, min(left_s, _ONE_LOOK_S)), any_answer)
+            look_s = max(_FIRST_PAUSE_S, min(deadline - time.monotonic(), _ONE_LOOK_S))
+            try:
+                async with (
+                    asyncio.timeout(look_s),
+                    self._session.get(URL(url), allow_redirects=False) as answer,
+                ):
+                    well = any_answer or 200 <= answer.status < 300
+                    saw = None if well else f"it answered {answer.status}"
+            except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:  # ValueError: no URL
+                saw = _reason(error)
             # The last look may be a short one: an answer that was seen before says more than its silence.
             told = told if told is not None and saw == _NO_ANSWER else saw
             if saw is None or time.monotonic() + pause_s > deadline:
@@ -164,26 +172,15 @@ class CountingProxies:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    async def _look(self, url: str, within_s: float, any_answer: bool) -> str | None:
-        try:
-            async with (
-                asyncio.timeout(within_s),
-                self._session.get(URL(url), allow_redirects=False) as answer,
-            ):
-                return None if any_answer or 200 <= answer.status < 300 else f"it answered {answer.status}"
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:  # ValueError: no URL
-            return _reason(error)
-
 
 async def _whole(content: aiohttp.StreamReader) -> bytes | None:
     """Return all that comes; None for too much."""
-    parts, size = [], 0
+    found = bytearray()
     while chunk := await content.readany():
-        size += len(chunk)
-        if size > _MOST_BYTES:
+        found += chunk
+        if len(found) > _MOST_BYTES:
             return None
-        parts.append(chunk)
-    return b"".join(parts)
+    return bytes(found)
 
 
 def _passed(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
@@ -209,10 +206,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return next((words for kind, words in _REASONS if isinstance(error, kind)), type(error).__name__)
-
-
-_REASONS = (
-    (aiohttp.ServerDisconnectedError, "it closed the connection"),
-    (aiohttp.ClientPayloadError, "its end is missing or damaged"),
-    (aiohttp.ClientResponseError, "what it answered is no HTTP"),
-)

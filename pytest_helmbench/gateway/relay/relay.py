@@ -58,14 +58,6 @@ class RelayRoute:
         self.conversation = None
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenAddress:
-    """An address that was given out."""
-
-    token_hash: bytes = field(repr=False)
-    route: RelayRoute
-
-
 class Relay:
     """Gives out addresses, and knows whose they are. Used on the event loop only.
 
@@ -75,7 +67,7 @@ class Relay:
 
     def __init__(self, bounds: RelayBounds | None = None) -> None:
         self._bounds = bounds
-        self._addresses: dict[bytes, _OpenAddress] = {}
+        self._addresses: dict[bytes, tuple[bytes, RelayRoute]] = {}
         # Asking the system for each address takes longer than all the rest of opening it.
         self._seed = secrets.token_bytes(32)
         self._numbers = itertools.count()
@@ -102,7 +94,7 @@ class Relay:
         number = next(self._numbers)
         name, token = self._secret(f"name {number}", 18), f"relay-{self._secret(f'token {number}', 32)}"
         base_url = await self._base_url(name, host)
-        self._addresses[_hashed(name)] = _OpenAddress(_hashed(token), route)
+        self._addresses[_hashed(name)] = _hashed(token), route
         return RelayAddress(base_url, token)
 
     async def also_at(self, address: RelayAddress, host: str) -> RelayAddress:
@@ -132,12 +124,12 @@ class Relay:
         stated = authorization or ""
         token = stated[len(_BEARER) :].strip() if stated[: len(_BEARER)].lower() == _BEARER else ""
         # Hashes are looked up and compared: how long either takes says nothing of a name or token.
-        address = self._addresses.get(_hashed(name), _NO_ADDRESS)
-        if not compare_digest(_hashed(token), address.token_hash):
-            raise NotAdmittedError(address.route.conversation)
-        if address.route.conversation is None:
+        wanted, route = self._addresses.get(_hashed(name), (bytes(32), RelayRoute()))
+        if not compare_digest(_hashed(token), wanted):
+            raise NotAdmittedError(route.conversation)
+        if route.conversation is None:
             raise ItemEndedError
-        return address.route.conversation
+        return route.conversation
 
     def _secret(self, purpose: str, size: int) -> str:
         """Return a text that nobody can tell from chance, and that is the same for no other purpose."""
@@ -145,26 +137,17 @@ class Relay:
         return urlsafe_b64encode(made.digest()).rstrip(b"=").decode()
 
     async def _base_url(self, name: str, host: str) -> str:
-        port = await self._listening(host)
-        shown = f"[{host}]" if ":" in host else host
-        return f"http://{shown}:{port}/{name}/v1"
-
-    async def _listening(self, host: str) -> int:
         async with self._starting:
-            port = self._ports.get(host)
-            if port is not None:
-                return port
             if self._server is None:
                 # The HTTP server takes longer to load than a small session to run.
                 from pytest_helmbench.gateway.relay.server import RelayServer
 
                 self._server = RelayServer(self.admitted, self._bounds)
-            self._ports[host] = await self._server.listen(host)
-            return self._ports[host]
+            if host not in self._ports:
+                self._ports[host] = await self._server.listen(host)
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{self._ports[host]}/{name}/v1"
 
 
 def _hashed(text: str) -> bytes:
     return sha256(text.encode("utf-8", "backslashreplace")).digest()
-
-
-_NO_ADDRESS = _OpenAddress(bytes(32), RelayRoute())

@@ -64,7 +64,7 @@ def test_a_request_and_its_answer_pass_as_they_are(method: str) -> None:
         assert f"http://{seen.headers['host']}" == upstream.url
         assert not {"x-hop", "te", "keep-alive"} & set(seen.headers)
         assert seen.headers.get("content-length") == (str(len(body)) if body else None)
-        assert (proxy.asked, proxy.fault) == (1, None)
+        assert proxy.fault is None
 
     _with_upstream(
         check,
@@ -91,7 +91,7 @@ def test_an_answer_of_the_500s_is_a_fault_and_the_first_one_stays(status: str, f
         upstream.answers = (plain(),)
         async with client.get(f"{proxy.url}/later") as got:
             assert got.status == 200
-        assert (proxy.fault, proxy.asked) == (fault, 2)
+        assert proxy.fault == fault
 
     _with_upstream(check, plain(status, b"said why"))
 
@@ -140,7 +140,7 @@ def test_who_goes_away_leaves_no_fault() -> None:
         await asyncio.wait((request,))
         await proxy.close()
         answered.set()
-        assert (proxy.fault, proxy.asked) == (None, 1)
+        assert proxy.fault is None
 
     _with_upstream(check, hold, plain())
 
