@@ -17,7 +17,6 @@ _REPLIES = {
     "wrong": _ADDS.replace("+", "-"),
     "empty": "",
     "endless": "```python\nwhile True:\n    pass\n```",
-    "forks": "```python\nimport os\nif os.fork() == 0:\n    os.setsid()\n    while True: pass\nos._exit(0)\n```",
 }
 
 
@@ -46,11 +45,11 @@ def test_candidates_pass_fail_or_are_not_asked_for(
 
     result = run_tree(pytester, "-n0", _BWRAP, "-rs", "--helmbench-concurrency=4", url=provider.url)
 
-    result.assert_outcomes(passed=2, failed=4, skipped=2)
+    result.assert_outcomes(passed=2, failed=3, skipped=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            "*tasks.jsonl ..FFFFss*",
+            "*tasks.jsonl ..FFFss*",
             "SKIPPED * the language 'javascript' needs environment.image and eval.tests.command",
             "SKIPPED * the image example.org/own:1 needs docker or podman; only bubblewrap is used here",
         ]
@@ -62,7 +61,7 @@ def test_candidates_pass_fail_or_are_not_asked_for(
         " ORDER BY results.code",
     )
     not_used = "image not used: this machine's Python ran the tests"
-    assert [entry for entry in record if entry[0] != "forks"] == [
+    assert record == [
         ("empty", "failed", "no_code", None),
         ("endless", "failed", "timeout", None),
         ("right", "passed", None, None),

@@ -24,7 +24,6 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply imp
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import (
     chosen_block,
-    file_names,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob, Suite
 
@@ -106,19 +105,6 @@ def test_what_a_reply_stands_for(
     blocks: list[str], reply: str, starter: str, wanted: list[tuple[str, str]]
 ) -> None:
     assert composed(_program(blocks, reply, starter)) == wanted
-
-
-@pytest.mark.parametrize(
-    ("language", "names"),
-    [
-        ("javascript", ("solution.js", "tests.js")),
-        ("c++", ("solution.cpp", "tests.cpp")),
-        ("../x", ("solution.x", "tests.x")),
-        ("…", ("solution.txt", "tests.txt")),
-    ],
-)
-def test_files_of_other_languages(language: str, names: tuple[str, str]) -> None:
-    assert file_names(language) == names
 
 
 @pytest.mark.parametrize(
