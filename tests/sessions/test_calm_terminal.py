@@ -62,27 +62,6 @@ def test_of_many_failures_ten_are_shown_and_the_rest_is_counted_by_behaviour(
     assert listed[1].startswith("P2-B1-S1-C1-PT2 ")
 
 
-def test_all_are_shown_where_that_is_asked_for(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["CALM"] * 12)})
-    pytester.makepyfile(
-        test_own="import pytest\n@pytest.mark.parametrize('n', range(12))\ndef test_own(n): assert n < 0"
-    )
-    both = ("benchmark", "test_own.py", "--helmbench-cache=reuse")
-
-    for option, shown in (
-        ("--helmbench-show=all", 12),
-        ("-v", 12),
-        ("-rA", 12),
-        ("--helmbench-show=2", 2),
-        ("--helmbench-show=0", 0),
-    ):
-        text = run_tree(pytester, *both, option, url=provider.url).stdout.str()
-        assert len(re.findall(r"^_+ P1-B1-S1-C1-PT\d+\[", text, re.MULTILINE)) == shown, option
-        assert len(re.findall(r"^_+ test_own\[", text, re.MULTILINE)) == 12, option
-    refused = run_tree(pytester, "--helmbench-show=some", url=provider.url)
-    refused.stderr.fnmatch_lines(["*--helmbench-show is 'some'*", "*a whole number of at least 0, or all*"])
-
-
 def test_a_server_that_is_down_is_told_once(pytester: pytest.Pytester) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 500)})
 

@@ -138,16 +138,6 @@ def test_marks_and_keywords_select(pytester: pytest.Pytester, options: list[str]
     assert collected(result) == [f"{code}[test/good]" for code in codes]
 
 
-def test_the_tests_of_a_project_run_beside_the_cases(pytester: pytest.Pytester) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK", "RISK")})
-    pytester.makepyfile(test_own="def test_own(tmp_path): pass\n\ndef test_wrong(): assert 1 == 2\n")
-
-    for mode in ("-n0", "-n2"):
-        result = run_tree(pytester, "benchmark", "test_own.py", mode, "--helmbench-model=baseline/first")
-        result.assert_outcomes(passed=4, failed=1)
-        result.stdout.fnmatch_lines(["*assert 1 == 2*"])
-
-
 @pytest.mark.parametrize("mode", ["-n2"])
 @pytest.mark.parametrize(
     ("named", "runs"),

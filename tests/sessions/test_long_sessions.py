@@ -14,13 +14,6 @@ from trees import category, clear_environment, run_tree, write_tree
 from pytest_helmbench.pytest_side.items import CaseItem
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 
-_KEPT = """
-def pytest_terminal_summary(terminalreporter):
-    kept = terminalreporter.stats.get("", [])
-    terminalreporter.write_line(f"kept: {sorted(report.when for report in kept)}")
-"""
-
-
 _PACE = """
 import gc
 def pytest_terminal_summary(terminalreporter):
@@ -32,17 +25,6 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_environment(monkeypatch)
-
-
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_the_terminal_keeps_no_phase_that_passed_in_silence(
-    pytester: pytest.Pytester, provider: Provider, workers: str
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM", "RISK")})
-    pytester.makeconftest(_KEPT)
-    result = run_tree(pytester, workers, url=provider.url)
-    result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["kept: []"])
 
 
 def test_survivors_of_the_collector_are_set_aside_where_all_items_are_cases(

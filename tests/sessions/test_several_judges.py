@@ -150,28 +150,3 @@ def test_judges_are_refused_that_cannot_be_what_was_meant(
         assert result.ret == 4
         result.stderr.fnmatch_lines([f"*{told}*"])
     assert not provider.requests
-
-
-def test_each_judge_of_models_yml_has_its_own_server_and_key(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database = _bench(pytester, judged("fine"))
-    monkeypatch.setenv("FIRST_KEY", "first-secret")
-    monkeypatch.setenv("OTHER_KEY", "other-secret")
-    _judges(provider)
-    with Provider() as other:
-        _judges(other)
-        (pytester.path / "models.yml").write_text(
-            "models:\n"
-            f"  - {{id: test/good, base_url: '{provider.url}', api_key_env: FIRST_KEY}}\n"
-            "marking_models:\n"
-            f"  - {{id: test/a, base_url: '{provider.url}', api_key_env: FIRST_KEY, price: {{input: 1, output: 1}}}}\n"
-            f"  - {{id: test/b, base_url: '{other.url}', api_key_env: OTHER_KEY}}\n"
-        )
-        result = run_tree(pytester, "--helmbench-models-file=models.yml")
-        result.assert_outcomes(passed=1)
-        (only,) = other.requests
-        assert (only.model, only.headers["authorization"]) == ("test/b", "Bearer other-secret")
-    assert {request.headers["authorization"] for request in provider.requests} == {"Bearer first-secret"}
-    assert _asked(provider) == {"test/a": 1, "test/good": 1}
-    assert b"secret" not in database.read_bytes()

@@ -120,17 +120,6 @@ def test_every_item_runs_once_and_every_worker_is_told_when_nothing_follows(
         assert session.scheduling.remove_node(node) is None
 
 
-def test_nothing_is_handed_out_before_the_last_worker_has_collected(pytestconfig: pytest.Config) -> None:
-    session = _Session(pytestconfig, 10, workers=3)
-    late = SliceScheduling(pytestconfig, 3, session._scheduled, session._prefetch, session.said.append)
-    for number in range(2):
-        node = _Node(f"gw{number}")
-        late.add_node(node)
-        late.add_node_collection(node, session.ids)
-        assert not late.collection_is_completed
-    assert not late.tests_finished
-
-
 def test_what_a_dead_worker_leaves_goes_to_the_living_and_is_named(pytestconfig: pytest.Config) -> None:
     session = _Session(pytestconfig, 40)
     dead, alive = session.nodes
@@ -206,9 +195,3 @@ def test_a_replacement_that_collects_something_else_is_refused(pytestconfig: pyt
     session.die(session.nodes[0])
     session.join("gw2", session.ids[:-1])
     assert "gw2 has 19, another 20; the first difference is item 20: 'nothing'" in session.said[0]
-
-
-def test_a_hundred_thousand_items_are_handed_out_without_growing_slower(pytestconfig: pytest.Config) -> None:
-    session = _Session(pytestconfig, 100_000)
-    session.run_all()
-    assert len(session.ran) == 100_000

@@ -160,28 +160,6 @@ def test_exits(helmbench_openai): raise SystemExit(3)
     assert "the item that this address was made for has ended" in text
 
 
-def test_what_the_budget_cannot_pay_is_skipped(pytester: pytest.Pytester, provider: Provider) -> None:
-    provider.cost_usd = 1.0
-    write_own_tests(
-        pytester.path,
-        """
-def test_first(helmbench_openai): assert ask(helmbench_openai, "a", max_tokens=1)
-def test_second(helmbench_openai): assert ask(helmbench_openai, "b", max_tokens=1)
-""",
-    )
-
-    result = run_own_tests(pytester, provider, "--helmbench-max-cost=0.5", "-rs")
-
-    result.assert_outcomes(passed=1, skipped=1)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert results_of_own_tests(pytester) == [
-        ("test_first", 1, "passed", None),
-        ("test_second", 1, "skipped", "budget"),
-    ]
-    result.stdout.fnmatch_lines(["SKIPPED [[]1[]] test_own.py:4: budget spent: *"])
-    assert provider.count == 1
-
-
 def test_the_first_judged_verdict_stands_under_reruns_and_only_an_error_is_replaced(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:

@@ -147,14 +147,6 @@ def test_a_conftest_of_a_benchmark_that_is_trusted_is_run(pytester: pytest.Pytes
     run_pytest(pytester, *run, "-n2").assert_outcomes(passed=1)
 
 
-def test_a_conftest_among_the_data_of_a_pack_is_data(pytester: pytest.Pytester) -> None:
-    folder = pytester.path / "other"
-    write_pack(
-        folder, [choice("q1")], files=dict.fromkeys(("assets/conftest.py", "tests/conftest.py"), "1 / 0")
-    )
-    run_pytest(pytester, "other", _ASKS).assert_outcomes(failed=1)
-
-
 def test_folders_of_a_benchmark_are_no_packages(pytester: pytest.Pytester, benchmark: Path) -> None:
     """pytest imports the `__init__.py` of a folder before it runs what is in it."""
     taken = pytester.path / "taken"

@@ -1,37 +1,220 @@
-"""The table of evaluation types, and the schema of frontmatter that follows from it."""
+"""The table of evaluation types with those that need no response schema, and the schema of frontmatter that follows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import EvaluationType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import (
+    EvaluationType,
+    RuleSource,
+)
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import (
     CATEGORY_MATCH,
+    EXPECTED,
+    FIELD,
     LIST_INCLUDES,
     TAG_THRESHOLD,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.judged_types import RUBRIC, SQE
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_types import (
-    CONTAINS,
-    COST_BELOW,
-    EQUALS,
-    JSON_PATH,
-    LATENCY_BELOW,
-    LENGTH,
-    NOT_CONTAINS,
-    REGEX,
-    combined,
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import (
+    CombinedRule,
+    LengthRule,
+    MeasuredRule,
+    PathRule,
+    PatternRule,
+    TextRule,
+    steps_of,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.side_files import PROMPT_FRONTMATTER
+from pytest_helmbench.core.foreign_patterns import PatternError, check_pattern
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.files.strict_json import a_mapping, a_text
+from pytest_helmbench.files.strict_json import a_mapping, a_number, a_text, a_whole_number
 from pytest_helmbench.files.validation import FormatSchema
 from pytest_helmbench.files.yaml_text import Document
 
+_UNITS = ("characters", "words", "lines")
+_IGNORE_CASE: JsonObject = {
+    "description": "true where capital and small letters are the same",
+    "type": "boolean",
+}
+_OF: JsonObject = {
+    "description": "list rules, each with its 'type' and keys",
+    "type": "array",
+    "minItems": 1,
+    "items": {"allOf": [{"$ref": "#/properties/evaluation"}, {"required": ["type"]}]},
+}
 
-def _known(name: str) -> EvaluationType | None:
-    return EVALUATION_TYPES.get(name)
+
+def _ignores_case(source: RuleSource) -> bool:
+    return source.values.get("ignore_case") is True
+
+
+def _of_texts(name: str, of_empty: str) -> EvaluationType:
+    """Return a type with texts in `expected`; `of_empty` says what follows of an empty one."""
+
+    def read(source: RuleSource) -> TextRule:
+        case = _ignores_case(source)
+        return TextRule(name, source.text("field"), source.texts(), source.by_severity, case)
+
+    def is_empty(source: RuleSource, text: str) -> bool:
+        """Return whether a text says nothing of a reply: `equals` compares no white space, and fields may be empty."""
+        return text == "" if name != "equals" else "field" not in source.values and not text.strip()
+
+    def check(source: RuleSource) -> None:
+        written = source.values.get("expected")
+        for index, text in enumerate(written if isinstance(written, list) else [written]):
+            if isinstance(text, str) and is_empty(source, text):
+                message = f"{name}: an empty text in 'expected': {of_empty}"
+                source.fault(message, "write a text, or remove the entry", "expected", index)
+
+    keys = {"field": FIELD, "expected": EXPECTED, "ignore_case": _IGNORE_CASE}
+    return EvaluationType(name, keys, read, check, needed=("expected",), asks_for_polarity=True)
+
+
+CONTAINS = _of_texts("contains", "every reply holds it")
+NOT_CONTAINS = _of_texts("not_contains", "no reply passes")
+EQUALS = _of_texts(
+    "equals", "an empty reply is wrong whatever is expected; a field may be empty ('field: NAME')"
+)
+
+
+def _pattern(source: RuleSource) -> PatternRule:
+    pattern = source.text("pattern") or ""
+    return PatternRule("regex", source.text("field"), pattern, source.by_severity, _ignores_case(source))
+
+
+def _check_pattern(source: RuleSource) -> None:
+    try:
+        check_pattern(source.text("pattern") or "")
+    except PatternError as error:
+        hint = "write it as Python's `re` or the package `regex` reads it, in single quotes"
+        source.fault(f"regex: {error}", hint, "pattern")
+
+
+REGEX = EvaluationType(
+    "regex",
+    {
+        "field": FIELD,
+        "pattern": {
+            "description": "write a regular expression, in single quotes",
+            "type": "string",
+            "minLength": 1,
+        },
+        "ignore_case": _IGNORE_CASE,
+    },
+    _pattern,
+    _check_pattern,
+    needed=("pattern",),
+    asks_for_polarity=True,
+)
+
+
+def _path(source: RuleSource) -> PathRule:
+    return PathRule("json_path", source.text("path") or "", source.texts(), source.by_severity)
+
+
+def _check_path(source: RuleSource) -> None:
+    path = source.text("path")
+    if path and steps_of(path) is None:
+        hint = "write keys, places and '*' behind '$': $.items[0].name, $['a key'], $.items[*].id"
+        shown = json.dumps(path, ensure_ascii=False)
+        source.fault(f"json_path: {shown} is no path that is read here", hint, "path")
+
+
+JSON_PATH = EvaluationType(
+    "json_path",
+    {
+        "path": {"description": "write a path such as $.items[0].name", "type": "string", "minLength": 1},
+        "expected": EXPECTED,
+    },
+    _path,
+    _check_path,
+    needed=("path",),
+    asks_for_polarity=True,
+)
+
+
+def _length(source: RuleSource) -> LengthRule:
+    least, most = (a_whole_number(source.values.get(key)) for key in ("min", "max"))
+    unit = source.text("unit") or _UNITS[0]
+    return LengthRule("length", source.text("field"), least, most, unit, source.by_severity)
+
+
+def _check_length(source: RuleSource) -> None:
+    values = source.values
+    least, most = (a_number(values.get(key)) for key in ("min", "max"))
+    if not {"min", "max"} & values.keys():
+        source.fault("length: there is neither 'min' nor 'max'", "write 'max: 200', for example")
+    if least is not None and most is not None and least > most:
+        source.fault(f"length: min is {least:g}, max is {most:g}", "no reply can be both", "min")
+    elif most == 0 and "field" not in values:
+        message = "length: max is 0: an empty reply is wrong however long it may be"
+        source.fault(message, "write 'max: 1' or more; a field may be empty ('field: NAME')", "max")
+
+
+LENGTH = EvaluationType(
+    "length",
+    {
+        "field": FIELD,
+        "min": {"type": "integer", "minimum": 0},
+        "max": {"type": "integer", "minimum": 0},
+        "unit": {"enum": [*_UNITS]},
+    },
+    _length,
+    _check_length,
+)
+
+
+def _measured(name: str, key: str, words: str) -> EvaluationType:
+    """Return a type whose one key is a bound, of which `words` say what it counts."""
+
+    def read(source: RuleSource) -> MeasuredRule:
+        return MeasuredRule(name, a_number(source.values.get(key)) or 0.0, source.by_severity)
+
+    bound: JsonObject = {
+        "description": f"write a number of {words} above 0",
+        "type": "number",
+        "exclusiveMinimum": 0,
+    }
+    return EvaluationType(name, {key: bound}, read, needed=(key,))
+
+
+LATENCY_BELOW = _measured("latency_below", "seconds", "seconds")
+COST_BELOW = _measured("cost_below", "usd", "USD")
+
+
+def _combined(name: str) -> EvaluationType:
+    """Return `all` or `any`, whose key `of` lists rules."""
+
+    def parts(source: RuleSource) -> Iterator[tuple[int, EvaluationType, RuleSource]]:
+        """Yield the rules whose type is known."""
+        listed = source.values.get("of")
+        for index, values in enumerate(listed if isinstance(listed, list) else ()):
+            kind = EVALUATION_TYPES.get(a_text(a_mapping(values).get("type")) or "")
+            if kind is not None:
+                yield index, kind, replace(source, place=(*source.place, "of", index))
+
+    def check(source: RuleSource) -> None:
+        for index, kind, part in parts(source):
+            if "polarity" in part.values:
+                message = f"{name}: {kind.name} has a polarity of its own"
+                source.fault(message, f"give it to {name!r} itself", "of", index, "polarity")
+            if kind.is_judged:
+                message = f"{name}: {kind.name} is judged by a model and stands alone"
+                source.fault(message, "give it a scenario of its own", "of", index)
+            else:
+                kind.check(part)
+
+    def read(source: RuleSource) -> CombinedRule:
+        rules = (kind.read(part) for _, kind, part in parts(source) if not kind.is_judged)
+        healthy = tuple(rule for rule in rules if isinstance(rule, ReplyRule))
+        return CombinedRule(name, healthy, source.by_severity)
+
+    return EvaluationType(name, {"of": _OF}, read, check, needed=("of",), asks_for_polarity=True)
 
 
 _TYPES = (
@@ -48,8 +231,8 @@ _TYPES = (
     LATENCY_BELOW,
     COST_BELOW,
     RUBRIC,
-    combined("all", _known),
-    combined("any", _known),
+    _combined("all"),
+    _combined("any"),
 )
 
 EVALUATION_TYPES: Mapping[str, EvaluationType] = MappingProxyType({kind.name: kind for kind in _TYPES})
@@ -62,7 +245,7 @@ def evaluation_type_of(document: Document) -> EvaluationType | None:
     if not isinstance(evaluation, dict):
         return None
     if "type" in evaluation:
-        return _known(a_text(evaluation["type"]) or "")
+        return EVALUATION_TYPES.get(a_text(evaluation["type"]) or "")
     first = _TYPES[0]
     return first if evaluation.keys() <= {*first.keys, "polarity"} else None  # else a type may be meant
 

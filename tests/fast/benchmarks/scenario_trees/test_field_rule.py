@@ -8,9 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from properties import examples
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
     MISSING,
@@ -68,12 +65,6 @@ def case(rule: CaseRule, schema: Any = None, severity: int = 5) -> Case:
 )
 def test_expected_is_compared_as_the_schemas_type(expected: str, observed: Any, same: bool) -> None:
     assert matches(expected, observed) is same
-
-
-@examples(300)
-@given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.text())
-def test_a_value_written_down_matches_itself(value: Any) -> None:
-    assert matches(value if isinstance(value, str) else json.dumps(value), value)
 
 
 @pytest.mark.parametrize(
@@ -214,22 +205,6 @@ def test_expected_is_told_in_few_words(rule: FieldRule, expected: str) -> None:
     assert rule.evaluate(case(rule), reply("{}"), strict_json=False).expected == expected
 
 
-@pytest.mark.parametrize(
-    ("observed", "shown"),
-    [
-        (["A", "ü"], '["A", "ü"]'),
-        (None, "null"),
-        ("\x1b[2J\ud83d", "\\x1b[2J\ufffd"),
-        ("x" * 5_000, "x" * 199 + "…"),
-    ],
-)
-def test_observed_is_scrubbed_and_cut(observed: Any, shown: str) -> None:
-    answer = reply(json.dumps({"tags": observed}))
-    assert TAGS.evaluate(case(TAGS), answer, strict_json=False).observed == shown
-    missing = TAGS.evaluate(case(TAGS), reply("{}"), strict_json=False)
-    assert (missing.passed, missing.observed) == (False, "(no field 'tags')")
-
-
 def test_the_rule_hash_changes_with_everything_that_decides() -> None:
     criterion = Criterion("CR1", "rubric", ("A", "B"), ("A",), credit={"A": 1.0})
     rules: list[FieldRule | Criterion | JudgeRule] = [
@@ -257,10 +232,6 @@ def test_the_rule_hash_changes_with_everything_that_decides() -> None:
     assert rule_hash(replace(criterion, credit=MappingProxyType({"A": 1.0})).data()) == rule_hash(
         criterion.data()
     )
-
-
-def test_no_evaluation_is_no_pass() -> None:
-    assert not case_passed(())
 
 
 def test_the_hashes_of_rules_on_record_stay_what_they_are() -> None:
