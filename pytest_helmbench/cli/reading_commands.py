@@ -15,7 +15,7 @@ from pytest_helmbench.core.case import at_risk
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import full_observed
-from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
+from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_cost_text, run_record
 from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
 from pytest_helmbench.reports.run_facts import COST_HEAD, cost_cells
 from pytest_helmbench.reports.score_lines import score_lines
@@ -62,14 +62,8 @@ def _run_cells(run: RunSummary, benchmark: str) -> tuple[str, ...]:
         str(run.total_tests),
         *("-" if count is None else str(count) for count in counts),
         share(run.score),
-        "-" if run.completed_at is None else _cost(run.cost_usd, run.known_cost_usd),
+        "-" if run.completed_at is None else run_cost_text(run),
     )
-
-
-def _cost(cost_usd: float | None, known_usd: float | None) -> str:
-    if cost_usd is not None:
-        return cost_text(cost_usd, 0)
-    return f"unknown, over {cost_text(known_usd, 0)}" if known_usd else "unknown"
 
 
 _LISTED: dict[str, Callable[[ResultRow], bool]] = {

@@ -16,20 +16,7 @@ from pytest_helmbench.reports.tables import UNKNOWN, share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.store.judge_rows import JudgedCriterion
 from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
-from pytest_helmbench.store.run_queries import RunDetail
-
-__all__ = [
-    "EVALUATION_FIELDS",
-    "case_card",
-    "case_record",
-    "evaluation_record",
-    "evaluation_texts",
-    "indented",
-    "prompt_lines",
-    "run_card",
-    "run_record",
-    "sent_messages",
-]
+from pytest_helmbench.store.run_queries import RunDetail, RunSummary
 
 EVALUATION_FIELDS = (
     "criterion",
@@ -84,7 +71,7 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
         "pass rate": share(counts["passed"] / judged if judged else None),
         "score": _score_text(detail),
         "coverage": share(run.coverage),
-        "cost USD": _run_cost(detail),
+        "cost USD": run_cost_text(run),
         **({} if words is None else dict(words.facts)),
     }
     settings = {name: _setting(value) for name, value in detail.settings.items()}
@@ -99,8 +86,7 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
 
 def run_record(detail: RunDetail) -> dict[str, object]:
     """Return a run in JSON types: names, counts, score, cost, settings."""
-    record: dict[str, object] = asdict(detail.summary)
-    record |= {
+    return asdict(detail.summary) | {
         "provider": detail.provider,
         "base_url": detail.base_url,
         "benchmark_hash": detail.benchmark_hash,
@@ -108,7 +94,6 @@ def run_record(detail: RunDetail) -> dict[str, object]:
         "rescored_from": detail.rescored_from,
         "settings": detail.settings,
     }
-    return record
 
 
 def case_card(
@@ -132,7 +117,7 @@ def case_card(
     neutral = "; neutral, ignored by scores" if row.neutral else ""
     lines = [
         f"{row.code}{repetition}: {row.outcome}{reason}",
-        *_titled(words),
+        *([] if words is None or words.title is None else [f"  {words.title}", *_facts(dict(words.facts))]),
         *_facts(
             {
                 "model": model,
@@ -173,12 +158,6 @@ def case_record(
     return record
 
 
-def _titled(words: CaseWords | None) -> list[str]:
-    if words is None or words.title is None:
-        return []
-    return [f"  {words.title}", *_facts(dict(words.facts))]
-
-
 def sent_messages(request: bytes) -> list[dict[str, JsonValue]]:
     """Return the messages of a request body."""
     messages: list[dict[str, JsonValue]] = json.loads(request).get("messages", [])
@@ -216,13 +195,11 @@ def _score_text(detail: RunDetail) -> str:
     return text
 
 
-def _run_cost(detail: RunDetail) -> str:
-    run = detail.summary
+def run_cost_text(run: RunSummary) -> str:
+    """Return the cost of a run for people; of one that is unknown the part that is known."""
     if run.cost_usd is not None:
         return cost_text(run.cost_usd, 0)
-    if run.known_cost_usd:
-        return f"{UNKNOWN}; known part {cost_text(run.known_cost_usd, 0)}"
-    return UNKNOWN
+    return f"{UNKNOWN}, over {cost_text(run.known_cost_usd, 0)}" if run.known_cost_usd else UNKNOWN
 
 
 def _setting(value: object) -> str:

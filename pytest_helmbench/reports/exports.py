@@ -24,7 +24,7 @@ from pytest_helmbench.reports.cards import (
 from pytest_helmbench.reports.json_report import own_schema, part_of, schema_of
 from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.run_report import RecordedRun
-from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
+from pytest_helmbench.store.result_queries import ResultRow
 
 Exported = Mapping[str, str | bytes]
 """Contents of the files of an export: `MAIN`, or several by their paths below a folder."""
@@ -104,40 +104,27 @@ def flat_rows(runs: Sequence[RecordedRun], texts: ShownTexts) -> Iterator[dict[s
         of_run = _of_run(run)
         for row in run.results:
             with_text = texts.of(row.outcome)
-            of_result = of_run | _of_result(row) | run.columns.cells(row.words, with_text=with_text)
+            cells = of_run | _of_result(row, run.columns, with_text=with_text)
             if with_text:
-                of_result |= {"prompt": _prompt(row), "reply": row.reply}
-            for evaluation in row.evaluations or (None,):
-                yield of_result | _of_evaluation(evaluation, with_text=with_text)
+                prompt = None if row.request is None else "\n".join(prompt_lines(row.request))
+                cells |= {"prompt": prompt, "reply": row.reply}
+            for evaluation in row.evaluations:
+                yield cells | evaluation_record(evaluation, with_text=with_text)
+            if not row.evaluations:
+                yield cells
 
 
 def _of_run(run: RecordedRun) -> dict[str, object]:
     summary = run.detail.summary
-    values = (
-        summary.id,
-        summary.session_id,
-        summary.benchmark,
-        summary.version,
-        run.detail.benchmark_hash,
-        summary.model,
-    )
-    return dict(zip(_RUN, values, strict=True))
+    names = (summary.id, summary.session_id, summary.benchmark, summary.version)
+    return dict(zip(_RUN, (*names, run.detail.benchmark_hash, summary.model), strict=True))
 
 
-def _of_result(row: ResultRow) -> dict[str, object]:
-    plain = {"code": row.code, "repetition": row.repetition, "family": row.family}
-    axes = dict(zip(AXES, axes_of(row.code), strict=True))
-    return plain | axes | {name: getattr(row, name) for name in RESULT_FIELDS}
-
-
-def _of_evaluation(evaluation: EvaluationRow | None, *, with_text: bool) -> dict[str, object]:
-    if evaluation is None:
-        return {}
-    return evaluation_record(evaluation, with_text=with_text)
-
-
-def _prompt(row: ResultRow) -> str | None:
-    return None if row.request is None else "\n".join(prompt_lines(row.request))
+def _of_result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str, object]:
+    record: dict[str, object] = {"code": row.code, "repetition": row.repetition, "family": row.family}
+    record |= zip(AXES, axes_of(row.code), strict=True)
+    record |= {name: getattr(row, name) for name in RESULT_FIELDS}
+    return record | columns.cells(row.words, with_text=with_text)
 
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠", "|")
@@ -203,10 +190,7 @@ def json_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
 
 
 def _result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str, object]:
-    record: dict[str, object] = {"code": row.code, "repetition": row.repetition, "family": row.family}
-    record |= dict(zip(AXES, axes_of(row.code), strict=True))
-    record |= {name: getattr(row, name) for name in RESULT_FIELDS}
-    record |= columns.cells(row.words, with_text=with_text)
+    record = _of_result(row, columns, with_text=with_text)
     record["evaluations"] = [
         evaluation_record(evaluation, with_text=with_text) for evaluation in row.evaluations
     ]

@@ -211,18 +211,10 @@ def _repetitions(found: RepetitionRates | None, most: int) -> Iterator[str]:
         return
     yield f"Over repetitions: {repetitions_sentence(found)}."
     yield ""
-    head = ("k", "pass@k: one of k passes", "pass^k: all k pass")
-    rows = [
-        (str(k), share(at), share(hat))
-        for k, (at, hat) in enumerate(zip(found.pass_at, found.pass_hat, strict=True), start=1)
-    ]
-    lines = [*pipe_table(head, rows, left=(), most=len(rows)), ""]
-    cases = [(plain(one.code), f"{one.passed} of {one.repetitions}") for one in found.flaky]
-    if cases:
-        lines += pipe_table(
-            ("flaky case", "passed"), cases, left=("flaky case",), most=min(most, _MOST_FLAKY)
-        )
-    yield from folded("pass@k, pass^k and flaky cases", lines)
+    if found.flaky:
+        cases = [(plain(one.code), f"{one.passed} of {one.repetitions}") for one in found.flaky]
+        head = ("flaky case", "passed")
+        yield from folded("Flaky cases", pipe_table(head, cases, left=head[:1], most=min(most, _MOST_FLAKY)))
 
 
 def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:

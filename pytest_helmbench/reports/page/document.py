@@ -94,14 +94,6 @@ class _Overview:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """The runs of one benchmark, drawn together."""
-
-    benchmark: str
-    runs: tuple[RunReport, ...]
-
-
 def page_of(
     parts: Sequence[PagePart],
     texts: ShownTexts,
@@ -145,7 +137,9 @@ def page_of(
             has_texts=texts.any,
             has_comparison=any(view.comparison is not None for view in views),
             title=_title(views),
-            version=_version(views),
+            version=next(
+                (view.report.detail.plugin_version for view in views if view.report is not None), ""
+            ),
             live=live,
         )
     )
@@ -194,13 +188,13 @@ def _overview(views: Sequence[_View], found: Sequence[Board] | None) -> list[_Ov
     ]
 
 
-def _groups(views: Sequence[_View]) -> list[_Group]:
-    """Return the runs that have scores by their benchmarks, where a page holds several runs."""
+def _groups(views: Sequence[_View]) -> dict[str, list[RunReport]]:
+    """Return the runs that have scores by their benchmarks."""
     found: dict[str, list[RunReport]] = {}
     for view in views:
         if view.report is not None and view.report.score is not None:
             found.setdefault(view.report.detail.summary.benchmark, []).append(view.report)
-    return [_Group(name, tuple(runs)) for name, runs in found.items()]
+    return found
 
 
 def _title(views: Sequence[_View]) -> str:
@@ -208,15 +202,8 @@ def _title(views: Sequence[_View]) -> str:
     benchmarks = dict.fromkeys(run.detail.summary.benchmark for view in views for run in view.runs)
     joined = " against " if any(view.comparison is not None for view in views) else ", "
     names = [*models][::-1] if joined == " against " else [*models]
-    return scrub(f"{joined.join(names[:3])}{' and more' if len(names) > 3 else ''} on {_few([*benchmarks])}")
-
-
-def _few(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{len(names)} benchmarks"
-
-
-def _version(views: Sequence[_View]) -> str:
-    return next((view.report.detail.plugin_version for view in views if view.report is not None), "")
+    where = next(iter(benchmarks)) if len(benchmarks) == 1 else f"{len(benchmarks)} benchmarks"
+    return scrub(f"{joined.join(names[:3])}{' and more' if len(names) > 3 else ''} on {where}")
 
 
 @cache
