@@ -36,7 +36,6 @@ from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
 from pytest_helmbench.sandbox.processes import (
     Kill,
     Launch,
-    LimitWatch,
     kill_one,
     run_tool,
     supervise,
@@ -176,7 +175,6 @@ class ContainerProgram:
         rootless_sign: What stands in the answer when it is.
         private: Flags of `run` that keep from a container what the engine would give it unasked.
         private_build: The same of `build`.
-        store_question: What `info --format` is asked to learn where images are kept.
         build_here: Flags of `build` that keep it from fetching the images that it starts from; none where it has none.
         machine_question: What `info --format` is asked to learn whether containers run in a machine of their own;
             empty where they never do.
@@ -191,7 +189,6 @@ class ContainerProgram:
     rootless_sign: str
     private: tuple[str, ...]
     private_build: tuple[str, ...]
-    store_question: str
     build_here: tuple[str, ...] = ()
     machine_question: str = ""
     machine_sign: str = ""
@@ -430,20 +427,14 @@ class ContainerEngine(Engine):
         question = self.program.machine_question
         return bool(question) and self.program.machine_sign in await self._info(question)
 
-    async def store(self) -> Path:
-        """Return the folder where images are kept; it may be on another machine."""
-        return Path((await self._info(self.program.store_question)).strip() or "?")
-
     async def _info(self, question: str) -> str:
         return (await self.tool("info", "--format", question)).stdout.decode(errors="replace")
 
-    async def reaped(
-        self, *arguments: str, wall_s: float, launcher: Path, kill: Kill, watch: LimitWatch | None
-    ) -> Ended:
+    async def reaped(self, *arguments: str, wall_s: float, launcher: Path, kill: Kill) -> Ended:
         """Run the command line below our launcher: all that it has started on this machine ends with it, or with us."""
         settings = f"CORE=0,reap={os.getpid()}"
         argv = launched((self._path, *arguments), str(self._folder), settings, str(launcher))
-        launch = Launch(argv=argv, env=tool_environment(), kill=kill, watch=() if watch is None else (watch,))
+        launch = Launch(argv=argv, env=tool_environment(), kill=kill)
         return await supervise(launch, Streams(given=b""), Limits(wall_s=wall_s))
 
     async def tool(self, *arguments: str, wall_s: float = _TOOL_S) -> Ended:

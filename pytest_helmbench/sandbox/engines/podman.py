@@ -12,7 +12,6 @@ PODMAN = ContainerProgram(
     rootless_sign="true",
     private=("--read-only-tmpfs=false", "--http-proxy=false"),
     private_build=("--http-proxy=false",),
-    store_question="{{.Store.GraphRoot}}",
     build_here=("--pull=never",),
     closed_proc=("--security-opt", "proc-opts=nosuid,noexec,nodev,ro"),
 )

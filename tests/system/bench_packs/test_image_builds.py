@@ -9,18 +9,13 @@ from secrets import token_hex
 import pytest
 from engines import IMAGE, Running
 
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import BuildBounds, ImageRights, build
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights, build
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.containers import ContainerEngine
 from pytest_helmbench.sandbox.workspace import SandboxError
 
-_MIB = 1024 * 1024
-_BOUNDS = BuildBounds(wall_s=60.0, memory_bytes=256 * _MIB, disk_bytes=2048 * _MIB)
 
-
-def _built(
-    podman: Running, folder: Path, *lines: str, bounds: BuildBounds = _BOUNDS, network: bool = False
-) -> str:
+def _built(podman: Running, folder: Path, *lines: str, wall_s: float = 60.0, network: bool = False) -> str:
     """Build an image; return its file /said, or why there is none."""
     mark = token_hex(8)
     (folder / "Dockerfile").write_text("\n".join((f"FROM {IMAGE}", f"ENV MARK={mark}", *lines, "")))
@@ -28,7 +23,7 @@ def _built(
     assert isinstance(podman.engine, ContainerEngine)
     rights = ImageRights(UsersWord("online" if network else "offline"))
     try:
-        podman.wait(build(podman.engine, folder, tag, rights, bounds))
+        podman.wait(build(podman.engine, folder, tag, rights, wall_s))
         run = ("podman", "run", "--rm", "--network=none", tag, "cat", "/said")
         return subprocess.run(run, capture_output=True, text=True, check=True).stdout
     except SandboxError as error:
@@ -48,7 +43,7 @@ def test_what_a_dockerfile_runs_has_neither_network_nor_proxies_nor_memory_witho
         "COPY own.txt /own.txt",
         "RUN cat /own.txt > /said; echo >> /said; env | grep -ic proxy >> /said || true",
         "RUN tail -n +3 /proc/net/dev | cut -d: -f1 >> /said",
-        "RUN python3 -c 'bytearray(600 << 20)' || echo killed >> /said",
+        "RUN python3 -c 'bytearray(3 << 30)' || echo killed >> /said",
     )
     assert said.split() == ["of", "the", "pack", "0", "lo", "killed"]
 
@@ -58,17 +53,11 @@ def test_what_a_dockerfile_runs_has_neither_network_nor_proxies_nor_memory_witho
 
 def test_a_build_that_is_stopped_ends_with_all_that_it_runs(podman: Running, tmp_path: Path) -> None:
     seconds = f"10{token_hex(2).translate(str.maketrans('abcdef', '123456'))}"
-    said = _built(podman, tmp_path, f"RUN sleep {seconds}", bounds=BuildBounds(wall_s=4.0))
+    said = _built(podman, tmp_path, f"RUN sleep {seconds}", wall_s=4.0)
     assert "podman could not build its image (no end within 4 s)" in said
     assert (
         subprocess.run(("pgrep", "-fx", f"sleep {seconds}"), capture_output=True, check=False).returncode == 1
     )
-
-
-def test_a_build_that_fills_the_disk_is_stopped(podman: Running, tmp_path: Path) -> None:
-    few = BuildBounds(wall_s=60.0, disk_bytes=100 * _MIB)
-    endless = "RUN i=0; while true; do i=$((i+1)); head -c 20000000 /dev/zero > /more$i; sleep 0.2; done"
-    assert "more than 104857600 bytes of the disk" in _built(podman, tmp_path, endless, bounds=few)
 
 
 def test_podman_takes_the_dockerfile(podman: Running, tmp_path: Path) -> None:

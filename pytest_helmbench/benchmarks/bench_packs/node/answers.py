@@ -16,15 +16,12 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.files.strict_json import texts
 
 _MOST_SCENARIOS = 100_000
 _LONGEST_ID = 500  # characters
 _BREAK = re.compile("[\x00\r\n\u2028\u2029\ud800-\udfff]")
-# As the bridge writes what JSON lacks: these as texts, a bigint as the text of its digits, undefined as null
-# or not at all; an object that was too large ends in the key.
-_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 _OF_A_SCORE = frozenset(("totalScore", "categories", "summary", "unit", "totalUnit"))
-_DIGITS = re.compile(r"-?[0-9]+\Z")
 _CUT = "[cut]"
 _STATUSES = tuple(status.value for status in PackStatus)
 
@@ -54,17 +51,14 @@ def scenarios_of(value: JsonValue) -> tuple[ScenarioMeta, ...]:
         raise MalformedAnswerError(
             f"listScenarios() returned {len(value):,} scenarios, not 1 to {_MOST_SCENARIOS:,}"
         )
-    found: dict[str, int] = {}
-    scenarios: list[ScenarioMeta] = []
-    for number, entry in enumerate(value, start=1):
-        scenario = _scenario(number, entry)
-        first = found.setdefault(scenario.id, number)
-        if first != number:
+    scenarios = tuple(_scenario(number, entry) for number, entry in enumerate(value, start=1))
+    first: dict[str, int] = {}
+    for number, scenario in enumerate(scenarios, start=1):
+        if first.setdefault(scenario.id, number) != number:
             raise MalformedAnswerError(
-                f"scenario {number} has the id of scenario {first}: {_named(scenario.id)}"
+                f"scenario {number} has the id of scenario {first[scenario.id]}: {_named(scenario.id)}"
             )
-        scenarios.append(scenario)
-    return tuple(scenarios)
+    return scenarios
 
 
 def result_of(value: JsonValue, scenario: str) -> ScenarioResult:
@@ -90,19 +84,18 @@ def result_of(value: JsonValue, scenario: str) -> ScenarioResult:
     status = stated.get("status")
     if status not in _STATUSES:
         answer.wrong("status", f"it is one of {', '.join(_STATUSES)}", join="; ")
-    score, points = answer.number("score"), answer.number("points")
-    summary, note, raw_log = answer.text("summary"), answer.text("note"), answer.text("rawLog")
-    answer.check()
-    return ScenarioResult(
+    result = ScenarioResult(
         scenario=scenario,
-        status=PackStatus(str(status)),
-        score=score,
-        points=points,
-        summary=summary,
-        note=note,
-        raw_log=raw_log,
+        status=PackStatus(str(status)) if status in _STATUSES else PackStatus.FAIL,
+        score=answer.number("score"),
+        points=answer.number("points"),
+        summary=answer.text("summary"),
+        note=answer.text("note"),
+        raw_log=answer.text("rawLog"),
         stated=stated,
     )
+    answer.check()
+    return result
 
 
 def score_of(value: JsonValue) -> PackScore:
@@ -123,7 +116,7 @@ def score_of(value: JsonValue) -> PackScore:
     answer = _Answer(_mapping(value, "scoreModelResults()"))
     total = answer.number("totalScore")
     if total is None and not answer.faults:
-        answer.wrong("totalScore", "not a number")
+        answer.wrong("totalScore", "not a finite number")
     summary, unit = answer.text("summary"), answer.text("totalUnit") or answer.text("unit")
     listed = answer.stated.get("categories")
     if listed is not None and not isinstance(listed, list):
@@ -150,20 +143,12 @@ class _Answer:
             self.faults.append(f"there is no {key}")
 
     def number(self, key: str) -> float | None:
-        """Return a finite number; None for none."""
+        """Return a finite number; None for none. The bridge writes NaN, Infinity and a bigint as texts."""
         value = self.stated.get(key)
         number = _finite(value)
-        if value is None or number is not None:
-            return number
-        if isinstance(value, str) and value in _NOT_FINITE:
-            self.faults.append(f"{key} is {value}: not a finite number")
-        elif isinstance(value, str) and _DIGITS.match(value):
-            self.wrong(key, "a bigint or text, not a number")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            self.wrong(key, "too large for a number")
-        else:
-            self.wrong(key, "not a number")
-        return None
+        if value is not None and number is None:
+            self.wrong(key, "not a finite number")
+        return number
 
     def text(self, key: str) -> str:
         """Return a text; empty for none."""
@@ -173,40 +158,35 @@ class _Answer:
         self.wrong(key, "not text")
         return ""
 
-    def check(self) -> None:
+    def check(self, where: str = "") -> None:
         """Raise when anything is wrong."""
         if self.faults:
             cut = " (the answer was too large and was cut)" if _CUT in self.stated else ""
-            raise MalformedAnswerError("; ".join(self.faults) + cut)
+            raise MalformedAnswerError(where + "; ".join(self.faults) + cut)
 
 
 def _scenario(number: int, entry: JsonValue) -> ScenarioMeta:
-    where = f"scenario {number}"
     if not isinstance(entry, dict):
-        raise MalformedAnswerError(f"{where} is {_named(entry)}, not an object")
+        raise MalformedAnswerError(f"scenario {number} is {_named(entry)}, not an object")
     answer = _Answer(entry)
     identity = entry.get("id")
     if not isinstance(identity, str) or not identity.strip():
         answer.wrong("id", "not a text with something in it")
-    elif _BREAK.search(identity):
-        answer.wrong("id", "which holds a line break, NUL or half a character")
-    elif len(identity) > _LONGEST_ID:
-        answer.faults.append(f"id has {len(identity):,} characters; at most {_LONGEST_ID} are taken")
+    elif _BREAK.search(identity) or len(identity) > _LONGEST_ID:
+        answer.wrong("id", f"not one line of at most {_LONGEST_ID} characters")
     title, category = answer.text("title"), answer.text("category")
     description, prompt = answer.text("description"), answer.text("promptText")
-    tags = entry.get("tags")
-    words = tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
-    if tags is not None and (not isinstance(tags, list) or len(words) < len(tags)):
+    tags = entry.get("tags") or []
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         answer.wrong("tags", "not a list of texts")
-    if answer.faults:
-        raise MalformedAnswerError(f"{where}: {'; '.join(answer.faults)}")
+    answer.check(f"scenario {number}: ")
     return ScenarioMeta(
         id=str(identity),
         title=title if title.strip() else str(identity),
         category=category,
         description=description,
         prompt_text=prompt,
-        tags=words,
+        tags=texts(tags),
         cards=tuple(_cards(entry.get("detailCards"))),
         stated=entry,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import shutil
 import tempfile
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -24,10 +23,10 @@ _REPOSITORY = "localhost/helmbench-verifier"
 _HINT = (
     "--helmbench-build=offline builds it from its Dockerfile; --helmbench-verifier=URL names another verifier"
 )
-_MIB = 1024 * 1024
+_BUILD_S = 1800.0
+_BUILD_MEMORY = 2 * 2**30
 _PULL_S = 1800.0
 _TURN_S = 0.1
-_LOOK_S = 0.5
 _GRACE_S = 10.0
 
 
@@ -48,24 +47,6 @@ class ImageRights:
     def network(self) -> bool:
         """Whether what a Dockerfile runs has a network."""
         return self.build is not None and self.build.value == "online"
-
-
-@dataclass(frozen=True, slots=True)
-class BuildBounds:
-    """What a build may use.
-
-    Args:
-        wall_s: Seconds.
-        memory_bytes: Of all that it runs together.
-        disk_bytes: What it takes of the disk where images are, and the size of the image.
-    """
-
-    wall_s: float = 1800.0
-    memory_bytes: int = 2048 * _MIB
-    disk_bytes: int = 8192 * _MIB
-
-
-_BOUNDS = BuildBounds()
 
 
 def content_tag(folder: Path) -> str:
@@ -175,7 +156,7 @@ async def _turn(name: str) -> AsyncIterator[None]:
 
 
 async def build(
-    engine: ContainerEngine, folder: Path, tag: str, rights: ImageRights, bounds: BuildBounds = _BOUNDS
+    engine: ContainerEngine, folder: Path, tag: str, rights: ImageRights, wall_s: float = _BUILD_S
 ) -> None:
     """Build the image of a folder.
 
@@ -184,23 +165,23 @@ async def build(
         folder: With a Dockerfile; no link in it leads out of the pack.
         tag: Its name.
         rights: What the user allows.
-        bounds: What it may use.
+        wall_s: Seconds that it may take.
 
     Raises:
         SandboxError: It cannot be built, or not within the bounds; in words that go behind a name.
     """
     local = await asyncio.to_thread(LocalPrograms)
-    store = await engine.store()
+    network = () if rights.network else ("--network", "none")
     try:
         ended = await engine.reaped(
-            *("build", *_flags(engine, rights, bounds), "--tag", tag),
+            *("build", *engine.program.private_build, *(() if rights.pull else engine.program.build_here)),
+            *(*network, "--memory", str(_BUILD_MEMORY), "--memory-swap", str(_BUILD_MEMORY)),
+            *("--ulimit", "core=0:0", "--tag", tag),
             # podman would take a Containerfile beside the Dockerfile first
             *("--file", str(folder / "Dockerfile"), str(folder)),
-            wall_s=bounds.wall_s,
+            wall_s=wall_s,
             launcher=local.launcher,
             kill=_end,
-            # The images of an engine on another machine are on a disk that cannot be looked at.
-            watch=_DiskWatch(store, bounds.disk_bytes) if store.is_absolute() and store.is_dir() else None,
         )
     finally:
         await asyncio.to_thread(local.close)
@@ -209,40 +190,6 @@ async def build(
             "" if rights.network else "; what it runs has no network unless --helmbench-build=online is given"
         )
         raise SandboxError(f"{engine.name} could not build its image ({last_words(ended)}){hint}")
-    size = (await engine.tool("image", "inspect", "--format", "{{.Size}}", tag)).stdout.strip()
-    if size.isdigit() and int(size) > bounds.disk_bytes:
-        await engine.tool("rmi", "-f", tag)
-        raise SandboxError(f"its image has more than {bounds.disk_bytes} bytes")
-
-
-def _flags(engine: ContainerEngine, rights: ImageRights, bounds: BuildBounds) -> Iterator[str]:
-    yield from engine.program.private_build
-    yield from engine.program.build_here if not rights.pull else ()
-    if not rights.network:
-        yield from ("--network", "none")
-    yield from ("--memory", str(bounds.memory_bytes), "--memory-swap", str(bounds.memory_bytes))
-    yield from ("--ulimit", "core=0:0", "--ulimit", f"fsize={bounds.disk_bytes}:{bounds.disk_bytes}")
-
-
-class _DiskWatch:
-    """Looks at what is free on a disk while a build writes to it.
-
-    Args:
-        store: A folder on it.
-        most: Bytes that may be taken.
-    """
-
-    def __init__(self, store: Path, most: int) -> None:
-        self._store = store
-        self._most = most
-        self._free = shutil.disk_usage(store).free
-
-    async def __call__(self, _pid: int, /) -> str:
-        """Return, once it happens, that too much was taken."""
-        while True:
-            await asyncio.sleep(_LOOK_S)
-            if self._free - shutil.disk_usage(self._store).free > self._most:
-                return f"more than {self._most} bytes of the disk"
 
 
 async def _end(process: Process) -> None:
