@@ -8,14 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
+    PackScore,
+    PackStatus,
+    ScenarioMeta,
+    ScenarioResult,
+)
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
 
-_WITHOUT_TEXTS = "result_id, status, pack_results.score, points, timings"
+_WITHOUT_TEXTS = "result_id, status, pack_results.score, points"
+_JSON = ("timings", "output", "verifier", "artifacts")
 
 
 class BenchPackResult(NamedTuple):
@@ -26,70 +31,16 @@ class BenchPackResult(NamedTuple):
     stated: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class BenchPackRow:
-    """One row of `pack_results`.
+class BenchPackEvent(NamedTuple):
+    """One row of `events`; `at` is ISO 8601 UTC."""
 
-    Args:
-        status: `pass`, `partial` or `fail`.
-        score: On the pack's own scale; None for none. `points` likewise.
-        points: See `score`.
-        timings: As the pack says, `valid` False where they are not the model's; None for none.
-        summary: None for none, and unless texts were asked for; `note`, `raw_log`, `output`, `verifier` and
-            `artifacts` likewise.
-    """
-
-    status: str
-    score: float | None
-    points: float | None
-    timings: JsonValue = None
-    summary: str | None = None
-    note: str | None = None
-    raw_log: str | None = None
-    output: JsonValue = None
-    verifier: JsonValue = None
-    artifacts: JsonValue = None
-
-    @property
-    def timed(self) -> bool:
-        """Whether the times are the model's: no reply came from the record."""
-        return not isinstance(self.timings, Mapping) or self.timings.get("valid") is not False
-
-
-@dataclass(frozen=True, slots=True)
-class BenchPackScenario:
-    """A scenario as its pack has listed it; empty where it says nothing."""
-
-    code: str
-    title: str
-    category: str
-    description: str
-    tags: tuple[str, ...]
-    cards: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BenchPackEvent:
-    """One row of `events`.
-
-    Args:
-        code: Of its result; None for an event of the run. `repetition` likewise.
-        repetition: See `code`.
-        type: `model_progress`, …
-        payload: As it was told.
-        at: ISO 8601 UTC.
-    """
-
-    code: str | None
-    repetition: int | None
     type: str
     payload: JsonObject
     at: str
 
 
 _ROWS = """
-    SELECT {columns}
-    FROM pack_results JOIN results ON results.id = result_id
+    SELECT {columns} FROM pack_results JOIN results ON results.id = result_id
     WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
 """
 _JUDGED = """
@@ -98,6 +49,10 @@ _JUDGED = """
     FROM pack_results JOIN results ON results.id = result_id
     WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')
 """
+_UNTIMED = """
+    SELECT count(*) FROM pack_results JOIN results ON results.id = result_id
+    WHERE results.run_id = ? AND json_extract(timings, '$.valid') = 0
+"""
 _RESULTS = """
     SELECT results.code, results.repetition, json_extract(payload, '$.result')
     FROM results JOIN events ON events.result_id = results.id AND events.type = 'scenario_result'
@@ -105,12 +60,7 @@ _RESULTS = """
     WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')
     ORDER BY results.repetition, scenarios.rowid, results.rowid
 """
-_EVENTS = """
-    SELECT results.code, results.repetition, events.type, events.payload, events.at
-    FROM events LEFT JOIN results ON results.id = events.result_id
-    WHERE events.run_id = :run_id AND (:code IS NULL OR results.code = :code)
-    ORDER BY events.at, events.id
-"""
+_EVENTS = "SELECT type, payload, at FROM events WHERE result_id = ? ORDER BY at, id"
 _SCENARIOS = """
     SELECT scenarios.code, title, evaluation FROM scenarios
     JOIN evaluation_runs ON evaluation_runs.benchmark_id = scenarios.benchmark_id
@@ -120,18 +70,27 @@ _SCENARIOS = """
 
 def bench_pack_rows(
     conn: sqlite3.Connection, run_id: int, code: str | None = None, *, with_text: bool
-) -> dict[str, BenchPackRow]:
-    """Return what a pack has said of the results of a run, by `results.id`.
+) -> dict[str, JsonObject]:
+    """Return what a pack has said of the results of a run, by `results.id`: the columns of `pack_results`.
 
     Args:
         conn: To a results file.
         run_id: `evaluation_runs.id`.
         code: Only this case.
-        with_text: Also what may quote replies.
+        with_text: All columns; else status, score and points alone, since others may quote replies.
     """
-    columns = "pack_results.*" if with_text else _WITHOUT_TEXTS
-    found = named_rows(conn.execute(_ROWS.format(columns=columns), {"run_id": run_id, "code": code}))
-    return {str(row["result_id"]): _row(row) for row in found}
+    query = _ROWS.format(columns="pack_results.*" if with_text else _WITHOUT_TEXTS)
+    return {
+        str(row.pop("result_id")): {name: _value(name, cell) for name, cell in row.items()}
+        for row in named_rows(conn.execute(query, {"run_id": run_id, "code": code}))
+    }
+
+
+def _value(column: str, cell: Cell) -> JsonValue:
+    if cell is None or isinstance(cell, int | float):
+        return cell
+    found: JsonValue = json.loads(cell) if column in _JSON else str(cell)
+    return found
 
 
 def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[str, ScenarioResult]:
@@ -151,20 +110,10 @@ def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[str, Scenar
     }
 
 
-def untimed_results(path: Path, run_id: int) -> int:
-    """Return for how many results of a run the times are not the model's.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
-    with reading(path) as conn:
-        return sum(not row.timed for row in bench_pack_rows(conn, run_id, with_text=False).values())
-
-
-def repetitions_of(conn: sqlite3.Connection, run_id: int, code: str) -> Mapping[str, int]:
-    """Return the repetition of every result of a case, by `results.id`."""
-    found = conn.execute("SELECT id, repetition FROM results WHERE run_id = ? AND code = ?", (run_id, code))
-    return dict(found.fetchall())
+def untimed_results(conn: sqlite3.Connection, run_id: int) -> int:
+    """Return for how many results of a run the times are not the model's."""
+    (found,) = conn.execute(_UNTIMED, (run_id,)).fetchone()
+    return int(found)
 
 
 def bench_pack_results(path: Path, run_id: int) -> tuple[BenchPackResult, ...]:
@@ -180,53 +129,34 @@ def bench_pack_results(path: Path, run_id: int) -> tuple[BenchPackResult, ...]:
         )
 
 
-def bench_pack_scenarios(path: Path, run_id: int) -> tuple[BenchPackScenario, ...]:
-    """Return the scenarios of the Bench Pack of a run, in its own order; empty for any other benchmark.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
-    with reading(path) as conn:
-        found = [
-            (code, title, json.loads(about)) for code, title, about in conn.execute(_SCENARIOS, (run_id,))
-        ]
-    return tuple(
-        BenchPackScenario(
+def bench_pack_scenarios(conn: sqlite3.Connection, run_id: int) -> dict[str, ScenarioMeta]:
+    """Return the scenarios of the Bench Pack of a run by id, in its own order; empty for any other benchmark."""
+    found = [(code, title, json.loads(about)) for code, title, about in conn.execute(_SCENARIOS, (run_id,))]
+    return {
+        code: ScenarioMeta(
             code,
             title,
-            about["groups"].get("category", ""),
-            about["description"],
-            tuple(about["tags"]),
-            tuple((card["title"], card["content"]) for card in about["cards"]),
+            category=about["groups"].get("category", ""),
+            description=about["description"],
+            tags=tuple(about["tags"]),
+            cards=tuple((card["title"], card["content"]) for card in about["cards"]),
         )
         for code, title, about in found
         if about.get("type") == "scenario"
-    )
+    }
 
 
-def bench_pack_events(path: Path, run_id: int, code: str | None = None) -> tuple[BenchPackEvent, ...]:
-    """Return the events of a run, or of one of its cases, in the order they happened.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
-    with reading(path) as conn:
-        found = conn.execute(_EVENTS, {"run_id": run_id, "code": code}).fetchall()
+def bench_pack_events(conn: sqlite3.Connection, result_id: str) -> tuple[BenchPackEvent, ...]:
+    """Return the events of a result, in the order they happened."""
     return tuple(
-        BenchPackEvent(case, repetition, kind, json.loads(payload), at)
-        for case, repetition, kind, payload, at in found
+        BenchPackEvent(kind, json.loads(payload), at)
+        for kind, payload, at in conn.execute(_EVENTS, (result_id,))
     )
 
 
-def pack_score(path: Path, run_id: int) -> PackScore | None:
-    """Return what a Bench Pack makes of a run; None for any other run, and where it could not be asked.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
-    query = "SELECT * FROM pack_scores WHERE run_id = ?"
-    with reading(path) as conn:
-        row = next(named_rows(conn.execute(query, (run_id,))), None)
+def pack_score(conn: sqlite3.Connection, run_id: int) -> PackScore | None:
+    """Return what a Bench Pack makes of a run; None for any other run, and where it could not be asked."""
+    row = next(named_rows(conn.execute("SELECT * FROM pack_scores WHERE run_id = ?", (run_id,))), None)
     if row is None:
         return None
     return made_of(
@@ -238,13 +168,3 @@ def pack_score(path: Path, run_id: int) -> PackScore | None:
         unit=row["unit"] or "",
         extra=json.loads(str(row["extra"])) if row.get("extra") else {},
     )
-
-
-def _row(row: Mapping[str, Cell]) -> BenchPackRow:
-    parts = {name: _json(row.get(name)) for name in ("timings", "output", "verifier", "artifacts")}
-    return made_of(BenchPackRow, row, **parts)
-
-
-def _json(text: Cell) -> JsonValue:
-    value: JsonValue = None if text is None else json.loads(str(text))
-    return value
