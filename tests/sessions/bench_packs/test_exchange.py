@@ -10,17 +10,11 @@ from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Answer, Provider
 from trees import clear_environment, rows
 
-_MODELS = ("--helmbench-model=test/good", "--helmbench-model=test/other")
 _HALF = (
     "async () => { await emit({ type: 'model_progress', message: 'SECRET progress' }); await ask('half');"
     " return result({ status: 'partial', score: 50, points: 1, note: 'SECRET note',"
     " rawLog: 'SECRET ' + context.secrets[0].value }); }"
 )
-_SCENARIOS = {
-    "asks": ASKS,
-    "half": _HALF,
-    "broken": "async () => { await ask('x'); throw new Error('no more'); }",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -31,38 +25,6 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def _properties(report: Path, path: str) -> dict[str, str]:
     found = ET.parse(report).getroot().findall(f"{path}/properties/property")
     return {item.attrib["name"]: item.attrib["value"] for item in found}
-
-
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
-def test_a_session_shows_the_packs_own_scale(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    monkeypatch.setenv("CI", "true")
-    write_asking_pack(pytester.path / "pack", _SCENARIOS)
-    options = (mode, *_MODELS, "--junitxml=junit.xml", "-rA")
-
-    result = run_packs(pytester, *options, url=provider.url)
-
-    result.assert_outcomes(passed=2, failed=2, errors=2)
-    result.stdout.fnmatch_lines(
-        [
-            "test/good: the pack's own total: 75 (not over all scenarios); All 75",
-            "test/other: the pack's own total: 75 (not over all scenarios); All 75",
-        ]
-    )
-    junit = (pytester.path / "junit.xml").read_text()
-    assert "SECRET" not in result.stdout.str() + junit
-    assert _properties(pytester.path / "junit.xml", "testsuite") == {
-        f"pack_{kind}[small-pack][test/{model}]{name}": value
-        for model in ("good", "other")
-        for kind, name, value in (
-            ("total", "", "75.0"),
-            ("partial", "", "true"),
-            ("category", "[all]", "75.0"),
-        )
-    }
-    own = _properties(pytester.path / "junit.xml", "testsuite/testcase[@name='half[test/other]']")
-    assert (own["pack_status"], own["pack_score"], own["pack_points"]) == ("partial", "50.0", "1.0")
 
 
 def test_a_resumed_session_has_the_packs_words_of_what_it_does_not_run_again(

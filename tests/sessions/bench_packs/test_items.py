@@ -95,18 +95,6 @@ def _properties(element: ElementTree.Element | None) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("pack")
-def test_an_item_runs_by_the_id_that_was_printed(pytester: pytest.Pytester, provider: Provider) -> None:
-    ids = tuple(f"{_FILE}{name}[test/good]" for name in (_ESCAPED, "TC-01"))
-    result = run_packs(pytester, "-v", url=provider.url, paths=ids)
-
-    result.assert_outcomes(passed=2)
-    # The pack is given two results, and its total says so.
-    result.stdout.fnmatch_lines(["test/good: the pack's own total: 180 points (not over all scenarios); *"])
-    query = "SELECT total, partial, summary FROM pack_scores"
-    assert rows(pytester.path / "helmbench.db", query) == [(180.0, 1, f"TC-01 {_HOSTILE_ID}")]
-
-
-@pytest.mark.usefixtures("pack")
 def test_models_and_repetitions_have_runs_and_totals_of_their_own(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
@@ -156,17 +144,6 @@ def test_a_partial_result_counts_as_asked(
         (outcome, expected, "partial (score 60)", None if passed else "partial", passed, float(passed))
     ]
     assert rows(database, "SELECT status, score FROM pack_results") == [("partial", 60.0)]
-
-
-@pytest.mark.usefixtures("pack")
-def test_a_gate_holds_the_share_and_hides_no_error(pytester: pytest.Pytester, provider: Provider) -> None:
-    gate = "--helmbench-min-score=0.4"
-    held = run_packs(pytester, gate, url=provider.url)
-    assert held.ret == pytest.ExitCode.OK
-    held.stdout.fnmatch_lines(["gate test/good: score 0.5000 *, threshold 0.4000: holds*"])
-
-    provider.answers(status=400, when=lambda request: request.prompt == "one")
-    assert run_packs(pytester, gate, url=provider.url).ret == pytest.ExitCode.TESTS_FAILED
 
 
 def test_one_result_per_scenario_reaches_the_pack_and_none_of_an_error(

@@ -190,19 +190,3 @@ def test_a_request_that_is_not_on_record_is_an_error_of_its_item(
     result.stdout.fnmatch_lines(["no reply to this request is on record (--helmbench-cache=only)"])
     assert provider.count == 1
     assert root.is_dir()
-
-
-def test_only_a_session_that_asks_runs_a_pack(pytester: pytest.Pytester, provider: Provider) -> None:
-    root = write_asking_pack(pytester.path / "pack", {"a": ASKS})
-    (root / "test_own.py").write_text("def test_own(): pass\n")
-
-    idle = run_packs(pytester, "-v", paths=())
-
-    # The pack's own Python is pytest's business, as it was before this plugin.
-    idle.assert_outcomes(passed=1)
-    idle.stdout.no_fnmatch_line("*benchlocal.pack.json*")
-    assert not (pytester.path / "helmbench.db").exists()
-    assert not (pytester.path / ".helmbench").exists()
-    asking = run_packs(pytester, "-v", url=provider.url, paths=(".",))
-    asking.assert_outcomes(passed=1)
-    asking.stdout.no_fnmatch_line("*test_own*")

@@ -119,24 +119,6 @@ def test_a_fault_that_the_pack_was_handed_is_an_error_whatever_it_says(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_request_may_take_what_the_pack_says_unless_the_user_says_otherwise(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    manifest = {"samplingDefaults": {"request_timeout_seconds": 0.5}}
-    told = "async () => { await ask('a'); return result({ note: `${input.generation.request_timeout_seconds}` }); }"
-    write_asking_pack(pytester.path / "pack", {"a": told}, manifest=manifest)
-    provider.answers(latency_s=1.5)
-    database = pytester.path / "helmbench.db"
-
-    hasty = run_packs(pytester, "--helmbench-max-retries=0", url=provider.url)
-    hasty.assert_outcomes(errors=1)
-    hasty.stdout.fnmatch_lines(["the provider gave no whole answer within 0.5 s"])
-    patient = run_packs(pytester, "--helmbench-max-retries=0", "--helmbench-timeout=30", url=provider.url)
-    patient.assert_outcomes(passed=1)
-    assert model_reasons(bench_pack_outcomes(database)) == {"a": "error timeout"}
-    assert rows(database, "SELECT note FROM pack_results") == [("30",)]
-
-
 _ASKS_VERIFIER = """async () => {
     const { url } = context.verifiers.find((one) => one.id === "exact");
     const answer = await ask(input.scenario.id);

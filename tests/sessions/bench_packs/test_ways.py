@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from bench_pack_sessions import ASKS, node_processes, run_packs, write_asking_pack
+from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Provider
 from trees import clear_environment, rows
 
@@ -148,18 +148,6 @@ def test_a_pack_without_a_verifier_is_fenced_in(pytester: pytest.Pytester, provi
         "data/own.txt",
         "runs/1/own.txt",
     ]
-
-
-def test_nothing_of_a_pack_is_imported_by_python_and_no_process_stays(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    root = write_asking_pack(pytester.path / "pack", {"a": ASKS})
-    for name in ("conftest.py", "test_own.py", "dist/conftest.py"):
-        (root / name).write_text("raise RuntimeError('imported')")
-    result = run_packs(pytester, "-v", "-o", "helmbench_trusted=pack", url=provider.url)
-    result.assert_outcomes(passed=1)
-    result.stdout.no_fnmatch_line("*RuntimeError*")
-    assert node_processes(pytester.path) == []
 
 
 def test_a_worker_without_a_scenario_leaves_the_folders_to_the_others(

@@ -148,18 +148,6 @@ def test_an_error_that_nobody_can_be_blamed_for_is_found_by_running_alone(tmp_pa
     assert "index.js" in failed.stack
 
 
-def test_a_process_that_was_alone_with_its_item_needs_no_second_try(tmp_path: Path) -> None:
-    root = write_bench_pack_folder(tmp_path / "pack", {"bad": "() => process.abort()"})
-    bad = Item("bad")
-
-    async def go() -> list[Any]:
-        async with bridge_to(root) as bridge:
-            return await outcomes(bridge, [bad])
-
-    assert asyncio.run(go())[0].reason == "crashed"
-    assert bad.begun == 1
-
-
 _PRINTS = {
     "both": "console.error('oops'); process.stdout.write(Buffer.from('bytes\\u001b]0;x\\u0007'))",
     "20-mb": "for (let i = 0; i < 20; i += 1) console.log('y'.repeat(1024 * 1024))",
@@ -232,26 +220,6 @@ def test_forged_lines_are_dropped_and_patched_prototypes_do_not_matter(
     slow, bad, other, peek = asyncio.run(go())
     assert (slow["note"], bad["status"], other["note"]) == ("slow", "pass", "slow")
     assert peek["note"] == 0
-
-
-def test_a_pack_that_cannot_prepare_or_prepares_nothing_says_so(tmp_path: Path) -> None:
-    for number, (prepare, reason, message) in enumerate(
-        (
-            ("throw new Error('no verifier')", "threw", "prepare() threw Error: no verifier"),
-            ("return {}", "malformed", "prepare() gave nothing with a function runScenario()"),
-            ("return undefined", "malformed", "prepare() gave nothing with a function runScenario()"),
-        )
-    ):
-        root = write_bench_pack_folder(tmp_path / str(number), {"A": ""}, prepare=f"{prepare};")
-
-        async def go(root: Path = root) -> list[Any]:
-            async with bridge_to(root) as bridge:
-                return [await outcomes(bridge, [Item("A"), Item("A")]), await bridge.scenarios()]
-
-        (first, second), listed = asyncio.run(go())
-        for failed in (first, second):
-            assert (failed.reason, failed.message) == (reason, message)
-        assert listed == [{"id": "A", "title": "Scenario A"}]
 
 
 def test_listing_and_scoring_fail_with_a_reason_too(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from bench_pack_folders import write_bench_pack_folder
 from bench_pack_sessions import node_processes
 from bridged import HASTY, Item, bridge_to, outcomes, stopped
 from paths import SUPPORT
-from verifiers import PROCESS, SERVER, Pack
 
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 
@@ -91,32 +90,6 @@ def test_nothing_is_left_when_an_item_hangs_or_the_bridge_is_closed(tmp_path: Pa
 
     asyncio.run(go())
     assert all(stopped(pid) for pid in _pids(root))
-
-
-_STOPPING = """
-import os, signal, subprocess
-pid = subprocess.Popen(["sleep", "1000"], start_new_session=True).pid
-with open({path!r}, "w") as file:
-    file.write(str(pid))
-os.kill(os.getppid(), signal.SIGSTOP)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems know no subreaper")
-def test_nothing_is_left_of_a_verifier_that_stops_its_launcher(tmp_path: Path) -> None:
-    path = tmp_path / "pid"
-    verifiers = (
-        Pack(tmp_path).with_files(server__py=_STOPPING.format(path=str(path)) + SERVER).verifiers(PROCESS)
-    )
-
-    async def go() -> None:
-        try:
-            assert await verifiers.ready() is None
-        finally:
-            await verifiers.close()
-
-    asyncio.run(go())
-    assert stopped(int(path.read_text()))
 
 
 def _sleeping(mark: str) -> list[int]:

@@ -259,17 +259,3 @@ def _start_of_init() -> str:
 def _podman(*arguments: str) -> str:
     ended = subprocess.run(["podman", *arguments], capture_output=True, text=True, check=True)
     return ended.stdout
-
-
-def test_a_process_that_nobody_has_waited_for_is_gone() -> None:
-    running = subprocess.Popen(["sleep", "60"])
-    stat = Path(f"/proc/{running.pid}/stat")
-    start = f"{int(stat.read_text().rpartition(')')[2].split()[19]):x}"
-    owner = replace(this_process(), pid=running.pid, start=start)
-    assert not owner.is_gone()
-    running.kill()
-    until = time.monotonic() + 10
-    while ") Z " not in stat.read_text() and time.monotonic() < until:
-        time.sleep(0.01)
-    assert owner.is_gone()
-    running.wait()
