@@ -6,7 +6,6 @@ import contextlib
 import os
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
@@ -38,7 +37,6 @@ from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.shard_files import (
     MALFORMED,
     MergedFile,
-    MergedRun,
     Pick,
     ShardFile,
     ShardRun,
@@ -187,16 +185,12 @@ def _made(
     path: Path, sessions: Sequence[ShardSession], winners: Sequence[ShardSession], out: Path
 ) -> tuple[Merged, ...]:
     """Copy all sessions into a new file and close its runs."""
-    session_id, first = str(uuid.uuid4()), winners[0]
-    opened = [
-        MergedRun(
-            session_id, like, _settings(like, name, winners, out), min(one.started_at for one in sessions)
-        )
-        for name, like in first.runs.items()
-    ]
+    first = winners[0]
+    opened = [(like, _settings(like, name, winners, out)) for name, like in first.runs.items()]
     file = MergedFile(path)
     try:
-        ids = dict(zip(first.runs, file.open_runs(first.path, opened), strict=True))
+        started_at = min(session.started_at for session in sessions)
+        ids = dict(zip(first.runs, file.open_runs(first.path, started_at, opened), strict=True))
         for source in dict.fromkeys(session.path for session in sessions):
             picks = [
                 Pick(run, ids[name], session in winners)
@@ -253,30 +247,16 @@ def _settings(
 
 
 def _put_in_place(path: Path, out: Path, *, force: bool) -> None:
-    """Move a whole file to its place: all or nothing, whoever looks or pulls the plug meanwhile.
-
-    Raises:
-        MergeError: A file has come there meanwhile.
-    """
+    """Move a whole file to its place: all or nothing, whoever looks or pulls the plug meanwhile."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
-    if not force:
-        try:
-            os.link(path, out)
-        except FileExistsError:
-            raise MergeError(
-                f"{out} has come into being meanwhile\n  hint: name another file with -o FILE"
-            ) from None
-        except OSError:
-            if out.exists():  # a disk without links
-                raise MergeError(f"{out} is there already\n  hint: name another file with -o FILE") from None
-            path.replace(out)
-        return
+    if not force and out.exists():
+        raise MergeError(f"{out} is there already\n  hint: name another file with -o FILE")
     for suffix in (
         "-wal",
         "-shm",
         "-journal",
-    ):  # of the file that is replaced: SQLite would read them into the new one
+    ):  # of a file that is replaced: SQLite would read them into the new one
         out.with_name(out.name + suffix).unlink(missing_ok=True)
     path.replace(out)
 

@@ -9,6 +9,7 @@ import contextlib
 import json
 import sqlite3
 import time
+import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -297,23 +298,6 @@ def _size(path: Path) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class MergedRun:
-    """The run that runs of shards are together.
-
-    Args:
-        session_id: Of the merged session.
-        like: The run whose model, benchmark and versions it has.
-        settings: Of the whole.
-        started_at: Of the first.
-    """
-
-    session_id: str
-    like: ShardRun
-    settings: Mapping[str, object]
-    started_at: str
-
-
-@dataclass(frozen=True, slots=True)
 class Pick:
     """A run of a file that is to be copied.
 
@@ -357,18 +341,22 @@ class MergedFile:
         """Close it; it is one file then, without a log."""
         self._conn.close()
 
-    def open_runs(self, path: Path, runs: Sequence[MergedRun]) -> list[int]:
-        """Insert the merged runs and return their ids.
+    def open_runs(
+        self, path: Path, started_at: str, runs: Sequence[tuple[ShardRun, Mapping[str, object]]]
+    ) -> list[int]:
+        """Insert the merged runs of a new session and return their ids.
 
         Args:
             path: The file that has what they are like.
-            runs: In order.
+            started_at: Of the first shard.
+            runs: The run whose model, benchmark and versions each has, and the settings of the whole.
 
         Raises:
             StoreError: That file contradicts itself.
         """
         with self._attached(path):
-            return [self._open_run(run) for run in runs]
+            about = (str(uuid.uuid4()), started_at)
+            return [self._open_run(about, like, settings) for like, settings in runs]
 
     def copy(self, path: Path, picks: Sequence[Pick]) -> None:
         """Copy runs of a file; where two have judged a case, the first verdict stands.
@@ -427,23 +415,15 @@ class MergedFile:
         except sqlite3.Error as error:
             raise store_error(path, error) from error
 
-    def _open_run(self, run: MergedRun) -> int:
-        conn, like = self._conn, run.like
+    def _open_run(self, about: tuple[str, str], like: ShardRun, settings: Mapping[str, object]) -> int:
+        conn = self._conn
         self._copy_benchmark(like.benchmark_id, self.path)
         self._copy("llms", f"part.id = {_OF_RUN.format('llm_id')}", {"old": like.run_id}, "OR IGNORE")
         copied = "benchmark_id, llm_id, benchmark_hash, benchmark_place, plugin_version"
         run_id = conn.execute(
             "INSERT INTO main.evaluation_runs (uuid, session_id, started_at, status, scope, total_tests, settings,"
             f" {copied}) SELECT ?, ?, ?, 'partial', ?, ?, ?, {copied} FROM shard.evaluation_runs WHERE id = ?",
-            (
-                new_id(),
-                run.session_id,
-                run.started_at,
-                like.scope,
-                like.tests,
-                as_json(run.settings),
-                like.run_id,
-            ),
+            (new_id(), *about, like.scope, like.tests, as_json(settings), like.run_id),
         ).lastrowid
         assert run_id is not None  # an INSERT always has one
         write_plan(conn, run_id, like.whole)
