@@ -74,26 +74,6 @@ def test_a_gate_that_holds_leaves_failed_cases_without_annotations(
     assert len(_annotations(plain)) == 1
 
 
-def test_the_ini_key_names_another_place_or_none(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM")})
-    never = run_tree(pytester, "-o", "helmbench_summary=never", url=provider.url)
-    assert not (pytester.path / "summary.md").exists()
-    never.assert_outcomes(passed=1, failed=1)
-    monkeypatch.delenv("GITHUB_ACTIONS")
-    for _ in range(2):
-        elsewhere = run_tree(
-            pytester, "-o", "helmbench_summary=own.md", "--helmbench-cache=reuse", url=provider.url
-        )
-    assert _annotations(elsewhere) == []
-    assert (pytester.path / "own.md").read_text(encoding="utf-8").count("## helmbench\n\n- ") == 1
-    lost = run_tree(
-        pytester, "-o", "helmbench_summary=no/own.md", "--helmbench-cache=reuse", url=provider.url
-    )
-    lost.stdout.fnmatch_lines(["no job summary: *No such file or directory*"])
-
-
 def test_hostile_words_stay_in_their_line_and_the_summary_within_its_length(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:

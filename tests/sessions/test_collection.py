@@ -13,7 +13,6 @@ from trees import (
     clear_environment,
     collected,
     judged_twice,
-    rows,
     run_tree,
     write_tree,
 )
@@ -136,29 +135,3 @@ def test_marks_and_keywords_select(pytester: pytest.Pytester, options: list[str]
     result = run_tree(pytester, *_LISTING, *options)
 
     assert collected(result) == [f"{code}[test/good]" for code in codes]
-
-
-@pytest.mark.parametrize("mode", ["-n2"])
-@pytest.mark.parametrize(
-    ("named", "runs"),
-    [
-        (("benchmark",), {"benchmark": "whole"}),
-        (("link", "benchmark"), {"link": "whole"}),
-        (("benchmark", "link"), {"benchmark": "whole"}),
-        (("link/scenarios/P1-B1-S1", "benchmark"), {"link": "selected", "benchmark": "selected"}),
-    ],
-)
-def test_a_benchmark_that_links_lead_to_runs_once(
-    pytester: pytest.Pytester, mode: str, named: tuple[str, ...], runs: dict[str, str]
-) -> None:
-    folder = write_tree(
-        pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B1-S2": category("RISK")}
-    )
-    (folder / "self").symlink_to(".")
-    (pytester.path / "link").symlink_to(folder)
-
-    ran = run_tree(pytester, mode, *named, "--helmbench-model=baseline/first")
-
-    assert sum(ran.parseoutcomes().values()) == 2
-    query = "SELECT name, scope FROM evaluation_runs JOIN benchmarks ON benchmarks.id = benchmark_id"
-    assert dict(rows(pytester.path / "helmbench.db", query)) == runs

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
-from forked import forked_python
 from inner_pytest import forked_pytest
 from installed import installed_once
 from paths import SUPPORT
@@ -72,17 +69,6 @@ def _pytest(project: Path, provider: Provider, *arguments: str) -> subprocess.Co
     return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 
 
-def _helmbench(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [*forked_python(), "-m", "pytest_helmbench", *arguments]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-
-
-def _json(project: Path, *arguments: str) -> Any:
-    done = _helmbench(project, *arguments)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 @pytest.mark.parametrize("mode", ["-n2"])
 def test_its_benchmarks_are_run_scored_and_reported(project: Path, provider: Provider, mode: str) -> None:
     provider.reply = _answer
@@ -103,29 +89,6 @@ def test_its_benchmarks_are_run_scored_and_reported(project: Path, provider: Pro
         ("r2", "passed"),
         ("r3", "failed"),
     ]
-
-
-def test_the_commands_know_it(project: Path, provider: Provider) -> None:
-    provider.reply = _answer
-    _pytest(project, provider)
-
-    assert _helmbench(project, "check", "riddles").returncode == 0
-    assert [row["id"] for row in _json(project, "list", "--benchmark", "riddles", "--json")] == [
-        "r1",
-        "r2",
-        "r3",
-    ]
-    assert "What gets wet" in _helmbench(project, "prompt", "r2", "--benchmark", "riddles").stdout
-    assert "on riddles (complete, whole)" in _helmbench(project, "show").stdout
-    assert "66.7 %" in _helmbench(project, "show").stdout
-    assert "66.7 %" in _helmbench(project, "report").stdout
-    assert len(_helmbench(project, "export", "--format", "csv").stdout.splitlines()) == 4
-    text = _RIDDLES.replace("bottle", "towel")
-    (project / "riddles" / "riddles.txt").write_text(text, encoding="utf-8")
-    asked = provider.count
-    rescored = _json(project, "rescore", "--json")
-    assert (rescored["now_pass"], rescored["same"], rescored["score_after"]) == (1, 2, 1.0)
-    assert provider.count == asked
 
 
 def test_a_killed_session_goes_on(project: Path, provider: Provider) -> None:

@@ -180,31 +180,6 @@ def test_a_signal_to_a_session_or_a_worker_ends_it_like_ctrl_c(
     assert "INTERNALERROR" not in session.text
 
 
-@_workers
-def test_a_hand_written_test_that_is_interrupted_waits_for_its_reply_and_no_longer(
-    pytester: pytest.Pytester, provider: Provider, workers: str
-) -> None:
-    pytester.makepyfile(
-        test_chat="""
-        def test_it(helmbench_openai, helmbench_model):
-            for turn in range(50):
-                messages = [{"role": "user", "content": f"Turn {turn}."}]
-                helmbench_openai.chat.completions.create(model=helmbench_model, messages=messages)
-        """
-    )
-    provider.answers(latency_s=0.5)
-    session = Session(pytester.path, provider.url, workers, "-q", paths=["test_chat.py"])
-    until(lambda: provider.in_flight == 1, "a call goes out")
-    started = time.monotonic()
-    session.send(signal.SIGTERM)
-    assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
-    assert time.monotonic() - started < 4, "no reply is awaited that is there"
-    calls = rows(pytester.path / "helmbench.db", "select error, response_id is null from calls")
-    assert calls == [(None, 0)] * provider.count
-    assert rows(pytester.path / "helmbench.db", "select * from results") == []
-    assert "go on with the same command and --helmbench-resume" in session.text
-
-
 def test_workers_end_when_their_controller_is_killed(pytester: pytest.Pytester, provider: Provider) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
     provider.answers(hang=True)

@@ -88,31 +88,6 @@ def test_what_the_provider_or_the_test_has_broken_is_an_error_and_never_a_failed
     result.stdout.fnmatch_lines(["5 ended without a verdict on the model (errors, broken files, *"])
 
 
-_SWALLOWING = """
-import openai
-import urllib.request
-
-def test_absent(helmbench_openai):
-    try:
-        text = ask(helmbench_openai, "You are late again!")
-    except openai.OpenAIError:
-        text = ""
-    assert "idiot" not in text
-"""
-
-
-@every_number
-def test_no_gate_holds_by_tests_whose_model_has_said_nothing(pytester: pytest.Pytester, workers: str) -> None:
-    write_own_tests(pytester.path, _SWALLOWING)
-    nowhere = ("--helmbench-base-url=http://127.0.0.1:9/v1", "--helmbench-max-retries=0", workers)
-
-    result = run_own_tests(pytester, None, *nowhere, "--helmbench-min-score=1", "--helmbench-require-run")
-
-    result.assert_outcomes(errors=1)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert results_of_own_tests(pytester) == [("test_absent", 1, "error", "unreachable")]
-
-
 def test_how_tests_end_by_themselves_is_told_apart(pytester: pytest.Pytester, provider: Provider) -> None:
     write_own_tests(
         pytester.path,

@@ -66,12 +66,6 @@ def _messages(root: Path, lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", EVALUATION_TYPES)
-def test_a_healthy_rule_of_every_type_has_no_problem(tmp_path: Path, name: str) -> None:
-    keys = [f"{key}: {value}" for key, value in _HEALTHY[name].items()]
-    assert _messages(tmp_path, [f"type: {name}", *keys]) == []
-
-
-@pytest.mark.parametrize("name", EVALUATION_TYPES)
 def test_what_is_wrong_at_any_key_has_a_line_and_a_hint(tmp_path: Path, name: str) -> None:
     for key, value in product((*EVALUATION_TYPES[name].keys, "polarity", "type", "other"), _WRONG):
         values = {"type": name, **_HEALTHY[name], key: value}
