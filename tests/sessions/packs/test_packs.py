@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 from inner_pytest import run_pytest, run_pytest_apart
-from packed import answer_rows, asked_rows, choice, free, short
+from packed import choice, free, short
 from packs import write_pack
-from provider import Answer, Provider
-from records import final_state
+from provider import Provider
 from trees import category, clear_environment, rows, run_tree, write_tree
 
 _BOMB = "raise SystemExit('something of a pack was imported')\n"
@@ -124,33 +123,6 @@ def test_ids_name_row_model_and_repetition_and_escape_what_a_terminal_could_chok
     # One row by its id, as it was printed.
     again = run_tree(pytester, *models[:1], ids[0], ids[12], url=provider.url)
     again.assert_outcomes(passed=2)
-
-
-def test_a_run_is_the_same_in_one_process_and_in_two(pytester: pytest.Pytester, provider: Provider) -> None:
-    _write_project(pytester.path)
-    wrong: dict[str, str | Answer] = {
-        "q10": "Answer: A",
-        "f1": "They are from China.",
-        "f1 judge": "FAIL",
-        "q1": Answer(status=400),
-    }
-    right = {"q2": "Answer: 8", "q1b": "**B**", "f2": "8"}
-    answer_rows(provider, {**wrong, **right})
-
-    results = {}
-    for mode in ("-n0", "-n2"):
-        database = pytester.path / f"{mode}.db"
-        options = (f"--helmbench-db={database.name}", "-rA", "--helmbench-marking-model=test/judge")
-        result = run_tree(pytester, mode, *options, url=provider.url)
-        result.assert_outcomes(passed=4, failed=2, errors=1)
-        results[mode] = final_state(database)
-        failed = [line for line in result.outlines if line.startswith(("FAILED ", "ERROR "))]
-        assert len(failed) == 3
-        assert asked_rows(provider).count("q1") == 1
-        assert [name for name, *_ in results[mode]["runs"]] == ["quiz", "talk", "benchmark"]
-
-    assert results["-n0"] == results["-n2"]
-    assert [row[0] for row in results["-n0"]["results"]] == ["q1", "q10", "q1b", "q2", "f1", "f2", _CODE]
 
 
 def test_a_session_that_does_not_ask_leaves_packs_alone(pytester: pytest.Pytester) -> None:

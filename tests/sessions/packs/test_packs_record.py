@@ -120,31 +120,6 @@ def test_a_resumed_session_judges_again_what_has_changed_in_the_pack(
     )
 
 
-def test_a_dry_run_prices_rows_by_list_and_then_by_what_they_have_cost(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    pack = write_pack(pytester.path / "benchmark", _rows())
-    (pack / "models.yml").write_text(
-        "models:\n  - {id: test/good, price: {input: 1000, output: 1000}, max_tokens: 100}\nmarking_model: test/judge\n"
-    )
-    listed = run_tree(pytester, "--helmbench-dry-run", f"--helmbench-base-url={provider.url}")
-    listed.assert_outcomes(skipped=8)
-    assert provider.count == 0
-    assert not (pytester.path / "helmbench.db").exists()
-    prompts, judge_calls, tokens, *usd = _table(listed, "test/good")
-    assert (prompts, judge_calls, usd) == ("8", "3", ["unknown"] * 3)
-    assert 300 < int(tokens.removeprefix("~")) < 3_000
-
-    answer_rows(provider, {**_REPLIES, "f1": "California it is."})
-    run_tree(pytester, f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good")
-    remembered = run_tree(pytester, "--helmbench-dry-run", f"--helmbench-base-url={provider.url}")
-    assert _table(remembered, "test/good")[3:] == ["0.0110", "0.0110", "0.0110"]
-
-
-def _table(result: pytest.RunResult, model: str) -> list[str]:
-    return next(line for line in result.outlines if line.startswith(f"{model} ")).split()[1:]
-
-
 def test_timeout_seconds_of_a_text_row_bounds_its_request(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
@@ -218,32 +193,3 @@ def test_scores_are_shares_by_family_and_metadata_in_every_report(
         [("mixed", "4", "pack")],
         [(pytest.approx(0.625), pytest.approx(8 / 9))],
     ]
-
-
-def test_rows_of_a_passage_are_one_unit_of_the_interval(
-    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
-) -> None:
-    passages = [
-        choice(f"m{number}", metadata={"passage": f"p{number // 3}", "topic": f"t{number // 6}", "note": [1]})
-        for number in range(12)
-    ]
-    manifest = "id: reading\nversion: 1\ncluster: passage\n"
-    write_pack(pytester.path / "benchmark", passages, manifest)
-    run = ("--helmbench-model=baseline/first", "-q", "--tb=no")
-
-    def units(run_id: int) -> tuple[int, str]:
-        capsys.readouterr()
-        assert (
-            main(["report", str(run_id), "--format=json", "--db", str(pytester.path / "helmbench.db")]) == 0
-        )
-        found = json.loads(capsys.readouterr().out)["runs"][0]["score"]["interval"]
-        return found["units"], found["target"]
-
-    said = run_tree(pytester, *run)
-    assert "only 4 clusters" in said.stdout.str()
-    assert units(1) == (4, "other perturbations")
-    run_tree(pytester, *run, "--helmbench-cluster=topic")
-    assert [units(1), units(2)] == [(4, "other perturbations"), (2, "other perturbations")]
-    odd = run_tree(pytester, *run, "--helmbench-cluster=note")
-    odd.stdout.fnmatch_lines(["*cluster: no row has a short value of metadata.note*"])
-    assert units(3) == (12, "other rows")

@@ -19,7 +19,6 @@ from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_f
 from pytest_helmbench.benchmarks.packs.task import (
     Asset,
     MaterializationError,
-    PackTask,
     PathPolicyError,
     PlannedFile,
     Visibility,
@@ -109,18 +108,8 @@ def _copy(item: PlannedFile, target: Path) -> None:
     target.chmod(item.mode)
 
 
-def plan_assets(files: PackFiles, task: PackTask) -> tuple[PlannedFile, ...]:
-    """Return what a row's public files become in the workspace, checked whole.
-
-    Raises:
-        PathPolicyError: A path or mount leads where it must not.
-        MaterializationError: A file is missing, cannot be read, or there is too much of it.
-    """
-    return planned_files(files, task.assets)
-
-
-def planned_files(files: PackFiles, assets: tuple[Asset, ...]) -> tuple[PlannedFile, ...]:
-    """Return what files of a row become; two of them never overlap.
+def plan_assets(files: PackFiles, assets: Sequence[Asset]) -> tuple[PlannedFile, ...]:
+    """Return what files of a row become, checked whole; two of them never overlap.
 
     Raises:
         PathPolicyError: A path or mount leads where it must not.

@@ -18,7 +18,6 @@ from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_f
 from pytest_helmbench.benchmarks.packs.task import (
     Asset,
     MaterializationError,
-    PackTask,
     PathPolicyError,
     PlannedFile,
     Visibility,
@@ -118,7 +117,7 @@ def test_modes_and_empty_folders_survive(tmp_path: Path) -> None:
     task = pack.task(pack.rows[0])
     into = tmp_path / "workspace"
 
-    plan = plan_assets(pack.files, task)
+    plan = plan_assets(pack.files, task.assets)
     materialize(plan, into)
 
     assert [(item.target, item.is_folder) for item in plan] == [
@@ -209,12 +208,8 @@ def test_what_a_row_lays_out_is_bounded(tmp_path: Path) -> None:
     with pytest.raises(
         MaterializationError, match=f"^what is laid out {what}\n  hint: a row lays out its files"
     ):
-        plan_assets(PackFiles(tmp_path, "assets", "hidden", bounds), task_with(asset("many")))
+        plan_assets(PackFiles(tmp_path, "assets", "hidden", bounds), (asset("many"),))
     assert Bounds() == Bounds(20_000, 2 * 1024**3)
-
-
-def task_with(*assets: Asset) -> PackTask:
-    return PackTask("r1", "demo", "terminal_task", assets=assets)
 
 
 def asset(path: str, mount: str | None = None, source: Path | None = Path("x")) -> Asset:
@@ -247,7 +242,7 @@ def test_planning_checks_everything_once_more(
     (tmp_path / "assets" / "holder" / "link").symlink_to("../a.txt")
 
     with pytest.raises(MaterializationError) as caught:
-        plan_assets(PackFiles(tmp_path, "assets", "hidden"), task_with(*assets))
+        plan_assets(PackFiles(tmp_path, "assets", "hidden"), assets)
 
     assert type(caught.value) is kind
     assert str(caught.value) == message

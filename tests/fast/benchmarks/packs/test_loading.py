@@ -467,5 +467,5 @@ def test_real_packs_load(name: str, rows: int) -> None:
     for ref in pack.rows:
         task = pack.task(ref)
         assert task.id == ref.id
-        plan_assets(pack.files, task)
+        plan_assets(pack.files, task.assets)
         plan_checker_files(pack.files, task)

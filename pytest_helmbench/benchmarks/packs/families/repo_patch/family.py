@@ -101,7 +101,7 @@ class RepoPatch(AgentFamily):
         self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
     ) -> AgentFinding:
         """See `AgentFamily.finding`."""
-        task, assets = rule.task, plan_assets(tools.files, rule.task)
+        task, assets = rule.task, plan_assets(tools.files, rule.task.assets)
         try:
             async with opened_workplace(task, engine, session.command_limits, assets) as place:
                 said = await session.work(place.spec, place.workspace)
@@ -113,7 +113,7 @@ class RepoPatch(AgentFamily):
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         """See `Family.trials`."""
-        engine, assets = await tools.engine(), plan_assets(tools.files, rule.task)
+        engine, assets = await tools.engine(), plan_assets(tools.files, rule.task.assets)
         gold = eval_text(rule.task, "gold_patch")
         for label, patch, must_pass in (("eval.gold_patch", gold, True), ("an empty patch", "", False)):
             if patch is not None:

@@ -87,7 +87,7 @@ class TerminalTask(AgentFamily):
         self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
     ) -> AgentFinding:
         """See `AgentFamily.finding`."""
-        task, assets = rule.task, plan_assets(tools.files, rule.task)
+        task, assets = rule.task, plan_assets(tools.files, rule.task.assets)
         evaluator = plan_checker_files(tools.files, task)
         allowed = tools.settings.allow_commands
         async with opened_place(task, engine, session.command_limits, assets, allowed) as ground:
@@ -98,7 +98,7 @@ class TerminalTask(AgentFamily):
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         """See `Family.trials`. A row holds no workspace that must pass; that of the start must have a verdict."""
-        task, assets, engine = rule.task, plan_assets(tools.files, rule.task), await tools.engine()
+        task, assets, engine = rule.task, plan_assets(tools.files, rule.task.assets), await tools.engine()
         evaluator, allowed = plan_checker_files(tools.files, task), tools.settings.allow_commands
         async with opened_place(task, engine, CHECK_LIMITS, assets, allowed) as ground:
             found = await evaluate_terminal(

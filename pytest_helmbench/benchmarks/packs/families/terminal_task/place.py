@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.packs.format.materialize import (
     bounded,
     checked_source,
     contents,
-    planned_files,
+    plan_assets,
 )
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.task import (
@@ -58,7 +58,7 @@ def plan_checker_files(files: PackFiles, task: PackTask) -> CheckerFiles:
         MaterializationError: A file is missing, cannot be read, or there is too much of it.
     """
     inputs = tuple(item for item in task.eval_files if item.visibility is Visibility.EVALUATION_INPUTS)
-    planned = planned_files(files, inputs)
+    planned = plan_assets(files, inputs)
     checker = task.check.checker if isinstance(task.check, TerminalTests) else None
     if not isinstance(checker, FileCheck):
         return CheckerFiles(planned, None)
