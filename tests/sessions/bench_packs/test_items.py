@@ -171,7 +171,7 @@ def test_one_result_per_scenario_reaches_the_pack_and_none_of_an_error(
     ("score", "sentence"),
     [
         ("throw new Error('no weights');", "scoreModelResults() threw Error: no weights"),
-        ("return { totalScore: NaN, categories: [] };", "totalScore is NaN: not a finite number"),
+        ("return { totalScore: NaN, categories: [] };", "totalScore is 'NaN', not a finite number"),
     ],
     ids=["throws", "no-number"],
 )
