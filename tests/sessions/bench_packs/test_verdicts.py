@@ -145,7 +145,7 @@ def test_a_verifier_that_fell_over_is_an_error_of_the_items_that_met_it(
         "gone": "error verifier",
     }
     result.stdout.fnmatch_lines(["verifier 'exact' answered 503: POST /broken*"])
-    result.stdout.fnmatch_lines(["verifier 'exact' was unreachable *: POST /gone*"])
+    result.stdout.fnmatch_lines(["verifier 'exact' gave no answer *: POST /gone*"])
     # The pack knows the address of the counting proxy alone.
     assert verifier.asked == {"good", "wrong", "broken", "gone"}
 

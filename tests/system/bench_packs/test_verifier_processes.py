@@ -125,7 +125,7 @@ def test_a_server_that_breaks_in_the_middle_of_an_item_is_its_fault_and_started_
             fault = first.fault or ""
             assert json.loads(said) == {"error": fault}
             # How a connection breaks that dies with its process is the kernel's to say.
-            assert re.fullmatch(r"verifier 'verifier' was unreachable \([\w ]+\): GET /end", fault)
+            assert re.fullmatch(r"verifier 'verifier' gave no answer \([\w ]+\): GET /end", fault)
             assert beside.fault is None
         assert await verifiers.ready() is None
         async with await verifiers.open() as second:
