@@ -303,8 +303,7 @@ def test_run_commands_pass_on_options_and_pytests_exit_code(project: Project) ->
     assert len(document(project.path, "runs")) == 2
 
 
-@pytest.mark.parametrize("whom", ["all", "the command"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("number", "whom"), [(signal.SIGINT, "all"), (signal.SIGTERM, "the command")])
 def test_a_stopped_command_stops_its_session_and_the_run_is_closed(
     project: Project, provider: Provider, number: signal.Signals, whom: str
 ) -> None:

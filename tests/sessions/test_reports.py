@@ -92,15 +92,14 @@ def _mixed_reply(request: Request) -> str | Answer | None:
     return None
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
-def test_a_session_writes_both_reports_without_a_word_of_prompts_and_replies(
-    pytester: pytest.Pytester, provider: Provider, mode: str, capsys: pytest.CaptureFixture[str]
+def test_a_session_writes_its_reports_without_a_word_of_prompts_and_replies(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _mixed_tree(pytester.path / "benchmark")
     provider.reply = _mixed_reply
     arguments = ("--helmbench-model=test/good", "--helmbench-model=test/other", "--tb=no", *_REPORTS)
 
-    result = run_tree(pytester, mode, "--helmbench-marking-model=test/good", *arguments, url=provider.url)
+    result = run_tree(pytester, "-n2", "--helmbench-marking-model=test/good", *arguments, url=provider.url)
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
@@ -296,13 +295,12 @@ def test_a_report_has_all_runs_of_the_last_session_unless_some_are_named(
     assert reported("1", "3") == ["test/old", "test/two"]
 
 
-@pytest.mark.parametrize("option", ["--helmbench-html", "--helmbench-json", "--helmbench-markdown"])
 def test_no_report_stands_in_the_place_of_a_results_file(
-    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str], option: str
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
     run_tree(pytester, url=provider.url)
-    result = run_tree(pytester, f"{option}=helmbench.db", url=provider.url)
+    result = run_tree(pytester, "--helmbench-html=helmbench.db", url=provider.url)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "a database stands there" in result.stderr.str()
     code, _, said = captured(capsys, "export", "last", "--format", "json", "-o", "helmbench.db")
@@ -310,19 +308,16 @@ def test_no_report_stands_in_the_place_of_a_results_file(
     assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM results") == [(1,)]
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
-def test_no_report_is_written_of_a_dry_run_or_of_nothing(pytester: pytest.Pytester, mode: str) -> None:
+def test_no_report_is_written_of_a_dry_run_or_of_nothing(pytester: pytest.Pytester) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
 
-    dry = run_tree(pytester, mode, "--helmbench-dry-run", "--helmbench-model=baseline/first", *_REPORTS)
+    dry = run_tree(pytester, "--helmbench-dry-run", "--helmbench-model=baseline/first", *_REPORTS)
 
     files = " and ".join(f"{pytester.path}/report.{form}" for form in ("md", "json", "html"))
     note = f"{files}: not written, since nothing was run"
     assert dry.outlines.count(note) == 1
-    if mode == "-n0":
-        chosen = ("--helmbench-model=baseline/first", "--helmbench-select=P9", _REPORTS[0])
-        nothing = run_tree(pytester, mode, *chosen)
-        assert nothing.outlines.count(f"{pytester.path}/report.md: not written, since nothing was run") == 1
+    nothing = run_tree(pytester, "--helmbench-model=baseline/first", "--helmbench-select=P9", _REPORTS[0])
+    assert nothing.outlines.count(f"{pytester.path}/report.md: not written, since nothing was run") == 1
     assert not list(pytester.path.glob("report.*"))
 
 

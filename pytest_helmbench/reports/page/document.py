@@ -7,27 +7,46 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import ShownTexts, scrub
+from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, scrub
 from pytest_helmbench.reports.comparison_lines import comparison_lines, points, scope_line
-from pytest_helmbench.reports.page import plots, sections
-from pytest_helmbench.reports.page.columns import Block, PagePart, run_blocks
-from pytest_helmbench.reports.run_facts import COST_HEAD, setting_rows, unjudged_rows
+from pytest_helmbench.reports.page import plots
+from pytest_helmbench.reports.page.columns import Block, PagePart, run_blocks, told_evaluation
+from pytest_helmbench.reports.run_facts import (
+    COST_HEAD,
+    cautions,
+    cost_cells,
+    differing_facts,
+    rate_text,
+    setting_rows,
+    unjudged_rows,
+)
 from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
-from pytest_helmbench.reports.session_texts import cost_text
+from pytest_helmbench.reports.session_texts import cost_text, reasons_text
 from pytest_helmbench.reports.standings_tables import PAIR_HEAD, PAIRS_NOTE, StandingsTable, standings_table
 from pytest_helmbench.reports.tables import seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board, boards
+from pytest_helmbench.scoring.breakdown import Detection
+from pytest_helmbench.scoring.thresholds import (
+    GateVerdict,
+    ThresholdError,
+    gate,
+    parse_share,
+    parse_thresholds,
+)
+from pytest_helmbench.store.result_queries import ResultRow
 from pytest_helmbench.store.run_queries import Pulse, RunSummary
 
 _ASSETS = files("pytest_helmbench.reports.page") / "assets"
@@ -218,33 +237,33 @@ def _environment() -> Environment:
     environment.filters |= {
         "share": share,
         "seconds": seconds,
-        "usd": sections.usd,
+        "usd": _usd,
         "points": points,
         "percent": _percent,
     }
     environment.globals |= {
-        "cards": sections.cards,
-        "case_lines": sections.case_lines,
+        "cards": cards,
+        "case_lines": case_lines,
         "comparison_lines": comparison_lines,
         "cost_head": COST_HEAD,
-        "cost_rows": sections.cost_rows,
+        "cost_rows": lambda costs: [cost_cells(row) for row in costs],
         "cost_text": cost_text,
-        "detection_rows": sections.detection_rows,
+        "detection_rows": _detection_rows,
         "forest_of": plots.forest,
-        "gates": sections.gates,
+        "gates": gates,
         "heat_map": plots.heat_map,
         "histogram": plots.histogram,
         "interval_text": interval_text,
         "pair_head": PAIR_HEAD,
         "pairs_note": PAIRS_NOTE,
-        "part_cautions": sections.part_cautions,
-        "part_differences": sections.part_differences,
+        "part_cautions": part_cautions,
+        "part_differences": part_differences,
         "repetitions_sentence": repetitions_sentence,
         "scope_line": scope_line,
         "seconds_text": seconds,
         "setting_rows": setting_rows,
         "unjudged_rows": unjudged_rows,
-        "usd_text": sections.usd,
+        "usd_text": _usd,
     }
     return environment
 
@@ -284,3 +303,148 @@ def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, refresh_s
         script_hash=_code_hash(script),
     )
     return scrub(page) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One number with its name.
+
+    Args:
+        name: Of the number.
+        value: As text.
+        note: What it rests on; empty for nothing.
+    """
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseLine:
+    """A case in one line.
+
+    Args:
+        row: Its result.
+        rule: That has spoken.
+        expected: Cut; `observed` likewise, in pieces, each with whether it is not expected.
+        before: How it came out in the baseline; empty where nothing is compared.
+    """
+
+    row: ResultRow
+    rule: str
+    expected: str
+    observed: tuple[tuple[str, bool], ...]
+    before: str
+
+
+def part_cautions(part: PagePart) -> tuple[str, ...]:
+    """Return what must be known before the numbers of a part are believed."""
+    return () if part.report is None else cautions(part.report)
+
+
+def part_differences(part: PagePart) -> tuple[str, ...]:
+    """Return what the two runs of a comparison do not have in common."""
+    if part.report is None or part.baseline is None:
+        return ()
+    return tuple(differing_facts(part.baseline.detail, part.report.detail))
+
+
+def gates(report: RunReport) -> tuple[GateVerdict, ...]:
+    """Return how the run stands to the thresholds that its session was given."""
+    settings = report.detail.settings
+    wanted, coverage = settings.get("min_score"), settings.get("min_coverage")
+    if report.score is None or not isinstance(wanted, str):
+        return ()
+    try:
+        thresholds = parse_thresholds(wanted)
+        if not isinstance(coverage, str):
+            return tuple(gate(report.score, threshold) for threshold in thresholds)
+        least = parse_share(coverage, "--helmbench-min-coverage")
+        return tuple(gate(report.score, threshold, least) for threshold in thresholds)
+    except ThresholdError:
+        return ()  # written by a version that read thresholds otherwise
+
+
+def cards(report: RunReport) -> Iterator[Card]:
+    """Yield the numbers beside the score of a run."""
+    detail, counts = report.detail, report.counts
+    judged = f"{counts.judged:,} of {detail.summary.total_tests:,} cases judged"
+    total = None if report.score is None else report.score.total
+    yield Card("pass rate", share(None if total is None else total.pass_rate), judged)
+    if total is not None:
+        bounds = total.bounds
+        note = ""
+        if bounds is not None and total.coverage is not None and total.coverage < 1:
+            note = f"the score lies between {share(bounds.low)} and {share(bounds.high)}"
+        yield Card("coverage", share(total.coverage), note)
+    outcomes = {name: detail.count(name) for name in ("passed", "failed", "error", "skipped")}
+    yield Card("failed", f"{outcomes['failed']:,}", f"{outcomes['passed']:,} passed")
+    errors = {
+        reason or "": count for (outcome, reason), count in detail.outcomes.items() if outcome == "error"
+    }
+    yield Card("errors", f"{outcomes['error']:,}", reasons_text(errors) or "in no score")
+    if outcomes["skipped"] or report.not_run:
+        yield Card("not run", f"{outcomes['skipped'] + report.not_run:,}", f"{outcomes['skipped']:,} skipped")
+    calls = f"{counts.case_calls + counts.judge_calls:,} calls, {counts.replays:,} from the record"
+    yield Card("cost USD", cost_text(counts.known_cost_usd, counts.unknown_costs), calls)
+    speed = report.speed
+    if speed.median_ms is not None and speed.p95_ms is not None:
+        yield Card("median time", seconds(speed.median_ms), f"95 % within {seconds(speed.p95_ms)}")
+
+
+def case_lines(part: PagePart, most: int) -> tuple[Sequence[CaseLine], int]:
+    """Return the worst failures of a run, or of a comparison what has become worse; and how many there are.
+
+    The order is by severity points × weight of the behaviour.
+
+    Args:
+        part: Of the page.
+        most: Lines at most.
+    """
+    report = part.report
+    if report is None:
+        return (), 0
+    if part.baseline is not None:
+        worse = [row for row in report.results if part.flips[row.code, row.repetition].word == "worse"]
+    else:
+        worse = list(report.failures)
+    weights = {} if report.score is None else {one.code: one.weight for one in report.score.behaviours}
+
+    def stake(row: ResultRow) -> float:
+        code = CaseCode.parse(row.code)
+        weight = 1 if code is None else weights.get(f"{code.pillar}-{code.behaviour}", 1)
+        return 0 if row.neutral else abs(row.severity) * float(weight)
+
+    worse.sort(key=lambda row: -stake(row))
+    return [_case_line(row, part) for row in worse[:most]], len(worse)
+
+
+def _case_line(row: ResultRow, part: PagePart) -> CaseLine:
+    one = told_evaluation(row)
+    flip = part.flips.get((row.code, row.repetition))
+    before = "" if flip is None else flip.before
+    if one is None:
+        return CaseLine(row, "", "", (), before)
+    expected, observed = (excerpt(text, OBSERVED_LIMIT) for text in (one.expected, one.observed))
+    rule = f"{one.rule} {scrub(one.criterion)}".strip()
+    return CaseLine(row, rule, expected, tuple(_marked(expected, observed)), before)
+
+
+def _marked(expected: str, observed: str) -> Iterator[tuple[str, bool]]:
+    """Yield the words of what was observed, each piece with whether it is not what was expected."""
+    first, second = expected.split(), observed.split()
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    for tag, _, _, start, end in matcher.get_opcodes():
+        if start < end:
+            yield " ".join(second[start:end]), tag != "equal"
+
+
+def _usd(value: float) -> str:
+    return cost_text(value, 0)
+
+
+def _detection_rows(found: Iterable[Detection]) -> Iterator[tuple[str, ...]]:
+    """Yield code, share right, recall and false escalation of each group."""
+    for one in found:
+        yield (one.code, *map(rate_text, (one.right, one.recall, one.false_escalation)))

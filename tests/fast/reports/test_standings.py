@@ -19,7 +19,6 @@ from commands import captured
 from pages import shown_text
 
 from pytest_helmbench.reports.tables import share
-from pytest_helmbench.results.standings import MOST_COMPARED
 from pytest_helmbench.scoring.breakdown import speed_of
 from pytest_helmbench.scoring.changes import holm_adjusted
 from pytest_helmbench.scoring.comparison import better_one, pair_difference
@@ -180,15 +179,6 @@ def test_runs_of_several_files_stand_by_benchmark(
         (1, "old.db"),
     ]
     assert "| 1 of old.db | `test/b` |" in captured(capsys, "report", 1, 2, "old.db#1")[1]
-
-
-def test_too_many_runs_are_not_compared(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(MOST_COMPARED + 1):
-        add_run(database, f"test/{number}", [True])
-
-    out = captured(capsys, "report", *range(1, MOST_COMPARED + 2))[1]
-
-    assert "Not compared two by two: more than 24 runs. Name fewer." in out
 
 
 def test_hostile_names_act_in_no_form(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
