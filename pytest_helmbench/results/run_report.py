@@ -34,7 +34,6 @@ from pytest_helmbench.scoring.reruns import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
 from pytest_helmbench.store.judge_rows import JudgedCriterion, judged_criteria
-from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import (
     CallRow,
     ResultRow,
@@ -145,7 +144,9 @@ def run_report(
         score=scored.score,
         breakdown=breakdown(rows),
         repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
-        constants=_constants(facts, detail),
+        constants=constant_scores(
+            tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context"))), facts.scoring
+        ),
         titles=facts.titles,
         failures=tuple(row for row in found if row.outcome == _FAILED),
         counts=recorded_counts(outcomes, spent, answering_models(path, run_id)),
@@ -159,27 +160,16 @@ def run_report(
         speed=speed_of(timed_cases(path, run_id)),
         path=path,
     )
-    return _with_cases(report, path, facts, found) if all_cases else report
-
-
-def _with_cases(report: RunReport, path: Path, facts: RunFacts, results: tuple[ResultRow, ...]) -> RunReport:
-    run_id = report.detail.summary.id
+    if not all_cases:
+        return report
+    groups = {} if facts.rows is None else {one.row: one.groups for one in pack_verdicts(facts)}
     return replace(
         report,
-        results=results,
+        results=found,
         calls=told_calls(path, run_id),
         steps=case_steps(path, run_id),
-        groups=_groups(facts),
+        groups=groups,
     )
-
-
-def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:
-    rows = tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context")))
-    return constant_scores(rows, facts.scoring)
-
-
-def _groups(facts: RunFacts) -> dict[str, tuple[str, ...]]:
-    return {} if facts.rows is None else {one.row: one.groups for one in pack_verdicts(facts)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,8 +222,10 @@ class Coordinator:
             if self._recorded_replies is not None:
                 self._recorded_replies.close()
             try:
-                if not interrupted:
-                    self._total_packs(tick)
+                store = self.book.store
+                if not interrupted and store is not None and store.fault is None:
+                    store.flush(tick)
+                    self.library.store_totals(store, self.book.run_ids())
             finally:
                 self.book.close(interrupted=interrupted, tick=tick)
             if none := sum(tally.no_cases for tally in self.book.tallies.values()):
@@ -318,12 +320,6 @@ class Coordinator:
             return NOTHING_UNFINISHED
         runs = ", ".join(map(str, sorted(resumption.runs.values())))
         return f"went on with run {runs}: {len(resumption.judged)} judged cases were on record"
-
-    def _total_packs(self, tick: Callable[[], object]) -> None:
-        store = self.book.store
-        if store is not None and store.fault is None:
-            store.flush(tick)
-            self.library.store_totals(store, self.book.run_ids())
 
     def _set_overdrawn(self, sentence: str) -> None:
         self.overdrawn = sentence

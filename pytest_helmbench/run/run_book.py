@@ -119,8 +119,8 @@ class RunBook:
             RunRecord(
                 benchmark=self._loaded[run.benchmark].outline,
                 model=run.model,
-                provider=_provider(self.targets[run.key]),
-                base_url=_base_url(self.targets[run.key]),
+                provider=endpoint.provider if isinstance(endpoint, Endpoint) else "",
+                base_url=(endpoint.base_url or None) if isinstance(endpoint, Endpoint) else None,
                 scope=plan.scope if plan.shard is None else "shard",
                 total_tests=run.tests,
                 total_evaluations=run.evaluations,
@@ -136,6 +136,7 @@ class RunBook:
                 place=self.benchmark_of(run).place,
             )
             for run, whole in zip(plan.runs, plan.whole or plan.runs, strict=True)
+            for endpoint in (self.targets[run.key].model.endpoint,)
         ]
         for run, run_id in zip(plan.runs, store.open_runs(session_id, records), strict=True):
             self._run_ids[run.key] = run_id
@@ -274,13 +275,3 @@ def _shard_record(plan: Plan, whole: PlannedRun) -> ShardRecord | None:
 
 def _given(sampling: Sampling) -> dict[str, object]:
     return {name: value for name in sampling.__slots__ if (value := getattr(sampling, name)) is not None}
-
-
-def _provider(target: Target) -> str:
-    endpoint = target.model.endpoint
-    return endpoint.provider if isinstance(endpoint, Endpoint) else ""
-
-
-def _base_url(target: Target) -> str | None:
-    endpoint = target.model.endpoint
-    return (endpoint.base_url or None) if isinstance(endpoint, Endpoint) else None

@@ -93,7 +93,7 @@ def test_a_part_that_nothing_selected_is_in_is_refused_before_anything_is_asked(
     assert share.ret == _OK
 
 
-@both_modes
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_an_undefined_score_fails_the_session_and_so_does_a_gate_for_one_model_of_two(
     pytester: pytest.Pytester, provider: Provider, mode: str
 ) -> None:
@@ -166,7 +166,7 @@ def test_no_gate_forgives_a_python_test_a_broken_file_or_an_error(
         assert "does not hold" not in _gates(result)[-1]
 
 
-@both_modes
+@pytest.mark.parametrize("mode", ["-n2"])
 def test_cases_that_earlier_outcomes_have_chosen_cannot_be_gated(
     pytester: pytest.Pytester, provider: Provider, mode: str
 ) -> None:

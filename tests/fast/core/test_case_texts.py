@@ -30,8 +30,3 @@ def test_no_line_of_a_reply_or_an_error_is_a_command_of_a_ci_log() -> None:
     said.append(error_text(Outcome(Verdict.ERROR, "rejected", _EVIL)))
     assert [text for text in said if _COMMAND.search(text)] == []
     assert all("forged" in text for text in said)
-
-
-def test_a_plain_reply_is_quoted_as_it_is() -> None:
-    outcome = Outcome(Verdict.FAILED, excerpt="use std::fmt;\n  # Heading ## here")
-    assert quoted_texts(outcome) == [("reply", "use std::fmt;\n  # Heading ## here")]

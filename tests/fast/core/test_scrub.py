@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
+from pytest_helmbench.core.scrub import excerpt, scrub
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,6 @@ def test_what_a_terminal_or_file_could_choke_on_becomes_visible(text: str, shown
     scrub(text).encode()
 
 
-def test_only_surrogates_go_where_a_model_is_the_reader() -> None:
-    assert without_surrogates("a\ud83db\x1b\u202e") == "a\ufffdb\x1b\u202e"
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -43,20 +39,6 @@ def test_only_surrogates_go_where_a_model_is_the_reader() -> None:
 )
 def test_an_excerpt_keeps_to_its_limit(text: str, shown: str) -> None:
     assert excerpt(text, 10) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("    return 1\n", "    return 1"),
-        ("\n \n\treturn\n  x", "\treturn\n  x"),
-        ("  \n", ""),
-        ("a\n", "a"),
-        ("    0123456789", "    0123456…"),
-    ],
-)
-def test_an_excerpt_of_code_keeps_the_blanks_of_its_first_line(text: str, shown: str) -> None:
-    assert excerpt(text, 12, indented=True) == shown
 
 
 def test_an_excerpt_of_megabytes_is_quick() -> None:

@@ -22,8 +22,3 @@ def test_known_labels(
     assert (found.corrected, found.low, found.high, found.raw) == pytest.approx(
         (corrected, low, high, raw), abs=6e-7
     )
-
-
-def test_without_labels_of_both_verdicts_there_is_no_figure() -> None:
-    assert corrected_rate(560, 660, 50, 46, 0, 0) is None
-    assert corrected_rate(0, 660, 0, 0, 50, 3) is None

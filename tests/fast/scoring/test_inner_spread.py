@@ -21,9 +21,3 @@ def test_it_is_the_variance_inside_perturbations_worked_out_by_hand() -> None:
     pooled = 1 / 6  # deviations of 1 over 6 degrees of freedom
     assert inner_square(other, {}) == pytest.approx(2 / 4 * (1 / 3 * 4 / 64 + pooled))
     assert inner_square(other, {"P1-B2": 0.0}) == pytest.approx(inner_square(rows, {}))
-
-
-def test_without_two_cases_or_without_a_difference_it_says_nothing() -> None:
-    assert inner_square([row(5, 1, "P1-B1-S1-C1-PT1"), row(5, 0, "P1-B1-S1-C1-PT2")], {}) is None
-    assert inner_square([row(5, 1, f"P1-B1-S1-C{n}-PT1") for n in (1, 2)], {}) is None
-    assert inner_square([row(5, None)], {}) is None

@@ -62,12 +62,6 @@ def test_criteria_of_one_reply_are_one_unit_and_rows_of_a_pillar_its_own() -> No
     assert rerun_text(second) == "no verdict changed in 2 repetitions"
 
 
-def test_one_repetition_tells_nothing_of_the_model_itself() -> None:
-    assert run_score(repeated("+", "x")).total.rerun is None
-    assert run_score(repeated("+-", "x-")).total.rerun is None
-    assert rerun_text(None) == "the model's own randomness is unknown: --helmbench-repeat=2 measures it"
-
-
 @pytest.mark.parametrize(("points_below", "unstable"), [(1, True), (20, False)])
 def test_a_gate_says_when_the_same_cases_asked_again_might_not_hold(
     points_below: int, *, unstable: bool
