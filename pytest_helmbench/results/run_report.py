@@ -34,6 +34,7 @@ from pytest_helmbench.scoring.reruns import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
 from pytest_helmbench.store.judge_rows import JudgedCriterion, judged_criteria
+from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import (
     CallRow,
     ResultRow,
@@ -144,9 +145,7 @@ def run_report(
         score=scored.score,
         breakdown=breakdown(rows),
         repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
-        constants=constant_scores(
-            tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context"))), facts.scoring
-        ),
+        constants=_constants(facts, detail),
         titles=facts.titles,
         failures=tuple(row for row in found if row.outcome == _FAILED),
         counts=recorded_counts(outcomes, spent, answering_models(path, run_id)),
@@ -160,16 +159,27 @@ def run_report(
         speed=speed_of(timed_cases(path, run_id)),
         path=path,
     )
-    if not all_cases:
-        return report
-    groups = {} if facts.rows is None else {one.row: one.groups for one in pack_verdicts(facts)}
+    return _with_cases(report, path, facts, found) if all_cases else report
+
+
+def _with_cases(report: RunReport, path: Path, facts: RunFacts, results: tuple[ResultRow, ...]) -> RunReport:
+    run_id = report.detail.summary.id
     return replace(
         report,
-        results=found,
+        results=results,
         calls=told_calls(path, run_id),
         steps=case_steps(path, run_id),
-        groups=groups,
+        groups=_groups(facts),
     )
+
+
+def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:
+    rows = tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context")))
+    return constant_scores(rows, facts.scoring)
+
+
+def _groups(facts: RunFacts) -> dict[str, tuple[str, ...]]:
+    return {} if facts.rows is None else {one.row: one.groups for one in pack_verdicts(facts)}
 
 
 @dataclass(frozen=True, slots=True)
