@@ -179,8 +179,8 @@ def test_a_killed_session_takes_the_server_and_all_it_started_with_it(tmp_path: 
 @pytest.mark.parametrize(
     ("spec", "choices", "mode"),
     [
-        ({"default_mode": VerifierDefault.CUSTOM_URL, "custom_url": "URL/"}, ("URL/",), "custom_url"),
-        ({"default_mode": VerifierDefault.CLOUD, "cloud_url": "URL"}, ("verifier=URL",), "custom_url"),
+        ({"default_mode": VerifierDefault.CUSTOM_URL, "url": "URL/"}, ("URL/",), "custom_url"),
+        ({"default_mode": VerifierDefault.CLOUD, "url": "URL"}, ("verifier=URL",), "custom_url"),
         ({"default_mode": VerifierDefault.DOCKER}, ("URL",), "custom_url"),
     ],
 )
@@ -213,7 +213,7 @@ def test_a_server_of_somebody_else_is_used_when_it_is_well_and_its_url_stays_hid
     ("spec", "sentence"),
     [
         (
-            {"default_mode": VerifierDefault.CUSTOM_URL, "custom_url": "http://127.0.0.1:{port}"},
+            {"default_mode": VerifierDefault.CUSTOM_URL, "url": "http://127.0.0.1:{port}"},
             "verifier 'verifier' is at http://127.0.0.1:{port}, an address that only the manifest names\n"
             "  hint: if you want it to be asked: --helmbench-verifier=verifier=http://127.0.0.1:{port}",
         ),
