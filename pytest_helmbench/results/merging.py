@@ -247,11 +247,18 @@ def _settings(
 
 
 def _put_in_place(path: Path, out: Path, *, force: bool) -> None:
-    """Move a whole file to its place: all or nothing, whoever looks or pulls the plug meanwhile."""
+    """Move a whole file to its place: all or nothing, whoever looks or pulls the plug meanwhile.
+
+    Raises:
+        MergeError: A file has come there meanwhile.
+    """
     with path.open("rb") as file:
         os.fsync(file.fileno())
-    if not force and out.exists():
-        raise MergeError(f"{out} is there already\n  hint: name another file with -o FILE")
+    if not force:
+        try:
+            out.open("xb").close()  # of two merges at once one gets the name
+        except FileExistsError:
+            raise MergeError(f"{out} is there already\n  hint: name another file with -o FILE") from None
     for suffix in (
         "-wal",
         "-shm",

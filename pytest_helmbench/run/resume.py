@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.options.option import Resume
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.trust import is_of_a_benchmark
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, is_gone, names_of
 from pytest_helmbench.store.reply_rows import (
     CaseKey,
     RecordedCase,
@@ -114,8 +115,8 @@ def as_continued(settings: Settings, resume: Resume) -> Settings:
     _refuse_words_of_a_benchmark(settings, before)
     return replace(
         settings,
-        models=UsersWord(tuple(before["models"])),
-        marking_models=settings.marking_models or UsersWord(tuple(before["marking_models"])),
+        models=UsersWord(tuple(before.get("models") or ())),
+        marking_models=settings.marking_models or UsersWord(tuple(before.get("marking_models") or ())),
         base_url=settings.base_url or _said_before(before, "base_url"),
         api_key_env=settings.api_key_env or _said_before(before, "api_key_env"),
         marking_base_url=settings.marking_base_url or _said_before(before, "marking_base_url"),
@@ -135,7 +136,7 @@ def _refuse_words_of_a_benchmark(settings: Settings, before: Mapping[str, Any]) 
     if "db" in settings.stated or not is_of_a_benchmark(settings.db, settings.trusted.value):
         return
     found = [f"{name} {before[name]}" for name in _WORDS if before.get(name) and not getattr(settings, name)]
-    models = (*before["models"], *before["marking_models"])
+    models = (*(before.get("models") or ()), *(before.get("marking_models") or ()))
     found += [f"code {model}" for model in models if str(model).startswith(FUNCTION_PREFIX)]
     if found:
         raise ResumeError(
@@ -182,6 +183,7 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
             raise ResumeError(f"there is no run {run_id} in {path}\n  hint: `helmbench runs` lists them")
         return None
     _refuse_what_cannot_go_on(recorded)
+    recorded = _where_they_are_now(path, recorded, [plan.benchmark for plan in planned])
     matches = _matches(recorded, planned)
     differences = _differences(recorded, planned, matches)
     if differences:
@@ -196,6 +198,26 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
     for key, number in runs.items():
         judged |= cases_on_record(path, number, record_of(kinds[key]).statements)
     return Resumption(recorded[0].session_id, runs, judged)
+
+
+def _where_they_are_now(
+    path: Path, recorded: Sequence[UnfinishedRun], planned: Iterable[BenchmarkKey]
+) -> tuple[UnfinishedRun, ...]:
+    """Return recorded runs with the benchmark of now, where it or the file was moved (merged to another folder).
+
+    That is the planned one of its name and kind, where one is planned and where it was there is nothing.
+    """
+    now: defaultdict[tuple[str, str], set[BenchmarkKey]] = defaultdict(set)
+    for key in planned:
+        now[key.name, key.kind].add(key)
+    gone = {run.benchmark for run in recorded if is_gone(run.benchmark, path)}
+    often = Counter((key.name, key.kind) for key in gone)
+    moved = {
+        key: next(iter(found))
+        for key in gone
+        if often[key.name, key.kind] == len(found := now[key.name, key.kind]) == 1
+    }
+    return tuple(replace(run, benchmark=moved.get(run.benchmark, run.benchmark)) for run in recorded)
 
 
 def _refuse_what_cannot_go_on(recorded: Iterable[UnfinishedRun]) -> None:

@@ -76,6 +76,11 @@ def names_of(keys: Iterable[BenchmarkKey]) -> Mapping[BenchmarkKey, str]:
     return {key: key.name if often[key.name] == 1 else key.text for key in found}
 
 
+def is_gone(key: BenchmarkKey, db: Path) -> bool:
+    """Return whether there is nothing where a results file says that a benchmark lies."""
+    return key.place is not None and not _is_there(folder_of(key.place, db))
+
+
 def _is_there(folder: Path) -> bool:
     try:
         return folder.exists()

@@ -79,3 +79,16 @@ def test_the_session_stops_and_saves_what_it_holds_beside(
     options = (workers, f"--helmbench-db={recovered}", "--helmbench-resume")
     run_tree(pytester, *options, url=provider.url).assert_outcomes(passed=_CASES)
     assert len(provider.requests) == _CASES
+
+
+def test_a_folder_that_is_gone_is_said(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
+    provider.latency_s = 0.1
+    folder = pytester.path / "results"
+    folder.mkdir()
+    session = Session(pytester.path, provider.url, *_OPTIONS, f"--helmbench-db={folder / 'helmbench.db'}")
+    until(lambda: len(provider.requests) >= 20, "some are asked")
+    shutil.rmtree(folder)
+    assert session.end() == pytest.ExitCode.TESTS_FAILED
+    assert "while it was written, and nothing could be saved beside it (" in session.text
+    assert "INTERNALERROR" not in session.text

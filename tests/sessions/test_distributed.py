@@ -205,3 +205,22 @@ def test_a_database_that_cannot_be_used_is_a_usage_error_with_workers_too(
     assert "broken.db" in text
     assert "INTERNALERROR" not in text
     assert provider.count == 0
+
+
+def test_the_budget_holds_for_all_workers_together(pytester: pytest.Pytester, provider: Provider) -> None:
+    root = _benchmark(pytester, 30)
+    # Each call is reserved at a cent: a thousand tokens at 10 USD per million.
+    (root / "models.yml").write_text(
+        f"models:\n  - id: {MODEL}\n    max_tokens: 1000\n    price: {{input: 0, output: 10}}\n",
+        encoding="utf-8",
+    )
+    provider.latency_s = 0.05
+    provider.cost_usd = 0.01
+    result = run_tree(
+        pytester, "-n2", "--helmbench-max-cost=0.085", "--helmbench-concurrency=6", url=provider.url
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=8, skipped=22)
+    assert provider.count == 8
+    text = result.stdout.str()
+    assert "the budget was spent: what it could not pay was skipped" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,43 @@ def test_labels_correct_the_pass_rate_and_stand_with_the_score(
     assert "corrected by 8 labels" in captured(capsys, "show", "1", "--db", database)[1]
     shown = _score(capsys, database)["corrected"]
     assert (shown["corrected"], shown["labels"], shown["right_fails"]) == (0.5, 8, 1.0)
+
+
+def test_a_sample_by_points_corrects_the_share_of_points_and_stands_beside_that_of_rows(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = judged(*["fine"] * _NUMBER)
+    weights = {name: 10 if name in {"PT5", "PT6"} else 1 for name in tree.perturbations}
+    parts = {name: replace(part, weight=weights[name]) for name, part in tree.perturbations.items()}
+    database = _judged_run(pytester, provider, replace(tree, perturbations=parts))
+    sample = pytester.path / "points.csv"
+    words = ("judge", "sample", "1", "--labels", 40, "--by", "points", "-o", sample, "--db", database)
+    assert captured(capsys, *words)[0] == 0
+    with sample.open(encoding="utf-8", newline="") as stream:
+        found = list(csv.DictReader(stream))
+    numbers = {int(cells["code"].rpartition("PT")[2]): int(cells["draws"]) for cells in found}
+    assert sum(numbers.values()) == 40
+    assert sum(draws for number, draws in numbers.items() if number < 5) == 20  # the judge's fails
+    assert numbers[5] + numbers[6] > 10  # 20 of the 26 points that passed
+
+    _labelled(sample, sample, wrong=0)
+    code, text, _ = captured(capsys, "judge", "labels", "1", sample, "--db", database)
+    assert code == 0
+    assert text.splitlines()[1].startswith("share of points of the judge's rows 86.7 % as judged; 86.7 % (")
+    assert text.splitlines()[1].endswith(
+        "corrected by 40 labels; the judge was right on 100 % of its passes and 100 % of its fails"
+    )
+    score = _score(capsys, database)
+    assert (score["corrected"], score["corrected_points"]["labels"]) == (None, 40)
+    rows_sample = pytester.path / "rows.csv"
+    captured(capsys, "judge", "sample", "1", "--labels", 8, "-o", rows_sample, "--db", database)
+    _labelled(rows_sample, rows_sample, wrong=0)
+    assert (
+        "pass rate of the judge's rows 66.7 % as judged"
+        in captured(capsys, "judge", "labels", "1", rows_sample, "--db", database)[1]
+    )
+    shown = captured(capsys, "show", "1", "--db", database)[1]
+    assert "pass rate of the judge's rows 66.7 % as judged; 66.7 %" in shown
+    assert "share of points of the judge's rows 86.7 % as judged; 86.7 %" in shown
+    sample.write_text(sample.read_text().replace(f",{found[0]['draws']}\n", ",x\n", 1))
+    assert "are 'x'" in captured(capsys, "judge", "labels", "1", sample, "--db", database)[2]

@@ -18,6 +18,7 @@ from commands import helmbench
 from packs import healthy, row, write_pack
 from provider import Provider
 from records import final_state, integrity
+from sessions import Session, until
 from trees import (
     Part,
     Tree,
@@ -172,8 +173,10 @@ def test_what_is_missing_is_named_and_a_resume_of_the_partial_merge_asks_exactly
     )
     assert not (pytester.path / "merged.db").exists()
 
+    pytester.mkdir("out")  # where the benchmark is not beside it
+    merged = pytester.path / "out" / "merged.db"
     done = helmbench(
-        pytester.path, "merge", *files, "-o", "merged.db", "--partial", "--gate", "--junitxml=some.xml"
+        pytester.path, "merge", *files, "-o", merged, "--partial", "--gate", "--junitxml=some.xml"
     )
     assert done.returncode == 1, "the gate does not hold below full coverage"
     assert f"{12 - left} of 12 cases judged, partial" in done.stdout
@@ -182,11 +185,11 @@ def test_what_is_missing_is_named_and_a_resume_of_the_partial_merge_asks_exactly
     assert (suites.get("tests"), suites.get("errors")) == ("13", str(left)), "12 cases and the gate"
 
     before = provider.count
-    resumed = run_tree(pytester, "--helmbench-db=merged.db", "--helmbench-resume", url=provider.url)
+    resumed = run_tree(pytester, f"--helmbench-db={merged}", "--helmbench-resume", url=provider.url)
     assert provider.count - before == left
     assert resumed.ret == 1, "some cases are judged wrong"
-    assert final_state(pytester.path / "merged.db") == final_state(pytester.path / "helmbench.db")
-    assert _scores(pytester.path / "merged.db") == _scores(pytester.path / "helmbench.db")
+    assert final_state(merged) == final_state(pytester.path / "helmbench.db")
+    assert _scores(merged) == _scores(pytester.path / "helmbench.db")
 
 
 def test_files_that_do_not_belong_together_are_refused_by_name_and_nothing_is_written(
@@ -326,3 +329,33 @@ def test_a_total_of_a_pack_that_is_not_here_is_left_out_and_said(
     assert done.returncode == 0
     assert "has no total of its own: it is not here as it was run" in done.stderr
     assert rows(pytester.path / "m.db", "SELECT * FROM pack_scores") == []
+
+
+def test_a_shard_that_was_killed_is_named_goes_on_and_the_merge_equals_one_session(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _tree(pytester)
+    run_tree(pytester, url=provider.url)
+    (two,) = _shards(pytester, provider.url, (2,), 2)
+    one = pytester.path / "helmbench-1of2.db"
+    provider.answers(times=1, hang=True, when=lambda request: "Message 4." in request.prompt)  # of shard 1
+    session = Session(pytester.path, provider.url, "--helmbench-shard=1/2")
+    ((share,),) = rows(two, "SELECT 12 - count(*) FROM results")
+    until(
+        lambda: one.exists() and rows(one, "SELECT 1 FROM sqlite_master WHERE name = 'results'"),
+        "the file is made",
+    )
+    until(lambda: rows(one, "SELECT count(*) FROM results") == [(share - 1,)], "all but one are judged")
+    session.kill()
+
+    left = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
+    assert left.returncode == 1, "its process is gone, so nobody writes it"
+    assert f"(/{str(one)[1:]}) did not come to its end: 1 of its {share} cases have no result" in left.stderr
+    before = provider.count
+    run_tree(pytester, "--helmbench-shard=1/2", "--helmbench-resume", url=provider.url)
+    assert provider.count - before == 1
+    done = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
+    assert (done.returncode, done.stderr) == (0, "")
+    states = [final_state(pytester.path / name) for name in ("m.db", "helmbench.db")]
+    assert states[0]["results"] == states[1]["results"]
+    assert _scores(pytester.path / "m.db") == _scores(pytester.path / "helmbench.db")

@@ -134,3 +134,25 @@ def test_a_database_that_stays_locked_ends_the_session_and_all_is_written_beside
     assert len(provider.requests) <= stored + _most_unstored(workers)
     assert len(answered_hashes(database)) == stored
     assert len(answered_hashes(recovered)) == len(provider.requests)
+
+
+@_workers
+def test_an_end_that_waits_for_the_disk_says_so_and_a_second_ctrl_c_writes_all_beside_it(
+    folder: Path, provider: Provider, workers: str
+) -> None:
+    database, recovered = folder / "helmbench.db", folder / "helmbench-recovered.db"
+    session = Session(folder, provider.url, workers, *_OPTIONS)
+    until(lambda: len(provider.requests) >= 20, "some are asked")
+    with _locked(database):
+        time.sleep(0.5)
+        session.interrupt(everybody=False)
+        until(lambda: "records are not on disk yet" in session.text, "it says what it waits for")
+        asked = len(provider.requests)
+        session.interrupt(everybody=False)
+        started = time.monotonic()
+        assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
+        assert time.monotonic() - started < 20
+    assert f"helmbench: waiting for {database}: " in session.text
+    assert f"--helmbench-db={recovered} --helmbench-resume" in session.text
+    assert len(provider.requests) == asked
+    assert len(answered_hashes(recovered)) == asked

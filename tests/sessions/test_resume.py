@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -284,6 +286,18 @@ def test_a_file_that_a_kill_has_left_empty_holds_nothing_to_resume(
     assert database.stat().st_size == 0
     fresh = run_tree(pytester, "--helmbench-resume=or-start", url=provider.url)
     fresh.assert_outcomes(passed=1)
+
+
+def test_a_run_that_no_session_has_written_is_told_to_be_another(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    run_tree(pytester, url=provider.url)
+    with closing(sqlite3.connect(pytester.path / "helmbench.db")) as conn, conn:  # as an import leaves it
+        conn.execute("UPDATE evaluation_runs SET status = 'partial', settings = '{}', benchmark_place = ''")
+    other = run_tree(pytester, _RESUME, "--helmbench-base-url=http://127.0.0.1:9")
+    assert other.ret == pytest.ExitCode.USAGE_ERROR
+    assert "INTERNALERROR" not in other.stdout.str() + other.stderr.str()
 
 
 def test_with_nothing_unfinished_a_resume_ends_before_the_first_call(

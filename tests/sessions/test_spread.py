@@ -259,3 +259,11 @@ def test_nothing_of_dask_is_imported_otherwise(pytester: pytest.Pytester) -> Non
         " assert not {'dask', 'distributed'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=pytester.path, env=environment())
+
+
+def test_check_says_who_is_there_and_no_key(pytester: pytest.Pytester) -> None:
+    with _spreading(pytester.path, "--dask=local:1", "--", "check") as spreading:
+        said, _ = spreading.communicate(timeout=_PATIENCE_S)
+    assert spreading.returncode == 0, said
+    assert "pytest-helmbench" in said
+    assert "key variables" in said

@@ -163,3 +163,25 @@ def _lock_for_a_while(database: Path, provider: Provider) -> None:
         connection.execute("BEGIN IMMEDIATE")
         time.sleep(3)
         connection.execute("ROLLBACK")
+
+
+@posix
+def test_a_file_that_may_not_grow_stops_the_calls(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
+    pytester.makeconftest(
+        """
+        import resource
+
+        def pytest_runtestloop():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
+        """
+    )
+    provider.reply = _long_reply
+    provider.latency_s = 0.02
+    result = run_tree(pytester, "--helmbench-concurrency=4", url=provider.url, apart=True)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    shown = result.stdout.str()
+    assert "NOT ALL IS STORED: " in shown
+    assert "the disk failed or is full" in shown
+    assert provider.count < _CASES - 10
+    assert integrity(pytester.path / "helmbench.db") == "ok"

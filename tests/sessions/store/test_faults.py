@@ -258,3 +258,18 @@ def test_after_closing_records_are_dropped_and_questions_refused(path: Path) -> 
     assert store.dropped == 2
     with pytest.raises(StoreError, match="the writer has ended\n  hint: open the database again"):
         open_run(store)
+
+
+def test_a_user_who_waits_no_longer_has_it_written_beside(path: Path) -> None:
+    with contextlib.closing(Store.open(path)) as store:
+        run_id = open_run(store)
+        with child("hold_lock", path, 60) as locker:
+            assert locker.stdout is not None
+            assert locker.stdout.readline() == "locked\n"
+            record_case(store, run_id, 1)
+            started = time.monotonic()
+            store.flush(store.hurry)
+            assert time.monotonic() - started < 30
+            locker.kill()
+        assert (store.fault, count(store.path, "results")) == (None, 1)
+        assert store.path != path

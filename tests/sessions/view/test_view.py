@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import captured
+from pages import blocks_of
 from viewers import Viewer, open_run, record
 
 from pytest_helmbench.core.outcome import Verdict
@@ -169,6 +170,19 @@ def test_a_viewer_is_told_what_is_new_and_the_writer_never_waits(tmp_path: Path,
     with closing(sqlite3.connect(tmp_path / "helmbench.db")) as conn:
         assert conn.execute("SELECT count(*) FROM results").fetchone() == (603,)
         assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_texts_are_in_the_page_only_when_asked_and_only_where(tmp_path: Path, store: Store) -> None:
+    run = open_run(store)
+    record(store, run, 1)
+    record(store, run, 2, verdict=Verdict.FAILED, text="OTHER-REPLY")
+    store.close()
+    shown = {}
+    for texts in ("none", "failures", "all"):
+        with Viewer(tmp_path, run, f"--with-text={texts}") as viewer:
+            told = str(blocks_of(viewer.ask(f"/r/{run}").text)).count("SECRET-PROMPT")
+        shown[texts] = told
+    assert shown == {"none": 0, "failures": 1, "all": 2}
 
 
 def test_another_file_at_the_path_and_a_file_that_is_gone_are_said(tmp_path: Path, store: Store) -> None:
