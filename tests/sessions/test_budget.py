@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from provider import Provider
+from provider import Answer, Provider, Request
 from sessions import Session, until
 from trees import category, clear_environment, rows, run_tree, write_tree
 
@@ -168,3 +168,20 @@ def test_the_calls_of_a_killed_session_count_when_it_goes_on(
     # What they have cost is unknown; those of now have returned.
     assert rows(database, "SELECT cost_usd FROM evaluation_runs") == [(None,)]
     assert rows(database, "SELECT count(*) FROM sent_calls") == [(4,)]
+
+
+def test_cheap_replies_at_first_do_not_open_the_purse(pytester: pytest.Pytester, provider: Provider) -> None:
+    _benchmark(pytester, 40, "- id: test/good\n")
+    costs = iter([0.0001, *[0.05] * 100])
+
+    def reply(_request: Request) -> Answer:
+        usage = {"prompt_tokens": 50, "completion_tokens": 4000, "cost": next(costs)}
+        return Answer(text='{"category": "RISK"}', usage=usage)
+
+    provider.reply = reply
+    provider.latency_s = 0.05
+
+    run_tree(pytester, "--helmbench-max-cost=0.2", url=provider.url)
+
+    [(spent,)] = rows(pytester.path / "helmbench.db", "SELECT sum(cost_usd) FROM calls")
+    assert spent <= 0.2 + 0.05

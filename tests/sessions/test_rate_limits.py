@@ -78,3 +78,14 @@ def test_models_of_one_local_server_are_asked_one_after_the_other(
     changes = sum(before != after for before, after in itertools.pairwise(asked))
     # Two workers need not be at the same model when one of them has nothing to ask for a moment.
     assert changes == 2 if mode == "-n0" else changes <= 8
+
+
+def test_a_provider_that_limits_now_and_then_fails_no_case(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    provider.answers(times=20, status=429, retry_after=2)
+
+    result, seconds = _seconds(pytester, provider, "--helmbench-case-timeout=3")
+
+    result.assert_outcomes(passed=120)
+    assert seconds < 20

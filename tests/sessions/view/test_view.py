@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -170,6 +171,19 @@ def test_a_viewer_is_told_what_is_new_and_the_writer_never_waits(tmp_path: Path,
     with closing(sqlite3.connect(tmp_path / "helmbench.db")) as conn:
         assert conn.execute("SELECT count(*) FROM results").fetchone() == (603,)
         assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
+def test_many_viewers_cost_one_connection(tmp_path: Path, store: Store) -> None:
+    run = open_run(store)
+    record(store, run, 1)
+    with Viewer(tmp_path, "--refresh=0.2") as viewer:
+        with ThreadPoolExecutor(20) as viewers:
+            found = list(viewers.map(lambda _: viewer.until(run, done=1), range(20)))
+        files = [file.readlink().name for file in Path(f"/proc/{viewer.pid}/fd").iterdir()]
+    assert [one["passed"] for one in found] == [1] * 20
+    assert files.count("helmbench.db") == 1
+    store.close()
 
 
 def test_texts_are_in_the_page_only_when_asked_and_only_where(tmp_path: Path, store: Store) -> None:
