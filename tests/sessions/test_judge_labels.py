@@ -128,3 +128,26 @@ def test_a_sample_by_points_corrects_the_share_of_points_and_stands_beside_that_
     assert "share of points of the judge's rows 86.7 % as judged; 86.7 %" in shown
     sample.write_text(sample.read_text().replace(f",{found[0]['draws']}\n", ",x\n", 1))
     assert "are 'x'" in captured(capsys, "judge", "labels", "1", sample, "--db", database)[2]
+
+
+def test_labels_that_miss_or_belong_nowhere_are_named_by_line_and_nothing_is_stored(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _judged_run(pytester, provider, judged(*["fine"] * _NUMBER))
+    (one,) = rows(database, "SELECT DISTINCT criterion FROM evaluations")
+    sample = pytester.path / "sample.csv"
+    labels = [(1, "maybe"), (2, ""), (99, "pass"), (4, "fail"), (4, "fail")]
+    lines = [f"P1-B1-S1-C1-PT{number},1,{one[0]},{label}" for number, label in labels]
+    sample.write_text("\n".join(["code,repetition,criterion,label", *lines]) + "\n")
+
+    code, _, said = captured(capsys, "judge", "labels", "1", sample, "--db", database)
+
+    assert code == 1
+    for line in (
+        f"{sample}:2: the label of P1-B1-S1-C1-PT1 is 'maybe'",
+        f"{sample}:3: P1-B1-S1-C1-PT2 has no label",
+        f"{sample}:4: P1-B1-S1-C1-PT99 is no verdict of the judge",
+        f"{sample}:6: P1-B1-S1-C1-PT4 stands twice",
+    ):
+        assert line in said
+    assert rows(database, "SELECT count(*) FROM judge_labels") == [(0,)]

@@ -449,3 +449,58 @@ def test_two_benchmarks_of_one_name_go_on_each_with_its_own_run(
     assert rows(database, runs) == [("complete", 1, 1), ("complete", 2, 0)]
     assert len({hashlib.sha256(request.raw).hexdigest() for request in provider.requests}) == 3
     assert json.loads(rows(database, "SELECT settings FROM evaluation_runs")[0][0])["benchmark_path"]
+
+
+def test_a_verdict_on_an_old_prompt_never_stands_for_the_answer_to_a_new_one(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    tree = judged("fine")
+    root = write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree, "P1-B1-S2": category("RISK")})
+    provider.answers(times=1, status=400, when=lambda request: "ANSWER: RISK" in request.prompt)
+    run_tree(pytester, _JUDGE, url=provider.url).assert_outcomes(passed=1, errors=1)
+    # The new prompt is answered, but the session dies before it is judged.
+    reworded = Part("## User's input\n\nMessage 1, reworded.\n\nANSWER: fine", 5)
+    write_tree(root, {"P1-B1-S1": replace(tree, perturbations={"PT1": reworded})})
+    provider.reset()
+    provider.answers(hang=True, when=lambda request: request.is_judge)
+    session = Session(pytester.path, provider.url, _JUDGE, _RESUME)
+    database = pytester.path / "helmbench.db"
+    until(lambda: _answered(database) == 2 + 2 and provider.in_flight == 1, "both cases are answered")
+    session.kill_all()
+
+    provider.reset()
+    provider.verdict = "BAD"
+    run_tree(pytester, _JUDGE, _RESUME, url=provider.url).assert_outcomes(passed=1, failed=1)
+    assert [request.is_judge for request in provider.requests] == [True]
+    assert "Message 1, reworded." in provider.requests[0].prompt
+
+
+def test_a_part_can_go_on_and_then_the_rest(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(
+        pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 4), "P1-B2-S1": category("CALM")}
+    )
+    provider.answers(times=4, status=400)
+    run_tree(pytester, "-k", "P1-B1", url=provider.url).assert_outcomes(errors=4, deselected=1)
+    run_tree(pytester, _RESUME, "-k", "PT2", url=provider.url).assert_outcomes(passed=1, deselected=4)
+    database = pytester.path / "helmbench.db"
+    run = "SELECT status, scope, total_tests, passed_tests, error_tests FROM evaluation_runs"
+    assert rows(database, run) == [("partial", "selected", 4, 1, 3)]
+    run_tree(pytester, _RESUME, url=provider.url).assert_outcomes(passed=4, failed=1)
+    assert rows(database, run) == [("complete", "whole", 5, 4, 0)]
+    assert provider.count == 4 + 1 + 4
+
+
+def test_refreshing_is_not_paying_twice(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged("fine")})
+    run_tree(pytester, _JUDGE, url=provider.url).assert_outcomes(passed=1)
+    provider.requests.clear()
+    refresh = (_JUDGE, "--helmbench-cache=refresh")
+    provider.answers(hang=True, when=lambda request: request.is_judge)
+    session = Session(pytester.path, provider.url, *refresh)
+    until(
+        lambda: provider.count == 2 and _answered(pytester.path / "helmbench.db") == 3, "the judge is asked"
+    )
+    session.kill_all()
+    provider.reset()
+    run_tree(pytester, *refresh, _RESUME, url=provider.url).assert_outcomes(passed=1)
+    assert [request.is_judge for request in provider.requests] == [True]

@@ -150,3 +150,63 @@ def test_judges_are_refused_that_cannot_be_what_was_meant(
         assert result.ret == 4
         result.stderr.fnmatch_lines([f"*{told}*"])
     assert not provider.requests
+
+
+def test_each_judge_of_models_yml_has_its_own_server_and_key(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = _bench(pytester, judged("fine"))
+    monkeypatch.setenv("FIRST_KEY", "first-secret")
+    monkeypatch.setenv("OTHER_KEY", "other-secret")
+    _judges(provider)
+    with Provider() as other:
+        _judges(other)
+        (pytester.path / "models.yml").write_text(
+            "models:\n"
+            f"  - {{id: test/good, base_url: '{provider.url}', api_key_env: FIRST_KEY}}\n"
+            "marking_models:\n"
+            f"  - {{id: test/a, base_url: '{provider.url}', api_key_env: FIRST_KEY, price: {{input: 1, output: 1}}}}\n"
+            f"  - {{id: test/b, base_url: '{other.url}', api_key_env: OTHER_KEY}}\n"
+        )
+        result = run_tree(pytester, "--helmbench-models-file=models.yml")
+        result.assert_outcomes(passed=1)
+        (only,) = other.requests
+        assert (only.model, only.headers["authorization"]) == ("test/b", "Bearer other-secret")
+    assert {request.headers["authorization"] for request in provider.requests} == {"Bearer first-secret"}
+    assert _asked(provider) == {"test/a": 1, "test/good": 1}
+    assert b"secret" not in database.read_bytes()
+
+
+def test_two_judges_of_one_name_at_two_servers_never_share_a_reply(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    """Both are asked the same in the same words: neither in a session, nor from the record, is one taken for both."""
+    database = _bench(pytester, judged("fine", "fine"))
+    with Provider() as other:
+        for server, bad in ((provider, {1}), (other, {2})):
+            _judges(server, llama=bad)
+        (pytester.path / "models.yml").write_text(
+            f"models:\n  - {{id: test/good, base_url: '{provider.url}'}}\n"
+            "marking_models:\n"
+            f"  - {{id: ollama/llama, base_url: '{provider.url}'}}\n"
+            f"  - {{id: vllm/llama, base_url: '{other.url}'}}\n"
+        )
+        said: list[list[tuple[object, ...]]] = []
+        for mode in ("--helmbench-cache=reuse", "--helmbench-cache=only"):
+            run_tree(pytester, "--helmbench-models-file=models.yml", mode, "--tb=no")
+            said.append([row[1:] for row in rows(database, _SAID.format(len(said) + 1))])
+        assert _asked(other) == {"llama": 2}
+        assert _asked(provider) == {"llama": 2, "test/good": 2}
+    expected = [
+        ("ollama/llama", 1, 0, 1),
+        ("vllm/llama", 2, 1, 0),
+        ("ollama/llama", 1, 1, 1),
+        ("vllm/llama", 2, 0, 0),
+    ]
+    assert said == [expected, expected]
+    ((hashes,),) = rows(database, "SELECT count(DISTINCT request_hash) FROM calls WHERE purpose = 'judge'")
+    assert hashes == 2
+
+    # Judged again by the record.
+    assert main(["rescore", "1", "--db", str(database)]) == 0
+    assert [row[1:] for row in rows(database, _SAID.format(3))] == expected

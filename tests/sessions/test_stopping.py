@@ -14,6 +14,18 @@ from sessions import Session, until
 from trees import category, clear_environment, judged, rows, run_tree, write_tree
 
 _CONCURRENCY = 4
+_HANGS = """
+import os, pathlib, signal, time, pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_hangs(number):
+    pathlib.Path(f"hangs-{os.getpid()}").touch()
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+"""
 _workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 
 
@@ -190,3 +202,54 @@ def test_workers_end_when_their_controller_is_killed(pytester: pytest.Pytester, 
     until(lambda: not session.living_workers(), "the workers end")
     assert time.monotonic() - started < 2
     until(lambda: provider.in_flight == 0, "their calls end")
+
+
+@_workers
+def test_a_hand_written_test_that_is_interrupted_waits_for_its_reply_and_no_longer(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    pytester.makepyfile(
+        test_chat="""
+        def test_it(helmbench_openai, helmbench_model):
+            for turn in range(50):
+                messages = [{"role": "user", "content": f"Turn {turn}."}]
+                helmbench_openai.chat.completions.create(model=helmbench_model, messages=messages)
+        """
+    )
+    provider.answers(latency_s=0.5)
+    session = Session(pytester.path, provider.url, workers, "-q", paths=["test_chat.py"])
+    until(lambda: provider.in_flight == 1, "a call goes out")
+    started = time.monotonic()
+    session.send(signal.SIGTERM)
+    assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
+    assert time.monotonic() - started < 4, "no reply is awaited that is there"
+    calls = rows(pytester.path / "helmbench.db", "select error, response_id is null from calls")
+    assert calls == [(None, 0)] * provider.count
+    assert rows(pytester.path / "helmbench.db", "select * from results") == []
+    assert "go on with the same command and --helmbench-resume" in session.text
+
+
+def test_a_signal_that_is_ignored_ends_nothing(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 2)})
+    provider.answers(latency_s=0.5)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+    try:
+        session = Session(pytester.path, provider.url, "-n0", "-q")
+        until(lambda: provider.in_flight, "the calls go out")
+        session.send(signal.SIGHUP)
+        assert session.end() == 0, session.text
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_workers_whose_thread_of_tests_hangs_end_with_their_controller(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    (pytester.path / "hanging.py").write_text(_HANGS, encoding="utf-8")
+    session = Session(pytester.path, provider.url, "-n2", paths=("hanging.py", "benchmark"), anew=True)
+    until(lambda: len(list(pytester.path.glob("hangs-*"))) == 2, "both workers hang")
+    session.kill()
+    started = time.monotonic()
+    until(lambda: not session.living_workers(), "the workers end")
+    assert time.monotonic() - started < 3
