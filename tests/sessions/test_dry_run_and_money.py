@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from provider import Provider
 from trees import category, clear_environment, judged, rows, run_tree, write_tree
@@ -220,3 +222,19 @@ def test_a_budget_that_cannot_be_held_stops_the_session_after_one_call(
             "7 of 8 cases are not judged: once the model has a price, go on with the same command and*",
         ]
     )
+
+
+def test_with_an_unknown_price_one_call_goes_ahead_and_tells_what_the_others_cost(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 8)})
+    provider.cost_usd = 0.1
+    provider.latency_s = 0.2
+
+    result = run_tree(pytester, "--helmbench-max-cost=0.45", url=provider.url)
+
+    result.assert_outcomes(passed=4, skipped=4)
+    # What a longer reply may cost is more than the budget: each goes alone, on what calls have cost so far.
+    times = [request.at for request in provider.requests]
+    assert all(later - earlier >= 0.2 for earlier, later in pairwise(times))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED

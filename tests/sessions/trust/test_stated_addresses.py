@@ -232,3 +232,36 @@ def test_a_link_in_a_benchmark_quotes_nothing_of_the_users_file(
     )
     (pytester.path / "private").write_text("- id: a/b\n")
     run_pytest(pytester, *run, "--helmbench-models-file=benchmark/models.yml").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("given", [(), ("-o", "helmbench_trusted=benchmark")])
+def test_under_a_budget_a_benchmark_cannot_price_a_model_that_no_list_knows(
+    pytester: pytest.Pytester, provider: Provider, given: tuple[str, ...]
+) -> None:
+    _write(pytester.path / "benchmark", "- {id: dear/model, price: {input: 0, output: 0}}\n")
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 6)})
+    provider.cost_usd = None
+    run = ("benchmark", f"--helmbench-base-url={provider.url}", *given)
+
+    result = run_pytest(pytester, *run, "--helmbench-max-cost=1")
+
+    if given:
+        result.assert_outcomes(passed=6)
+    else:
+        assert provider.count == 1
+        result.stdout.fnmatch_lines(
+            ["*cannot be held: dear/model has no known price*", "*--helmbench-models-file*"]
+        )
+        run_pytest(pytester, *run).assert_outcomes(passed=6)
+
+
+def test_only_models_of_openai_follow_its_variable(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    run_pytest(pytester, "benchmark", "--helmbench-model=a/b").assert_outcomes(skipped=1)
+    run = run_pytest(pytester, "benchmark", "--helmbench-model=baseline/first")
+    run.assert_outcomes(passed=1)
+    run.stdout.no_fnmatch_line("*prompts go to*")
+    assert provider.count == 0
