@@ -125,9 +125,18 @@ def unused_mark(mark: str, texts: Sequence[str]) -> str:
     return mark
 
 
+def _side_fields(criterion: Criterion) -> tuple[str, str]:
+    taken = criterion.response_field
+    return (
+        "evidence" if taken != "evidence" else "evidence_quotes",
+        "justification" if taken != "justification" else "justification_text",
+    )
+
+
 def _answer_shape(criterion: Criterion) -> str:
     choice = ["every option that applies"] if criterion.response_type == "multi" else "one option"
-    shape = {"evidence": ["quote"], "justification": "why", criterion.response_field: choice}
+    evidence, justification = _side_fields(criterion)
+    shape = {evidence: ["quote"], justification: "why", criterion.response_field: choice}
     return json.dumps(shape, ensure_ascii=False)
 
 
@@ -136,14 +145,15 @@ def judge_response_format(criterion: Criterion) -> dict[str, JsonValue]:
 
     The judgement comes last, so that it follows from the reasons and not the reasons from it.
     """
+    evidence, justification = _side_fields(criterion)
     option: dict[str, JsonValue] = {"type": "string", "enum": list(criterion.options)}
     properties: dict[str, JsonValue] = {
-        "evidence": {
+        evidence: {
             "type": "array",
             "items": {"type": "string"},
             "description": "One to three short quotes of the reply; none if it is empty.",
         },
-        "justification": {"type": "string", "description": "At most three sentences."},
+        justification: {"type": "string", "description": "At most three sentences."},
         criterion.response_field: (
             {"type": "array", "items": option} if criterion.response_type == "multi" else option
         ),
@@ -184,7 +194,7 @@ def judgement(
     passed = bool(chosen) and all(value in criterion.pass_values for value in chosen)
     earned = [criterion.credit.get(value, float(value in criterion.pass_values)) for value in chosen]
     credit = min(earned, default=0.0)
-    why = answer.get("justification")
+    why = answer.get(_side_fields(criterion)[1])
     expected = " or ".join(criterion.pass_values)
     if criterion.response_type == "multi":
         expected = f"only {expected}"

@@ -332,7 +332,6 @@ class Conversation:
     def _call(self, body: JsonObject) -> tuple[Call, str]:
         """Return the call and the hash that identical requests have in common."""
         line = self.line
-        check_request(body, line.entry.sampling.extra_body or (), trusted=line.trusted)
         stated = body.get("response_format")
         call = Call(
             line.origin,
@@ -346,6 +345,7 @@ class Conversation:
             timeout_s=line.timeout_s,
         )
         try:
+            check_request(body, line.entry.sampling.extra_body or (), trusted=line.trusted)
             return call, prepared(call).hash
         except RecursionError:
             raise BadRequestError("the request body is nested too deeply") from None

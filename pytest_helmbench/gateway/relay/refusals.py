@@ -65,7 +65,10 @@ _OF_STATED = {
     **_denied(_FETCHED, "tools background"),
 }
 _OF_FOREIGN = {**_BEYOND, **_DECIDED, **_denied(_OTHER_PLACE, "provider")}
-_REPLACED = _words("model messages n stream tools max_tokens max_completion_tokens")
+_REPLACED = _words(
+    "model messages prediction tools tool_choice functions n stream response_format"
+    " max_tokens max_completion_tokens max_output_tokens"
+)
 """Fields that are replaced, counted or looked into: in another spelling (`Model`) they would escape that."""
 _CONTENTS = ("messages", "prediction")
 _ADDRESS = re.compile(
@@ -80,7 +83,14 @@ _TEXTS = _words(
     " annotations toolcalls functioncall reasoningdetails logprobs"
 )
 """Fields whose texts the model reads as they are, or has written itself."""
+_SCHEMAS = ("response_format", "tools", "functions", "json_schema", "structured_outputs", "guided_json")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_NO_CLIENT_TOOL = "is no tool that the client runs (type function or custom)"
 _CLIENT_TOOLS = ("function", "custom")
+_CHOICES = (*_CLIENT_TOOLS, "allowed_tools", "auto", "any", "none", "required", "tool")
+_TOOL_FIELDS = _words(
+    "type function custom name description parameters strict format input_schema cache_control metadata"
+)
 
 
 def refusals(stated: JsonObject, allowed: Collection[str]) -> Iterator[Refusal]:
@@ -100,10 +110,18 @@ def refusals(stated: JsonObject, allowed: Collection[str]) -> Iterator[Refusal]:
             yield name, "is a field in another spelling"
     tools = stated.get("tools") if "tools" not in allowed else None
     for number, tool in enumerate(tools if isinstance(tools, list) else () if tools is None else (tools,)):
-        if not isinstance(tool, dict) or tool.get("type", "function") not in _CLIENT_TOOLS:
-            yield f"tools[{number}]", "is no tool that the client runs (type function or custom)"
+        kind = (
+            tool.get("type", "function") if isinstance(tool, dict) and tool.keys() <= _TOOL_FIELDS else None
+        )
+        if kind not in _CLIENT_TOOLS:
+            yield f"tools[{number}]", _NO_CLIENT_TOOL
+    choice = stated.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("type", "function") not in _CHOICES:
+        yield "tool_choice", _NO_CLIENT_TOOL
     for name in _CONTENTS:
         yield from _fetched_parts(name, name, stated.get(name))
+    for name in _SCHEMAS:
+        yield from _fetched_schemas(name, stated.get(name))
 
 
 def refusals_of_trusted(stated: JsonObject, allowed: Collection[str]) -> Iterator[Refusal]:
@@ -143,6 +161,16 @@ def _fetched_parts(place: str, key: str, value: JsonValue) -> Iterator[Refusal]:
                 yield f"{place}.{own}", _FETCHED
             elif plain not in _TEXTS or plain in ("content", "output"):
                 yield from _fetched_parts(f"{place}.{own}", plain, part)
+
+
+def _fetched_schemas(place: str, value: JsonValue) -> Iterator[Refusal]:
+    """Yield references of schemas that lead out of the request."""
+    parts = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    for key, part in parts:
+        if key in _REFERENCES and isinstance(part, str) and _ADDRESS.match(part):
+            yield f"{place}.{key}", _FETCHED
+        else:
+            yield from _fetched_schemas(f"{place}.{key}", part)
 
 
 _TYPES: Mapping[int, str] = {

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import socket
+from collections import Counter
 from collections.abc import Callable
 
 from aiohttp import web
@@ -37,12 +38,14 @@ class RelayBounds:
 
     Args:
         body_bytes: Largest request, decompressed.
+        item_bytes: Of all requests of one item that are out at a time.
         heartbeat_s: Between two signs of life in a stream that has not begun; a fault before the first is a plain HTTP
             error. It is long, since a client may measure when its first bytes arrive.
         connections: Open at a time, of all items; more are refused.
     """
 
     body_bytes: int = 32 * 2**20
+    item_bytes: int = 128 * 2**20
     heartbeat_s: float = 15.0
     connections: int = 512
 
@@ -88,6 +91,7 @@ class RelayServer:
     ) -> None:
         self._admitted = admitted
         self._bounds = bounds or RelayBounds()
+        self._held: Counter[Conversation] = Counter()
         self._connections = web.Server(
             self._handle,
             handler_cancellation=True,
@@ -141,7 +145,8 @@ class RelayServer:
         try:
             return await self._answer(request, conversation, "".join(rest))
         except _RefusedRequestError as error:
-            conversation.refuse(request.method, BadRequestError(str(error)))
+            if error.status != 429:  # which the client may try again
+                conversation.refuse(request.method, BadRequestError(str(error)))
             return _error(error.status, str(error), error.code)
         except ConnectionError:
             raise
@@ -170,8 +175,20 @@ class RelayServer:
             own = conversation.model_id
             one = {"id": own, "object": "model", "created": 0, "owned_by": own.partition("/")[0]}
             return _json(200, json.dumps({"object": "list", "data": [one]}).encode())
+        chunks: list[bytes] = []
         try:
-            body = read_request(await self._received(request))
+            await self._receive(request, conversation, chunks)
+            return await self._complete(request, conversation, b"".join(chunks))
+        finally:
+            self._held[conversation] -= sum(map(len, chunks))
+            if not self._held[conversation]:
+                del self._held[conversation]
+
+    async def _complete(
+        self, request: web.BaseRequest, conversation: Conversation, sent: bytes
+    ) -> web.StreamResponse:
+        try:
+            body = read_request(sent)
         except BadRequestError as error:
             raise _RefusedRequestError(400, str(error), "bad_request") from error
         live: list[LiveStream] = []
@@ -185,10 +202,12 @@ class RelayServer:
         raw = _result(completing)
         return _json(raw.status, raw.body)
 
-    async def _received(self, request: web.BaseRequest) -> bytes:
-        """Return a request's body."""
-        chunks: list[bytes] = []
-        left = self._bounds.body_bytes
+    async def _receive(
+        self, request: web.BaseRequest, conversation: Conversation, chunks: list[bytes]
+    ) -> None:
+        """Read a request's body; what has come counts as held by its item."""
+        bounds = self._bounds
+        left = bounds.body_bytes
         if (request.content_length or 0) > left:
             left = -1
         if request.headers.get("Expect", "").lower() == "100-continue":
@@ -197,12 +216,17 @@ class RelayServer:
             while left >= 0 and (chunk := await request.content.readany()):
                 chunks.append(chunk)
                 left -= len(chunk)
+                self._held[conversation] += len(chunk)
+                if self._held[conversation] > bounds.item_bytes:
+                    sentence = (
+                        f"the requests of this item hold more than {bounds.item_bytes // 2**20} MiB at once"
+                    )
+                    raise _RefusedRequestError(429, sentence, "too_much_at_once")
         except web.RequestPayloadError:
-            raise BadRequestError("the request body is damaged") from None
+            raise _RefusedRequestError(400, "the request body is damaged", "bad_request") from None
         if left < 0:
-            sentence = f"the request body is larger than {self._bounds.body_bytes // 2**20} MiB"
+            sentence = f"the request body is larger than {bounds.body_bytes // 2**20} MiB"
             raise _RefusedRequestError(413, sentence, "too_large")
-        return b"".join(chunks)
 
     async def _stream(
         self,

@@ -56,7 +56,13 @@ _REFUSED = [
     _chat(tools={"type": "web_search"}),
     _chat(tools=["web_search"]),
     _chat(tools=[_FUNCTION, {"type": "openrouter:web_search"}]),
-    _chat(tools=[{"googleSearch": {}, "type": "x"}]),
+    _chat(tools=[{"googleSearch": {}}]),
+    _chat(tools=[{**_FUNCTION, "server_url": _AWAY}]),
+    _chat(tools=[{"type": "function", "function": {"name": "f", "parameters": {"$ref": _AWAY}}}]),
+    _chat(tool_choice={"type": "web_search_preview"}),
+    _chat(functions=[{"name": "f", "parameters": {"$ref": _AWAY}}]),
+    _chat(response_format={"json_schema": {"schema": {"properties": {"a": {"$ref": _AWAY}}}}}),
+    _chat(guided_json={"$dynamicRef": "file:///etc/passwd"}),
 ]
 _PASSES = [
     _part("image_url", image_url={"url": _HERE}),

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import openai
 import pytest
 from provider import Answer, Provider
-from relayed import body, client_of, error_of, relayed
+from relayed import body, client_of, error_of, relayed, until
 from said import said
 
 from pytest_helmbench.core.model import ModelEntry
@@ -93,6 +93,29 @@ def test_what_is_no_request_is_refused_with_a_sentence(
 
     asyncio.run(check())
     assert provider.count == 0
+
+
+def test_an_item_holds_only_so_much_at_once(provider: Provider) -> None:
+    provider.answers(times=1, hang=True)
+
+    async def check() -> None:
+        async with relayed(provider.url, bounds=RelayBounds(item_bytes=2 * 2**20)) as setup:
+            _, address = await setup.item(grace_s=0.0)
+            _, other = await setup.item()
+            large = json.dumps(body("x" * 2**20)).encode()
+            holding = asyncio.create_task(setup.send(address, data=io.BytesIO(large)))
+            await until(lambda: provider.in_flight)
+            refused = await setup.send(address, data=io.BytesIO(large))
+            assert refused.status == 429
+            assert error_of(refused)["message"] == "the requests of this item hold more than 2 MiB at once"
+            assert (await setup.send(other, data=io.BytesIO(large))).status == 200
+            holding.cancel()
+            server = setup.relay._server
+            await until(lambda: server is not None and not server._held)
+            await until(lambda: not setup.coordinator.gate.in_flight)
+            assert (await setup.send(address, data=io.BytesIO(large))).status == 200
+
+    asyncio.run(check())
 
 
 def test_the_size_of_a_request_is_bounded(provider: Provider) -> None:

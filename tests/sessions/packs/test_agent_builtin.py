@@ -172,6 +172,16 @@ def test_commands_that_leave_their_bounds(stage: Stage) -> None:
     assert "[stopped" in endless
 
 
+def test_the_agent_reaches_no_network_and_no_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    stage.play(
+        _calls(f"env; echo > /dev/tcp/127.0.0.1/{stage.provider.url.split(':')[2].split('/')[0]}"), "Done."
+    )
+    told = stage.sent()[3]["content"]
+    assert "sk-secret" not in told
+    assert "Connection refused" in told or "unreachable" in told
+
+
 # --- bounds -----------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -165,6 +166,20 @@ def test_a_program_that_never_called_its_model_is_an_error(
     result.assert_outcomes(errors=1)
     assert rows(pytester.path / "helmbench.db", "SELECT reason FROM results") == [("no_model_call",)]
     assert provider.count == 0
+
+
+def test_an_agent_that_does_not_end_is_stopped_at_the_time_limit_and_what_it_left_is_judged(
+    pytester: pytest.Pytester, provider: Provider, bwrap: Running
+) -> None:
+    option = _prepare(pytester.path, [_row("hangs-1", "x"), _row("hangs-2", "x")])
+    timeout = "--helmbench-case-timeout=2"
+
+    result = run_tree(pytester, _BWRAP, option, timeout, url=provider.url)
+
+    result.assert_outcomes(failed=2)
+    assert left_alive(f"sleep 9{os.getpid()}") == []
+    ends = rows(pytester.path / "helmbench.db", "SELECT payload FROM events WHERE type = 'end'")
+    assert [json.loads(payload)["exit_code"] for (payload,) in ends] == [None, None]
 
 
 def test_an_agent_that_changes_nothing_hands_in_the_patch_of_its_models_last_reply(

@@ -193,3 +193,32 @@ def test_scores_are_shares_by_family_and_metadata_in_every_report(
         [("mixed", "4", "pack")],
         [(pytest.approx(0.625), pytest.approx(8 / 9))],
     ]
+
+
+def test_rows_of_a_passage_are_one_unit_of_the_interval(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages = [
+        choice(f"m{number}", metadata={"passage": f"p{number // 3}", "topic": f"t{number // 6}", "note": [1]})
+        for number in range(12)
+    ]
+    manifest = "id: reading\nversion: 1\ncluster: passage\n"
+    write_pack(pytester.path / "benchmark", passages, manifest)
+    run = ("--helmbench-model=baseline/first", "-q", "--tb=no")
+
+    def units(run_id: int) -> tuple[int, str]:
+        capsys.readouterr()
+        assert (
+            main(["report", str(run_id), "--format=json", "--db", str(pytester.path / "helmbench.db")]) == 0
+        )
+        found = json.loads(capsys.readouterr().out)["runs"][0]["score"]["interval"]
+        return found["units"], found["target"]
+
+    said = run_tree(pytester, *run)
+    assert "only 4 clusters" in said.stdout.str()
+    assert units(1) == (4, "other perturbations")
+    run_tree(pytester, *run, "--helmbench-cluster=topic")
+    assert [units(1), units(2)] == [(4, "other perturbations"), (2, "other perturbations")]
+    odd = run_tree(pytester, *run, "--helmbench-cluster=note")
+    odd.stdout.fnmatch_lines(["*cluster: no row has a short value of metadata.note*"])
+    assert units(3) == (12, "other rows")

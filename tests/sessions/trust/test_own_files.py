@@ -96,6 +96,15 @@ def test_no_word_of_addopts_in_a_benchmark_has_an_effect(
     assert not (pytester.path / "taken").exists()
 
 
+def test_settings_that_are_named_count(pytester: pytest.Pytester) -> None:
+    _tree(pytester.path / "other")
+    (pytester.path / "other" / "pytest.ini").write_text("[pytest]\nhelmbench_repeat = 2\n")
+    for named in (("-c", "other/pytest.ini"), ("--rootdir=other",)):
+        run_pytest(pytester, "other", _ASKS, *named).assert_outcomes(passed=2)
+    (pytester.path / "own.ini").write_text("[pytest]\nhelmbench_repeat = 3\n")
+    run_pytest(pytester, "other", _ASKS, "-c", "own.ini").assert_outcomes(passed=3)
+
+
 def _takes(folder: Path) -> str:
     return f"import pathlib\npathlib.Path({str(folder / 'taken')!r}).touch()\n"
 
@@ -145,6 +154,14 @@ def test_a_conftest_of_a_benchmark_that_is_trusted_is_run(pytester: pytest.Pytes
     run_pytest(pytester, *run).assert_outcomes(passed=1)
     assert (pytester.path / "taken").exists()
     run_pytest(pytester, *run, "-n2").assert_outcomes(passed=1)
+
+
+def test_a_conftest_among_the_data_of_a_pack_is_data(pytester: pytest.Pytester) -> None:
+    folder = pytester.path / "other"
+    write_pack(
+        folder, [choice("q1")], files=dict.fromkeys(("assets/conftest.py", "tests/conftest.py"), "1 / 0")
+    )
+    run_pytest(pytester, "other", _ASKS).assert_outcomes(failed=1)
 
 
 def test_folders_of_a_benchmark_are_no_packages(pytester: pytest.Pytester, benchmark: Path) -> None:

@@ -74,6 +74,10 @@ printf '[filter "y"]\n\tclean = touch hooked; cat\n' > more
 printf 'f diff=x filter=y\ng diff=z\nh diff=a"b\n' > .gitattributes
 rm -f hooked; echo y >> f; echo y >> g; echo y >> h
 """
+_MUCH = """
+{ printf '[a]\n\tk = "'; head -c 900000 /dev/zero | tr '\\0' x; printf '"\n'; } > much
+for folder in .a .b .c .d .e .f 1 2 3 4 5 6; do mkdir -p $folder/refs && cp much $folder/config; done
+"""
 _GIT_CHECK = (
     "sh",
     "-c",
@@ -113,6 +117,12 @@ _HONEST: Sequence[Try] = (
     Try("a command in Python", {**_PLANTED}, ("python3", "-c", "import json, unittest")),
     Try("a program with a sibling", {"main.py": "import helper", "helper.py": ""}, ("python3", "main.py")),
     Try("git runs nothing of the repository", {}, _GIT_CHECK, _GIT),
+    Try(
+        "however much its settings are",
+        {},
+        ("sh", "-c", "git diff >/dev/null; test ! -e hooked"),
+        _GIT + _MUCH,
+    ),
 )
 
 

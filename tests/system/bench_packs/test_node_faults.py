@@ -222,6 +222,26 @@ def test_forged_lines_are_dropped_and_patched_prototypes_do_not_matter(
     assert peek["note"] == 0
 
 
+def test_a_pack_that_cannot_prepare_or_prepares_nothing_says_so(tmp_path: Path) -> None:
+    for number, (prepare, reason, message) in enumerate(
+        (
+            ("throw new Error('no verifier')", "threw", "prepare() threw Error: no verifier"),
+            ("return {}", "malformed", "prepare() gave nothing with a function runScenario()"),
+            ("return undefined", "malformed", "prepare() gave nothing with a function runScenario()"),
+        )
+    ):
+        root = write_bench_pack_folder(tmp_path / str(number), {"A": ""}, prepare=f"{prepare};")
+
+        async def go(root: Path = root) -> list[Any]:
+            async with bridge_to(root) as bridge:
+                return [await outcomes(bridge, [Item("A"), Item("A")]), await bridge.scenarios()]
+
+        (first, second), listed = asyncio.run(go())
+        for failed in (first, second):
+            assert (failed.reason, failed.message) == (reason, message)
+        assert listed == [{"id": "A", "title": "Scenario A"}]
+
+
 def test_listing_and_scoring_fail_with_a_reason_too(tmp_path: Path) -> None:
     source = """module.exports = {
       async listScenarios() { throw new Error('empty'); },

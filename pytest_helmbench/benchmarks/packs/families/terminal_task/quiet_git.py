@@ -66,7 +66,9 @@ async def quiet_settings(
                 found[entry.name] = entry.mode
     settings = dict(_ALWAYS)
     if found:
-        told = (await listed(tuple(found))).decode("utf-8", "surrogateescape").split("\0=\0")
+        *told, rest = (await listed(tuple(found))).decode("utf-8", "surrogateescape").split("\0=\0")
+        for path, mode in tuple(found.items())[len(told) :] if told or rest else ():
+            workspace.put(path, _EMPTY, mode=mode)  # there was too much to list
         for (path, mode), text in zip(found.items(), told, strict=False):
             own = [setting.partition("\n") for setting in text.split("\0") if setting]
             kept = [one for one in own if one[0].partition(".")[0] not in ("include", "includeif")]
