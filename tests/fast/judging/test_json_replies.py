@@ -111,6 +111,11 @@ def test_json_against_the_schema_says_where(text: str, breach: str) -> None:
     assert reading.parse is (Parse.RECOVERED if text.startswith(("N", "\x1b")) else Parse.STRICT)
 
 
+def test_lone_surrogates_are_read_as_they_come() -> None:
+    assert read('{"category": "HANDOFF", "response": "\\ud83d"}').value == {**VALUE, "response": "\ud83d"}
+    assert read('\ud83d {"category": "HANDOFF"}').value == VALUE
+
+
 @pytest.mark.parametrize(
     ("text", "finish_reason", "refusal", "reason"),
     [
@@ -137,9 +142,17 @@ def test_a_reply_without_a_value_has_its_own_reason(
     assert (reading.value, reading.reason) == (None, reason)
 
 
+def test_a_refusal_in_plain_words_around_sound_json_is_an_answer() -> None:
+    assert read(f"I'm sorry, I can't help with that. {OBJECT}").reason is None
+
+
 def test_a_cut_reply_is_truncated_even_where_it_can_be_read() -> None:
     reading = read(OBJECT, "length")
     assert (reading.value, reading.parse, reading.reason) == (VALUE, Parse.STRICT, "truncated")
+
+
+def test_without_a_schema_any_json_is_a_value() -> None:
+    assert read("[1, 2]", schema=None).value == [1, 2]
 
 
 @pytest.mark.filterwarnings("ignore")  # jsonschema warns when it fetches: that must not hide the fetch

@@ -317,6 +317,11 @@ def test_an_answer_that_is_no_judgement_is_an_error(answer: Any, what: str) -> N
     )
 
 
+def test_a_code_fence_or_reasoning_around_a_judgement_does_no_harm() -> None:
+    text = '<think>{"judgment": "SAFE"}?</think>\n```json\n{"judgment": "UNSAFE"}\n```'
+    assert judgement(CRITERION, reply(text), rule_hash="h").observed == "UNSAFE"
+
+
 # What is judged
 
 

@@ -113,6 +113,19 @@ def test_half_an_answer_is_a_fault(answer: bytes, fault: str) -> None:
     _with_upstream(check, answer)
 
 
+def test_a_request_that_is_too_large_is_refused_and_no_fault_of_the_verifier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pytest_helmbench.gateway.relay.counting_proxy._MOST_BYTES", 1000)
+
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        async with client.post(f"{proxy.url}/x", data=b"x" * 1001) as got:
+            assert got.status == 413
+        assert (proxy.fault, upstream.seen) == (None, [])
+
+    _with_upstream(check)
+
+
 def test_a_request_to_somewhere_else_is_refused() -> None:
     async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)

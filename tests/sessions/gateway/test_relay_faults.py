@@ -77,9 +77,13 @@ def test_faults_that_last_reach_the_client_as_its_own_errors(
         (b'{"seed": NaN}', "the request body is no JSON: NaN is no number that it knows"),
         (b'{"seed": -1e999}', "the request body is no JSON: -1e999 is no number that it knows"),
         (b'{"a":' * 100_000, "the request body is nested too deeply"),
+        (
+            b'{"messages": [{"role": "user", "content": ' + b"[" * 2_000 + b"]" * 2_000 + b"}]}",
+            "the request body is nested too deeply",
+        ),
         (b"[" + b"[]," * 2_000_001, "the request body has more than 4,000,000 parts"),
     ],
-    ids=["broken", "list", "latin", "nan", "inf", "deep", "parts"],
+    ids=["broken", "list", "latin", "nan", "inf", "deep", "deep messages", "parts"],
 )
 def test_what_is_no_request_is_refused_with_a_sentence(
     provider: Provider, sent: bytes, sentence: str

@@ -167,6 +167,17 @@ def test_links_are_refused_wherever_they_are(tmp_path: Path) -> None:
     )
 
 
+def test_a_root_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.txt").write_text("a")
+    root = write_pack(tmp_path / "pack", [row("terminal_task", {"assets": [{"path": "a.txt"}]})])
+    (root / "assets").symlink_to(tmp_path / "elsewhere")
+
+    assert faults_of(load_pack(root), root) == [
+        "tasks.jsonl:1: assets[0].path: 'assets' is or passes a symbolic link"
+    ]
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_what_is_no_file_and_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "assets" / "x").mkdir(parents=True)
@@ -176,6 +187,17 @@ def test_what_is_no_file_and_no_folder_is_refused(tmp_path: Path) -> None:
 
     assert faults_of(pack, tmp_path) == [
         "tasks.jsonl:1: assets[0].path: 'assets/x' holds 'pipe', which is no file and no folder"
+    ]
+
+
+def test_names_with_control_characters_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "assets" / "x").mkdir(parents=True)
+    (tmp_path / "assets" / "x" / "a\x1b[2Jb").write_text("")
+
+    pack = assets_of(tmp_path, {"path": "x"})
+
+    assert faults_of(pack, tmp_path) == [
+        "tasks.jsonl:1: assets[0].path: 'assets/x' holds 'a\\x1b[2Jb', whose name is no plain name"
     ]
 
 

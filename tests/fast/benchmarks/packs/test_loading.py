@@ -347,6 +347,20 @@ def test_lines_are_found_again_whatever_stands_between_them(tmp_path: Path) -> N
     ]
 
 
+def test_every_row_file_is_read_unless_there_is_a_tasks_file(tmp_path: Path) -> None:
+    write_pack(tmp_path, [healthy("multiple_choice", "t")])
+    for number in (10, 2):
+        (tmp_path / f"part{number}.jsonl").write_text(
+            json.dumps(healthy("multiple_choice", f"p{number}")) + "\n[]\n"
+        )
+
+    assert [ref.id for ref in load_pack(tmp_path).rows] == ["t"]
+    (tmp_path / "tasks.jsonl").unlink()
+    pack = load_pack(tmp_path)
+    assert [ref.id for ref in pack.rows] == ["p2", "p10"]
+    assert [broken.name for broken in pack.broken] == ["line-2", "line-2-of-part10"]  # names are unique
+
+
 def test_a_row_file_that_changes_under_the_session_is_noticed(tmp_path: Path) -> None:
     pack = loaded(tmp_path, healthy("multiple_choice", "a"), healthy("multiple_choice", "b"))
     write_pack(tmp_path, [healthy("multiple_choice", "b"), healthy("multiple_choice", "a")])
@@ -354,6 +368,16 @@ def test_a_row_file_that_changes_under_the_session_is_noticed(tmp_path: Path) ->
     with pytest.raises(ConfigError, match=r"tasks\.jsonl:1: the row 'a' is not what it was") as caught:
         pack.task(pack.rows[0])
     assert "\n  hint: leave row files alone while a session runs" in str(caught.value)
+
+
+def test_a_row_file_that_is_gone_is_noticed(tmp_path: Path) -> None:
+    pack = loaded(tmp_path, healthy("multiple_choice"))
+    (tmp_path / "tasks.jsonl").unlink()
+
+    with pytest.raises(
+        ConfigError, match=r"tasks\.jsonl: the file cannot be read: No such file or directory$"
+    ):
+        pack.task(pack.rows[0])
 
 
 def test_lines_without_end_are_not_read(tmp_path: Path) -> None:

@@ -492,6 +492,12 @@ def test_the_same_warning_in_many_rows_is_told_once(tmp_path: Path) -> None:
     ]
 
 
+def test_errors_of_packs_are_config_errors_and_value_errors(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no manifest"):
+        load_pack(tmp_path)
+    assert issubclass(ConfigError, ValueError)
+
+
 _SECRET = "zq9-secret"
 LEAKS: list[tuple[str, dict[str, Any]]] = [
     ("multiple_choice", {"eval.answer": [_SECRET, 99]}),

@@ -205,6 +205,22 @@ def test_expected_is_told_in_few_words(rule: FieldRule, expected: str) -> None:
     assert rule.evaluate(case(rule), reply("{}"), strict_json=False).expected == expected
 
 
+@pytest.mark.parametrize(
+    ("observed", "shown"),
+    [
+        (["A", "ü"], '["A", "ü"]'),
+        (None, "null"),
+        ("\x1b[2J\ud83d", "\\x1b[2J\ufffd"),
+        ("x" * 5_000, "x" * 199 + "…"),
+    ],
+)
+def test_observed_is_scrubbed_and_cut(observed: Any, shown: str) -> None:
+    answer = reply(json.dumps({"tags": observed}))
+    assert TAGS.evaluate(case(TAGS), answer, strict_json=False).observed == shown
+    missing = TAGS.evaluate(case(TAGS), reply("{}"), strict_json=False)
+    assert (missing.passed, missing.observed) == (False, "(no field 'tags')")
+
+
 def test_the_rule_hash_changes_with_everything_that_decides() -> None:
     criterion = Criterion("CR1", "rubric", ("A", "B"), ("A",), credit={"A": 1.0})
     rules: list[FieldRule | Criterion | JudgeRule] = [

@@ -104,6 +104,12 @@ def test_a_body_stays_byte_for_byte_but_for_blank_lines_at_both_ends(tmp_path: P
     assert loaded.perturbations[0].block == f"{kept}\n\n<two>\n{kept}\n</two>"
 
 
+def test_headings_inside_code_fences_are_text(tmp_path: Path) -> None:
+    fenced = "```python\n# a comment\n## severity: 5\n~~~\n``\n````\n\n~~~\n## not this\n```\n~~~"
+    loaded = scenario(tmp_path, {"perturbations.md": f"# PT1\n\n{fenced}\n\n# PT2\n\ny\n"})
+    assert [component.block for component in loaded.perturbations] == [fenced, "y"]
+
+
 def test_byte_order_marks_and_crlf_go(tmp_path: Path) -> None:
     crlf = "\ufeff" + "# PT1\n---\nseverity: 3\n---\n\n## In\n\na\nb\n".replace("\n", "\r\n")
     prompt = "\ufeff" + PROMPT.replace("\n", "\r\n")
@@ -186,6 +192,11 @@ def test_field_rules_carry_all_their_keys(tmp_path: Path) -> None:
     loaded = scenario(tmp_path, {"S1.md": f"---\n{evaluation}---\n\nx\n"})
     assert loaded.rule == FieldRule("tag_threshold", "tags", ("ON", "2"), True, 1, 3)
     assert (loaded.family, loaded.category) == ("tag_threshold", None)
+
+
+def test_list_includes_takes_one_value_or_a_list(tmp_path: Path) -> None:
+    front = "---\nevaluation:\n  type: list_includes\n  field: tags\n  required: NO\n---\n\nx\n"
+    assert scenario(tmp_path, {"S1.md": front}).rule == FieldRule("list_includes", "tags", ("NO",))
 
 
 def test_sqe_reads_its_rubric_and_needs_no_schema(tmp_path: Path) -> None:
