@@ -144,27 +144,6 @@ def test_under_a_budget_a_benchmark_cannot_call_a_model_cheaper_than_the_list(
         result.assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("given", [(), ("-o", "helmbench_trusted=benchmark")])
-def test_under_a_budget_a_benchmark_cannot_price_a_model_that_no_list_knows(
-    pytester: pytest.Pytester, provider: Provider, given: tuple[str, ...]
-) -> None:
-    _write(pytester.path / "benchmark", "- {id: dear/model, price: {input: 0, output: 0}}\n")
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 6)})
-    provider.cost_usd = None
-    run = ("benchmark", f"--helmbench-base-url={provider.url}", *given)
-
-    result = run_pytest(pytester, *run, "--helmbench-max-cost=1")
-
-    if given:
-        result.assert_outcomes(passed=6)
-    else:
-        assert provider.count == 1
-        result.stdout.fnmatch_lines(
-            ["*cannot be held: dear/model has no known price*", "*--helmbench-models-file*"]
-        )
-        run_pytest(pytester, *run).assert_outcomes(passed=6)
-
-
 def test_under_a_budget_no_name_of_a_benchmark_makes_a_server_of_the_users_free(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
@@ -202,33 +181,6 @@ def test_an_address_of_the_environment_is_the_users_own(
     assert request.headers["authorization"] == "Bearer key-of-openai"
     assert b"key-of-openai" not in (pytester.path / "helmbench.db").read_bytes()
     assert rows(pytester.path / "helmbench.db", "SELECT base_url FROM llms") == [(provider.url,)]
-
-
-def test_options_win_over_the_address_of_the_environment(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "key-of-openai")
-    options = (f"--helmbench-base-url={provider.url}", "--helmbench-api-key-env=GITHUB_TOKEN")
-
-    result = run_pytest(pytester, "benchmark", "--helmbench-model=openai/gpt-x", *options)
-
-    result.assert_outcomes(passed=1)
-    assert provider.requests[0].headers["authorization"] == f"Bearer {_TOKEN}"
-    result.stdout.fnmatch_lines(["helmbench: *; prompts go to * with the key in GITHUB_TOKEN"])
-
-
-def test_only_models_of_openai_follow_its_variable(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
-    run_pytest(pytester, "benchmark", "--helmbench-model=a/b").assert_outcomes(skipped=1)
-    run = run_pytest(pytester, "benchmark", "--helmbench-model=baseline/first")
-    run.assert_outcomes(passed=1)
-    run.stdout.no_fnmatch_line("*prompts go to*")
-    assert provider.count == 0
 
 
 @pytest.mark.parametrize("role", ["models:\n  - ", "marking_model:\n    "])
