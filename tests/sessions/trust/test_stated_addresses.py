@@ -183,6 +183,21 @@ def test_an_address_of_the_environment_is_the_users_own(
     assert rows(pytester.path / "helmbench.db", "SELECT base_url FROM llms") == [(provider.url,)]
 
 
+def test_options_win_over_the_address_of_the_environment(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-openai")
+    options = (f"--helmbench-base-url={provider.url}", "--helmbench-api-key-env=GITHUB_TOKEN")
+
+    result = run_pytest(pytester, "benchmark", "--helmbench-model=openai/gpt-x", *options)
+
+    result.assert_outcomes(passed=1)
+    assert provider.requests[0].headers["authorization"] == f"Bearer {_TOKEN}"
+    result.stdout.fnmatch_lines(["helmbench: *; prompts go to * with the key in GITHUB_TOKEN"])
+
+
 @pytest.mark.parametrize("role", ["models:\n  - ", "marking_model:\n    "])
 def test_the_name_of_a_floor_hides_no_address(
     pytester: pytest.Pytester, provider: Provider, role: str
