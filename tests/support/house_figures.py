@@ -194,7 +194,6 @@ def _components(edges: Mapping[str, set[str]]) -> list[list[str]]:
                     break
             found.append(sorted(group))
 
-    sys.setrecursionlimit(10_000)
     for node in sorted(edges):
         if node not in index:
             visit(node)
