@@ -24,7 +24,7 @@ from pytest_helmbench.pytest_side.role import (
     INTERRUPTED_AGAIN,
     SessionRole,
 )
-from pytest_helmbench.pytest_side.xdist_scheduling import Node, SliceScheduling, crash_report
+from pytest_helmbench.pytest_side.xdist_scheduling import SliceScheduling, WorkerNode, crash_report
 from pytest_helmbench.pytest_side.xdist_worker import ERRORS, Channel, NewNode, Start, send
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
@@ -176,7 +176,7 @@ class XdistController(SessionRole):
         self.cancel(INTERRUPTED)
         self._interruptions.worker_ends(sentence)
 
-    def _reported(self, node: Node | None, node_id: str) -> None:
+    def _reported(self, node: WorkerNode | None, node_id: str) -> None:
         if self._scheduling is not None and node is not None:
             self._scheduling.mark_reported(node, node_id)
         # On the loop, where its outcome has arrived before: the main thread may be ahead of it.
@@ -213,7 +213,7 @@ class XdistController(SessionRole):
             self._tick()
             self._loop.loop.call_later(_TICK_S, self._tick_again)
 
-    def _prefetch(self, node: Node, indices: Iterable[int], node_ids: Sequence[str]) -> None:
+    def _prefetch(self, node: WorkerNode, indices: Iterable[int], node_ids: Sequence[str]) -> None:
         """Tell a worker what it will be handed.
 
         Args:

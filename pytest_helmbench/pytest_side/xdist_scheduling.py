@@ -17,7 +17,7 @@ class _Named(Protocol):
         """Name of the worker: `gw0`, …"""
 
 
-class Node(Protocol):
+class WorkerNode(Protocol):
     """A worker as xdist's controller knows it."""
 
     @property
@@ -55,7 +55,7 @@ class SliceScheduling:
         config: pytest.Config,
         count: int,
         on_scheduled: Callable[[], None],
-        prefetch: Callable[[Node, Sequence[int], Sequence[str]], None],
+        prefetch: Callable[[WorkerNode, Sequence[int], Sequence[str]], None],
         on_difference: Callable[[str], None],
     ) -> None:
         self.config = config
@@ -63,18 +63,18 @@ class SliceScheduling:
         self._on_scheduled = on_scheduled
         self._prefetch = prefetch
         self._on_difference = on_difference
-        self._collections: dict[Node, tuple[str, ...]] = {}
+        self._collections: dict[WorkerNode, tuple[str, ...]] = {}
         self._collection: tuple[str, ...] | None = None
         self._places: dict[str, int] | None = None
-        self._unsent: dict[Node, deque[int]] = {}
-        self._sent: dict[Node, list[int]] = {}
-        self._reported: dict[Node, str] = {}
+        self._unsent: dict[WorkerNode, deque[int]] = {}
+        self._sent: dict[WorkerNode, list[int]] = {}
+        self._reported: dict[WorkerNode, str] = {}
         self._pool: list[int] = []
         self._again: set[int] = set()
         self._broken = False
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[WorkerNode]:
         """Workers that are alive."""
         return list(self._sent)
 
@@ -102,12 +102,12 @@ class SliceScheduling:
         """How many items have not been completed."""
         return len(self._pool) + sum(map(len, self._unsent.values())) + sum(map(len, self._sent.values()))
 
-    def add_node(self, node: Node) -> None:
+    def add_node(self, node: WorkerNode) -> None:
         """Take note of a worker that has started."""
         self._sent[node] = []
         self._unsent[node] = deque()
 
-    def add_node_collection(self, node: Node, collection: Sequence[str]) -> None:
+    def add_node_collection(self, node: WorkerNode, collection: Sequence[str]) -> None:
         """Take note of what a worker has collected."""
         if self._collection is not None and tuple(collection) != self._collection:
             self._differ(node, tuple(collection), self._collection)
@@ -133,13 +133,13 @@ class SliceScheduling:
             return
         self._share_pool([node for node in self._takers() if not self._sent[node]])
 
-    def mark_test_complete(self, node: Node, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 - xdist's
+    def mark_test_complete(self, node: WorkerNode, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 - xdist's
         """Take note that an item is done and send the next."""
         self._sent[node].remove(item_index)
         self._again.discard(item_index)
         self._top_up(node)
 
-    def mark_reported(self, node: Node, item: str) -> None:
+    def mark_reported(self, node: WorkerNode, item: str) -> None:
         """Take note that an item has its verdict: should its worker die now, it is not run again."""
         self._reported[node] = item
 
@@ -154,10 +154,10 @@ class SliceScheduling:
         self._pool.append(index)
         self._share_pool(self._takers())
 
-    def remove_pending_tests_from_node(self, node: Node, indices: Sequence[int]) -> None:
+    def remove_pending_tests_from_node(self, node: WorkerNode, indices: Sequence[int]) -> None:
         """Do nothing: nothing is ever stolen."""
 
-    def remove_node(self, node: Node) -> str | None:
+    def remove_node(self, node: WorkerNode) -> str | None:
         """Forget a worker; return the item it was running, if any.
 
         Raises:
@@ -179,10 +179,10 @@ class SliceScheduling:
         self._share_pool(self._takers())
         return crashed
 
-    def _takers(self) -> list[Node]:
+    def _takers(self) -> list[WorkerNode]:
         return [node for node in self._collections if node in self._sent and not node.shutting_down]
 
-    def _share_pool(self, nodes: Sequence[Node]) -> None:
+    def _share_pool(self, nodes: Sequence[WorkerNode]) -> None:
         """Give what dead workers have left to others; without any it waits for a replacement."""
         if not nodes:
             return
@@ -192,14 +192,14 @@ class SliceScheduling:
             share = pool[number :: len(nodes)]
             self._give(node, share, [collection[index] for index in share])
 
-    def _give(self, node: Node, indices: Iterable[int], node_ids: Sequence[str] = ()) -> None:
+    def _give(self, node: WorkerNode, indices: Iterable[int], node_ids: Sequence[str] = ()) -> None:
         slice_ = tuple(indices)
         if slice_:
             self._prefetch(node, slice_, node_ids)
         self._unsent[node].extend(slice_)
         self._top_up(node)
 
-    def _top_up(self, node: Node) -> None:
+    def _top_up(self, node: WorkerNode) -> None:
         unsent, sent = self._unsent[node], self._sent[node]
         if node.shutting_down:
             return
@@ -214,7 +214,7 @@ class SliceScheduling:
             # A worker runs its last item only when it knows that nothing follows.
             node.shutdown()
 
-    def _differ(self, node: Node, collection: Sequence[str], first: Sequence[str]) -> None:
+    def _differ(self, node: WorkerNode, collection: Sequence[str], first: Sequence[str]) -> None:
         self._broken = True
         index = next(
             (i for i, (a, b) in enumerate(zip(collection, first, strict=False)) if a != b),

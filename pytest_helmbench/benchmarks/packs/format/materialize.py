@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.pack_files import (
     KEEP_SMALL,
-    Bounds,
+    PackBounds,
     PackFiles,
     descend,
     facts_of,
@@ -132,7 +132,7 @@ def contents(asset: Asset, source: Path, target: str) -> Iterator[PlannedFile]:
         raise type(error)(f"the path {asset.path!r} {error}") from error
 
 
-def bounded(bounds: Bounds, planned: tuple[PlannedFile, ...]) -> tuple[PlannedFile, ...]:
+def bounded(bounds: PackBounds, planned: tuple[PlannedFile, ...]) -> tuple[PlannedFile, ...]:
     """Return a plan that keeps within its bounds on number and size.
 
     Raises:

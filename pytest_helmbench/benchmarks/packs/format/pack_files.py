@@ -23,7 +23,7 @@ _BUNDLE = b"# v"
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class PackBounds:
     """What one row may lay out.
 
     Args:
@@ -74,7 +74,7 @@ class PackFiles:
     root: Path
     public_root: str
     eval_root: str
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: PackBounds = field(default_factory=PackBounds)
     _found: dict[tuple[str, str], Found] = field(default_factory=dict)
 
     def public(self, path: str) -> Found:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.compile import RowFacts, RowReader
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, load_manifest
-from pytest_helmbench.benchmarks.packs.format.pack_files import Bounds, PackFiles, hash_files
+from pytest_helmbench.benchmarks.packs.format.pack_files import PackBounds, PackFiles, hash_files
 from pytest_helmbench.benchmarks.packs.places import row_files_of
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -210,7 +210,7 @@ class Pack:
         return reader.task(row)
 
 
-def load_pack(root: Path, bounds: Bounds | None = None, cluster: str | None = None) -> Pack:
+def load_pack(root: Path, bounds: PackBounds | None = None, cluster: str | None = None) -> Pack:
     """Read a pack in one pass, keeping of each healthy row only where it stands.
 
     Args:
@@ -226,7 +226,7 @@ def load_pack(root: Path, bounds: Bounds | None = None, cluster: str | None = No
     """
     reader = Reader(Findings(), root)
     manifest = load_manifest(reader, root)
-    files = PackFiles(root, manifest.public_root, manifest.eval_root, bounds or Bounds())
+    files = PackFiles(root, manifest.public_root, manifest.eval_root, bounds or PackBounds())
     cluster = cluster or manifest.cluster
     intake = _Intake(RowReader(manifest, files), cluster, _shared_content(root, manifest))
     digest = hashlib.sha256(reader.content_hash(root).encode())

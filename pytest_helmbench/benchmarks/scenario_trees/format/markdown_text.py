@@ -39,7 +39,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
+class CodeFence:
     """A code fence: its offsets and first line. The end is that of the text when it never closes."""
 
     start: int
@@ -64,7 +64,7 @@ class Body:
     start: int
     end: int
     headings: tuple[Heading, ...]
-    fences: tuple[Fence, ...]
+    fences: tuple[CodeFence, ...]
 
     def trimmed(self) -> str:
         """Return it without the blank lines at both ends."""
@@ -90,7 +90,7 @@ class Outline:
 
     text: str
     headings: tuple[Heading, ...]
-    fences: tuple[Fence, ...]
+    fences: tuple[CodeFence, ...]
 
     def body(self, start: int, end: int) -> Body:
         """Return the stretch of the text between two offsets."""
@@ -107,7 +107,7 @@ def outline(text: str, cuts: re.Pattern[str] | None = None) -> Outline:
         cuts: Titles of H1s that end a fence which is open there, as a new component must.
     """
     headings: list[Heading] = []
-    fences: list[Fence] = []
+    fences: list[CodeFence] = []
     opened: re.Match[str] | None = None
     opened_line = line = 1
     counted = 0
@@ -118,7 +118,7 @@ def outline(text: str, cuts: re.Pattern[str] | None = None) -> Outline:
             if opened is None:
                 opened, opened_line = mark, line
             elif _closes(opened, mark):
-                fences.append(Fence(opened.start(), mark.end(), opened_line, closed=True))
+                fences.append(CodeFence(opened.start(), mark.end(), opened_line, closed=True))
                 opened = None
             continue
         title = _CLOSING_HASHES.sub("", mark["title"]).strip(" \t")
@@ -126,11 +126,11 @@ def outline(text: str, cuts: re.Pattern[str] | None = None) -> Outline:
         if opened is not None:
             if cuts is None or len(mark["hashes"]) != 1 or cuts.match(title) is None:
                 continue
-            fences.append(Fence(opened.start(), mark.start(), opened_line, closed=False))
+            fences.append(CodeFence(opened.start(), mark.start(), opened_line, closed=False))
             opened, cut = None, opened_line
         headings.append(Heading(len(mark["hashes"]), title, mark.start(), mark.end() + 1, line, cut))
     if opened is not None:
-        fences.append(Fence(opened.start(), len(text), opened_line, closed=False))
+        fences.append(CodeFence(opened.start(), len(text), opened_line, closed=False))
     return Outline(text, tuple(headings), tuple(fences))
 
 

@@ -12,7 +12,7 @@ from packs import row, write_pack
 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_checker_files
 from pytest_helmbench.benchmarks.packs.format.materialize import materialize, plan_assets
-from pytest_helmbench.benchmarks.packs.format.pack_files import Bounds, PackFiles
+from pytest_helmbench.benchmarks.packs.format.pack_files import PackBounds, PackFiles
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault
 from pytest_helmbench.benchmarks.packs.task import (
@@ -206,7 +206,7 @@ def test_what_a_row_lays_out_is_bounded(tmp_path: Path) -> None:
         "assets/big": "x" * 101,
         "assets/half": "x" * 51,
     }
-    bounds = Bounds(files=5, size=100)
+    bounds = PackBounds(files=5, size=100)
     rows = [
         row("terminal_task", {"assets": [{"path": "half", "mount": "x"}]}, "fits"),
         row(
@@ -231,7 +231,7 @@ def test_what_a_row_lays_out_is_bounded(tmp_path: Path) -> None:
         MaterializationError, match=f"^what is laid out {what}\n  hint: a row lays out its files"
     ):
         plan_assets(PackFiles(tmp_path, "assets", "hidden", bounds), (asset("many"),))
-    assert Bounds() == Bounds(20_000, 2 * 1024**3)
+    assert PackBounds() == PackBounds(20_000, 2 * 1024**3)
 
 
 def asset(path: str, mount: str | None = None, source: Path | None = Path("x")) -> Asset:
