@@ -1,6 +1,6 @@
 """The protocol of a kind of benchmark: whatever differs between kinds is asked here, and nowhere by a kind's name.
 
-A kind is a folder of `benchmarks/` (or a distribution of somebody else) with two modules: `places.py` says by names
+A kind is a folder of `benchmarks/` (or another distribution) with two modules: `places.py` says by names
 of files alone where its benchmarks stand, and `kind.py` does everything else. The second is imported when a session
 or a command has met such a benchmark.
 """

@@ -37,7 +37,7 @@ class LoopThread:
         """Nothing more should be started."""
         self._stuck = False
         self._came_round = 0.0
-        close_to_others()  # whoever has a loop has keys, or runs what somebody else has written
+        close_to_others()  # a process with a loop has keys, or runs foreign code
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="helmbench-engine", daemon=True)
         self._thread.start()

@@ -55,7 +55,7 @@ _MOST_BYTES = 32 * 2**20
 
 
 def read_plain(path: Path, root: Path | None = None) -> bytes:
-    """Return the bytes of a file that somebody else may have put there.
+    """Return the bytes of a file that may be foreign.
 
     Args:
         path: The file.

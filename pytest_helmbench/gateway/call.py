@@ -39,7 +39,7 @@ class Call:
         purpose: `case`, `judge`, `pack` or `agent`.
         criterion: Of a judge call; empty otherwise.
         sequence: The n-th call of this purpose inside the case, from 1.
-        forwarded: The body of somebody else that is sent instead of messages and format; None for our own.
+        forwarded: The foreign body that is sent instead of messages and format; None for our own.
         timeout_s: Per attempt; None for that of everybody.
         hides_words: What the provider says of a fault may quote hidden values: only status and codes are kept.
         accepts: Whether a reply on record is of use; another one is asked for, but in a pure replay.
@@ -131,7 +131,7 @@ class CaseClock:
         return self._limit_s - self._spent_s - running_s
 
     def asking(self) -> AbstractContextManager[None]:
-        """Entered while a request of somebody else's code is open, on the wire or waiting."""
+        """Entered while a request of foreign code is open, on the wire or waiting."""
         return nullcontext()
 
     @contextmanager

@@ -33,7 +33,7 @@ class Interruptions:
     """The signals that end a session, from its beginning to its end.
 
     SIGTERM and SIGHUP become what Ctrl-C is: `KeyboardInterrupt` in the main thread, once: a second one in the middle
-    of the first would leave locks of others unlocked. A session that is not run there, and a signal that somebody else
+    of the first would leave locks of others unlocked. A session that is not run there, and a signal that another plugin
     handles or ignores (`nohup`), are left alone.
     """
 

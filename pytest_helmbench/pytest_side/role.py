@@ -145,7 +145,7 @@ class SingleProcess(SessionRole):
         coordinator: Limiter and record.
         engines: Makes the case engine.
         announce: Called with the plan before the first call; may end the session.
-        tick: Called about once a second while somebody waits.
+        tick: Called about once a second while an item waits.
     """
 
     def __init__(

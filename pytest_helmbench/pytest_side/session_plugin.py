@@ -386,7 +386,7 @@ class GarbagePace:
     def keep_what_stays(self) -> None:
         """Set aside also what whole passes leave from now on: reports, which stay to the end.
 
-        For sessions without tests of somebody else: what these leave in cycles would never be freed once set aside.
+        For sessions without foreign tests: what these leave in cycles would never be freed once set aside.
         """
         gc.callbacks.append(self._passed)
 

@@ -143,7 +143,7 @@ class RemoteBackend:
             self._on_cancel("the controller is gone")
 
     async def _ask(self, word: str, *wanted: object) -> object:
-        """Return the controller's answer to a message; it is told when nobody waits for the answer any more."""
+        """Return the controller's answer to a message; it is told when the caller no longer waits for it."""
         number = next(self._numbers)
         waiter: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiter
@@ -242,7 +242,7 @@ class XdistWorker(SessionRole):
     Args:
         engines: Makes the case engine.
         channel: To the controller.
-        tick: Called about once a second while somebody waits.
+        tick: Called about once a second while an item waits.
     """
 
     def __init__(self, engines: CaseEngines, channel: Channel, tick: Callable[[], None]) -> None:
@@ -307,7 +307,7 @@ class XdistWorker(SessionRole):
         library.loop.close()
         if interrupted or self._cancelled is not None or (self._jobs and all(self._jobs)):
             # pytest and the interpreter each search everything for garbage before the process may end, and
-            # the session waits for it. Nothing of that is needed when no test of somebody else's was run.
+            # the session waits for it. Nothing of that is needed when no foreign test was run.
             gc.freeze()
 
     def _start(self, start: Start) -> None:

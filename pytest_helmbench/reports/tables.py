@@ -71,7 +71,7 @@ _BAR = "\\|"
 
 
 def plain(text: str) -> str:
-    """Return foreign text for the middle of a line: it shows as it is, and formats, links and calls nobody."""
+    """Return foreign text for the middle of a line: it shows as it is, and formats, links and mentions nothing."""
     line = _HTML.sub(lambda found: _ENTITIES[found[0]], " ".join(scrub(text).split()))
     return _CALLS.sub(lambda found: found[0] + _GAP, _SPECIAL.sub(lambda found: f"\\{found[0]}", line))
 

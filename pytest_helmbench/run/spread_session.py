@@ -186,7 +186,7 @@ def _unpacked(work: ShardedWork, files: bytes | None, folder: Path) -> Path:
     kept = _kept(work.files or "")
     content = kept.read_bytes() if files is None else files
     if sha256(content).hexdigest() != work.files:
-        raise DroppedError(f"{kept} was changed by somebody else")
+        raise DroppedError(f"{kept} was changed by another process")
     if files is not None:
         kept.parent.mkdir(mode=0o700, exist_ok=True)
         made = kept.with_suffix(f".{uuid.uuid4().hex}")

@@ -60,7 +60,7 @@ class Bubble:
         kit: Of the engine.
         limits: Of all that runs in it.
         lifeline: The other end; it is closed with the sandbox.
-        held: Our end, likewise; -1 where somebody else holds it.
+        held: Our end, likewise; -1 where another object holds it.
         lifeline_is: What the launcher calls it.
 
     Raises:

@@ -119,7 +119,7 @@ def open_database(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     """Open a results file for one writer; create it where there is none.
 
     Raises:
-        StoreError: It is of another version, or somebody else's.
+        StoreError: It is of another version, or of another program.
         sqlite3.Error: It cannot be used.
     """
     # The connection is made here, so that its errors are the caller's, and used by the writer only.
@@ -139,7 +139,7 @@ def open_database(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a results file that nobody of this process is writing, for one transaction.
+    """Open a results file that this process does not write otherwise, for one transaction.
 
     Raises:
         StoreError: It cannot be written.

@@ -65,7 +65,7 @@ class Lease:
         except ProcessLookupError:
             return True
         except PermissionError:
-            pass  # lives, and is somebody else's
+            pass  # lives, and belongs to another user
         # Pids are used again, soonest after a reboot or in a container: the start tells them apart.
         return _process_start(self.pid) != self.started
 
@@ -107,7 +107,7 @@ class Leases:
         return [session_id for (session_id,) in rows]
 
     def check(self, conn: sqlite3.Connection, sessions: Collection[str], path: Path) -> None:
-        """See that these sessions are ours, so that nothing is written into one that somebody else goes on with.
+        """See that these sessions are ours, so that nothing is written into one that another session continues.
 
         Raises:
             StoreError: One is not.
@@ -169,7 +169,7 @@ def leases_of(conn: sqlite3.Connection) -> Mapping[str, Lease]:
 
 
 def true_status(status: str, lease: Lease | None, now_s: float) -> str:
-    """Return the status of a run: as stored, but `interrupted` where its owner is gone and nobody has said so."""
+    """Return the status of a run: as stored, but `interrupted` where its owner is gone and has not recorded it."""
     if status != "running":
         return status
     if lease is None or lease.is_dead or (lease.host != _host() and lease.silence_s(now_s) > LEASE_S):

@@ -60,7 +60,7 @@ def holds_nothing(path: Path) -> bool:
     """Return whether there is no file, or one without a table, as of a session that was killed at once.
 
     Raises:
-        StoreError: The file cannot be opened, or is somebody else's.
+        StoreError: The file cannot be opened, or is of another program.
     """
     if not path.exists():
         return True

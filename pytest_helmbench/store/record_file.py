@@ -60,7 +60,7 @@ def of_kind(kind: type[_Kind], jobs: Sequence[Job]) -> list[_Kind]:
 
 
 HEARTBEAT_S = 10.0
-_LONGEST_LOOK_S = 0.5  # for a lock at a time: between two of them the writer hears that nobody waits any more
+_LONGEST_LOOK_S = 0.5  # for a lock at a time: between two of them the writer hears that no caller waits
 
 
 class RecordFile:
@@ -140,7 +140,7 @@ class RecordFile:
             task.answer = answer
 
     def go_on_beside(self, what: str) -> None:
-        """Save what the open file holds: its own place is somebody else's, or nobody's, or cannot be written.
+        """Save what the open file holds: its own place is taken, gone, or cannot be written.
 
         Args:
             what: Has happened to it, for people.
@@ -390,7 +390,7 @@ def _call_row(table: Table, record: AttemptRecord, response_id: str | None) -> _
 
 
 def _error_text(record: AttemptRecord) -> str | None:
-    """Return the fault; the body that the server sent with it where nobody has put it in words."""
+    """Return the fault; the body that the server sent with it where no table has words for it."""
     if record.error is not None:
         return safe_text(record.error[:_ERROR_CHARACTERS])
     if record.reply_key is None and record.response_body is not None:

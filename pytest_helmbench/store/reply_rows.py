@@ -216,7 +216,7 @@ _EVALUATIONS = (
     " FROM evaluations JOIN results ON results.id = evaluations.result_id"
     " WHERE results.run_id = ? ORDER BY evaluations.id"
 )
-# By the reply that was judged: the newest call of a case may belong to a prompt that nobody has judged yet.
+# By the reply that was judged: the newest call of a case may belong to a prompt that is not judged yet.
 _RESULTS = (
     "SELECT results.*, responses.request_hash,"
     " CASE outcome WHEN 'failed' THEN substr(responses.text, 1, 1000) END AS start"

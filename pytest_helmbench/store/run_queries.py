@@ -216,7 +216,7 @@ class Pulse:
 
     Args:
         run_id: Of the run.
-        status: As stored, but `interrupted` where its process is gone and nobody has said so yet.
+        status: As stored, but `interrupted` where its process is gone and has not recorded it.
         planned: Cases times repetitions.
         passed: Results so far; likewise the other outcomes.
         stamp: Changes with every result that comes or is replaced, and with the status.

@@ -40,7 +40,7 @@ def check_version(conn: sqlite3.Connection, path: Path) -> bool:
     """See that a file can be used by this version; return False for one that holds nothing at all.
 
     Raises:
-        StoreError: It is of another version, or somebody else's.
+        StoreError: It is of another version, or of another program.
         sqlite3.Error: It cannot be read.
     """
     tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_master")}

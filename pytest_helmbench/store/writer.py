@@ -44,7 +44,7 @@ _LAST_S = 2.0
 
 
 def _nothing(_conn: sqlite3.Connection | None = None) -> None:
-    """Nobody listens, or nothing is done."""
+    """There is no listener, or nothing is done."""
 
 
 class Store:

@@ -63,7 +63,7 @@ def _guard(port: int, token: str) -> Middleware:
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
         headers = request.headers
         hosts = headers.getall("Host", [])
-        # A name that somebody else's server leads here (DNS rebinding) is not ours.
+        # A foreign name that resolves to this address (DNS rebinding) is not ours.
         if len(hosts) != 1 or hosts[0].lower() not in own:
             return _refused("this server answers to 127.0.0.1 alone")
         if request.method != "GET":
@@ -78,7 +78,7 @@ def _guard(port: int, token: str) -> Middleware:
             if len(given) != 1 or not is_ours(given[0]):
                 return _refused("that is not the token of this server")
             # The token becomes a cookie, so that no link that is copied holds it. One slash: two, or one with a
-            # backslash, would be the address of somebody else.
+            # backslash, would be the address of another host.
             place = quote("/" + request.path.lstrip("/\\"), safe="/,.~")
             rest = [(name, value) for name, value in request.query.items() if name != "token"]
             found = web.Response(status=303)

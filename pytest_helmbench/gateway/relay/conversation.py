@@ -188,7 +188,7 @@ class Conversation:
         self._sequence = 0
         self._tasks: set[asyncio.Task[RawReply]] = set()
         self._waiting = 0
-        self._nobody_waits = asyncio.Event()
+        self._none_waits = asyncio.Event()
         self._on_end: list[Callable[[], None]] = []
         self._bug: BaseException | None = None
         self.ended = False
@@ -250,14 +250,14 @@ class Conversation:
             self._open_faults[f"refused {self._sums.requests}"] = error
             return self._failure(error)
         self._waiting += 1
-        self._nobody_waits.clear()
+        self._none_waits.clear()
         try:
             with self._clock.asking():
                 raw = await self._asked(call, key, on_stream)
         finally:
             self._waiting -= 1
             if not self._waiting:
-                self._nobody_waits.set()
+                self._none_waits.set()
         if raw.reply is not None and raw.reply.text.strip():
             self.last_text = raw.reply.text
         if raw.error is None:
@@ -288,7 +288,7 @@ class Conversation:
         if self._waiting:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SETTLE_S):
-                    await self._nobody_waits.wait()
+                    await self._none_waits.wait()
         return ClientGaveUpError(self.line.entry.id) if self._waiting else None
 
     async def drain(self) -> None:

@@ -98,7 +98,7 @@ class Relay:
         return RelayAddress(base_url, token)
 
     async def also_at(self, address: RelayAddress, host: str) -> RelayAddress:
-        """Return the same address, with its token, as somebody else reaches it; see `open_route`."""
+        """Return the same address, with its token, as another host reaches it; see `open_route`."""
         name = address.base_url.split("/")[-2]
         return RelayAddress(await self._base_url(name, host), address.token)
 

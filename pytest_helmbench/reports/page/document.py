@@ -1,4 +1,4 @@
-"""Pages: one HTML file that asks nobody for anything and runs no code but its own, and the list of runs.
+"""Pages: one HTML file that makes no request and runs no code but its own, and the list of runs.
 
 The only user of `jinja2`, which escapes whatever stands in a template."""
 

@@ -150,7 +150,7 @@ class Lines(asyncio.Protocol):
         ended: Callable[[], None],
     ) -> None:
         self.secret = secrets.token_hex(16).encode()
-        self.dropped = 0  # lines of somebody else
+        self.dropped = 0  # lines without the secret
         self._received, self._spoilt, self._ended = received, spoilt, ended
         self._rest = bytearray()
         self._deaf = False

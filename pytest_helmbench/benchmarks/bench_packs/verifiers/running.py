@@ -199,7 +199,7 @@ class Running(ABC):
 
 
 class UserServer(Running):
-    """A server that somebody else runs."""
+    """A server that the session did not start."""
 
     async def end(self) -> None:
         """Wait for ever: nothing is known of that."""

@@ -253,7 +253,7 @@ class Verifiers:
         )
 
     async def _reached(self, spec: VerifierSpec, url: str, mode: str) -> Running:
-        """Return a server that somebody else runs.
+        """Return a server that the session did not start.
 
         Raises:
             AbsentVerifierError: It is not well.

@@ -1,1 +1,1 @@
-"""Agents: the small built-in one, and somebody else's behind the relay."""
+"""Agents: the small built-in one, and external ones behind the relay."""

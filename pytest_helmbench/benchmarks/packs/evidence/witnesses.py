@@ -160,7 +160,7 @@ async def opened_witness(
     """Open a box over a workspace with a folder of ours beside it, and remove the folder at the end."""
     folder = Workspace(engine.new_workspace(spec.image).path, uid=workspace.uid)
     try:
-        # Nobody can guess where it lies. Who makes a root of his own copies its programs.
+        # Its place cannot be guessed. A command with a root of its own copies its programs.
         place = f"/checker-{secrets.token_hex(16)}"
         closed = () if spec.capabilities else await closed_programs(engine, spec.image)
         mounts = (*spec.mounts, Mount(folder.path, place), *closed)

@@ -47,7 +47,7 @@ TEST_LIMITS = replace(CHECK_LIMITS, wall_s=1800.0, memory_bytes=4096 * _MIB, pid
 """Bounds of the command that tests a patch; the row's own timeout takes the place of `wall_s`."""
 
 _SAFE = (
-    # Tests may ask git about the repository, whoever its files belong to.
+    # Tests may ask git about the repository, whichever user owns its files.
     ("GIT_CONFIG_COUNT", "1"),
     ("GIT_CONFIG_KEY_0", "safe.directory"),
     ("GIT_CONFIG_VALUE_0", "*"),
