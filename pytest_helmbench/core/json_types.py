@@ -12,3 +12,15 @@ JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, J
 
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 """An object that is only read; `isinstance(value, dict)` narrows a `JsonValue` to it."""
+
+
+def without_twins(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return an object as `json` decodes it (`object_pairs_hook`).
+
+    Raises:
+        ValueError: A key stands twice, so the object says two things.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found

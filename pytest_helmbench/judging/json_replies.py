@@ -8,7 +8,7 @@ import re
 from typing import Never
 
 from pytest_helmbench.core.foreign_schemas import schema_breach
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, without_twins
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse
 
@@ -92,7 +92,7 @@ def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
     """Return the JSON value that a text consists of, or None.
 
     Only reasoning before it and a code fence around it are taken off: JSON that is quoted inside prose is
-    never taken for the author's own. Nor is an object with a key that stands twice: it says two things.
+    never taken for the author's own.
     """
     answer = _after_reasoning(text)
     candidates = [(text, Parse.STRICT), (answer, Parse.RECOVERED)]
@@ -103,7 +103,7 @@ def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
         if not around.strip():
             candidates.append((block, Parse.RECOVERED))
     for candidate, parse in candidates:
-        found = _decoded(candidate, _UNAMBIGUOUS)
+        found = _decoded(candidate)
         if found is not None:
             return found[0], parse
     return None
@@ -120,16 +120,8 @@ def _finite(digits: str) -> float:
     return value
 
 
-def _without_twins(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-_UNAMBIGUOUS = json.JSONDecoder(
-    parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_without_twins
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=without_twins
 )
 
 
@@ -145,10 +137,10 @@ def _found_json(text: str, *, strict: bool) -> tuple[JsonValue, Parse] | None:
     return None if found is None else (found[0], Parse.RECOVERED)
 
 
-def _decoded(text: str, decoder: json.JSONDecoder = _DECODER) -> tuple[JsonValue] | None:
-    """Return the value in a tuple (it may be None itself), or None when the text is no JSON."""
+def _decoded(text: str) -> tuple[JsonValue] | None:
+    """Return the value in a tuple (it may be None itself), or None when the text is no JSON, or says a key twice."""
     try:
-        return (decoder.decode(text),)
+        return (_DECODER.decode(text),)
     except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from pytest_helmbench.core.json_types import without_twins
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.judging.comparisons.plain import plain, sentences
 
@@ -122,7 +123,7 @@ def _json_answer(text: str) -> str | None:
     fenced = _FENCED.search(text)
     body = fenced[1] if fenced is not None else text[text.find("{") :] if text.endswith("}") else ""
     try:
-        found = json.loads(body) if body else None
+        found = json.loads(body, object_pairs_hook=without_twins) if body else None
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict):

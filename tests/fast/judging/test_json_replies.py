@@ -84,6 +84,8 @@ def test_strict_json_recovers_nothing(text: str) -> None:
         '{"category": NaN}',
         '{"category": -Infinity}',
         '{"category": 1e999}',
+        '{"category": "CONTINUE", "category": "HANDOFF"}',
+        'So: {"category": "HANDOFF", "inner": {"a": 1, "a": 1}}',
         '{"category": ' + "1" * 5_000 + "}",
         "<think>only thoughts</think>",
         "HANDOFF",
