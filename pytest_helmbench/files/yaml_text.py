@@ -35,6 +35,7 @@ _AS_WRITTEN = frozenset(
 )
 _KEYS_AS_WRITTEN = frozenset({"cases", "credit", "extra_body", "floors", "weights"})
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?\Z")
 _DEEPEST = 100
 _MOST_VALUES = 1_000_000
 _SHORT = 1000  # characters; what is shorter cannot nest deeply enough to do harm
@@ -55,11 +56,13 @@ class Document:
             `NO`. None for an empty text or one that is no YAML.
         lines: 1-based line of each key and list entry.
         faults: Why it is no YAML, duplicate keys, and numbers that are none.
+        numbers: Places of texts as written that stand there as JSON numbers, without quotes.
     """
 
     data: JsonValue
     lines: Mapping[Place, int] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
+    numbers: frozenset[Place] = frozenset()
 
     def line(self, *place: str | int) -> int | None:
         """Return the line of a value, or of the nearest thing around it; None when there is nothing."""
@@ -113,7 +116,7 @@ def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Do
         return Document(
             None, {}, (Fault(first_line, f"this is no valid YAML: {error}", "write less into one document"),)
         )
-    return Document(data, builder.lines, tuple(builder.faults))
+    return Document(data, builder.lines, tuple(builder.faults), frozenset(builder.numbers))
 
 
 def _is_indented_by_tab(text: str, mark: yaml.Mark | None) -> bool:
@@ -167,6 +170,7 @@ class _Builder:
     def __init__(self, first_line: int) -> None:
         self.lines: dict[Place, int] = {}
         self.faults: list[Fault] = []
+        self.numbers: set[Place] = set()
         self._first_line = first_line
         self._constructor = SafeConstructor()
         self._open: set[int] = set()
@@ -223,6 +227,8 @@ class _Builder:
     def _scalar(self, node: yaml.ScalarNode, place: Place, *, as_written: bool) -> JsonValue:
         if as_written or node.tag in _TEXT:
             empty = node.tag == _TAG + "null" and not node.value
+            if not node.style and _JSON_NUMBER.match(node.value):
+                self.numbers.add(place)
             return None if empty else str(node.value)
         if node.tag not in _TYPED:
             problem = f"the tag {node.tag!r} is not allowed"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from pytest_helmbench.judging.comparisons.exact import MARKS
-
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SIGN_TABLE = str.maketrans(
     {
-        **MARKS,
-        **dict.fromkeys("`´", "'"),
-        **dict.fromkeys("«»", '"'),
+        **dict.fromkeys("‐‑‒–—−", "-"),
+        **dict.fromkeys("‘’‚ʼ`´", "'"),
+        **dict.fromkeys("“”„«»", '"'),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"),
         **dict.fromkeys("×·⋅", "*"),
         **{"⁄": "/", "→": ",", "√": "sqrt ", "º": "°", "π": "pi"},
     }

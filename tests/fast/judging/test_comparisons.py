@@ -37,6 +37,7 @@ from pytest_helmbench.judging.comparisons.stated import stated_answer
         ("Roots: \\boxed{2}, \\boxed{3}", "Roots: {2}, {3}"),
         ("<answer>\n42\n</answer>", "42"),
         ('{"reasoning": "long", "answer": 42}', "42"),
+        ('{"answer": 41, "answer": 42}', '{"answer": 41, "answer": 42}'),
         ('```json\n{"answer": ["a", "b"]}\n```', "a, b"),
         ("<think>Answer: Sydney</think>Canberra", "Canberra"),
         ("Answer: Sydney</think>\nCanberra", "Canberra"),
@@ -82,9 +83,14 @@ def test_texts_are_compared_without_markup_case_accents_articles_and_marks(one: 
         ("sm\u200bell  it", "smell it"),
         ("the\nteacher", "the teacher"),
         ("“a”", '"a"'),
+        ("non\u2043fat \uff0d mal\ufe63ware \u2e3a", "non-fat - mal-ware -"),
+        ("‹a› «b» \u201flow\uff02 5\u2032 6\u2033 it\u00b4s", '\'a\' "b" "low" 5\' 6" it\'s'),
+        ("a\u202fb\u3000c\u2028d\x85e\r\nf\x0bg", "a b c d e f g"),
+        ("k\u2063i\u200el\u034fl\ufe0f \u202eit\U000e0041\x07", "kill it"),
+        ("ﬁre ｋｉｌｌ ①", "fire kill 1"),
     ],
 )
-def test_texts_of_trees_have_one_kind_of_dashes_quotes_and_spaces(one: str, other: str) -> None:
+def test_texts_of_trees_are_nfkc_with_signs_of_one_kind_and_nothing_unseen(one: str, other: str) -> None:
     assert comparable(one, ignore_case=False) == comparable(other, ignore_case=False)
     assert comparable("A b", ignore_case=False) != comparable("a b", ignore_case=False)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 
 from pytest_helmbench.benchmarks.scenario_trees.format.folders import ScenarioFiles
+from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import holds_text_alone
 from pytest_helmbench.benchmarks.scenario_trees.tree import Rule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -37,13 +39,7 @@ class RuleSource:
     @property
     def values(self) -> JsonObject:
         """The mapping of the rule; empty where there is none."""
-        found: JsonValue = dict(self.document.mapping())
-        for step in self.place:
-            if isinstance(found, list) and isinstance(step, int):
-                found = found[step]
-            else:
-                found = a_mapping(found).get(str(step))
-        return a_mapping(found)
+        return a_mapping(self._at(self.place))
 
     @property
     def by_severity(self) -> bool:
@@ -57,6 +53,31 @@ class RuleSource:
     def texts(self, key: str = "expected") -> tuple[str, ...]:
         """Return the text or texts of a key, as written."""
         return texts(self.values.get(key))
+
+    def typed(self, place: Place, parts: Collection[JsonObject]) -> tuple[str | float, ...]:
+        """Return the text or texts at a place of the frontmatter as the schema's type.
+
+        Args:
+            place: Keys that lead to them.
+            parts: What the schema says of values that they are compared with; none where it leaves that open, so that
+                a number without quotes is one.
+        """
+        written, numbers = texts(self._at(place)), self.document.numbers
+        if parts and all(holds_text_alone(part) for part in parts):
+            return written
+        return tuple(
+            json.loads(text) if {place, (*place, index)} & numbers else text
+            for index, text in enumerate(written)
+        )
+
+    def _at(self, place: Place) -> JsonValue:
+        found: JsonValue = dict(self.document.mapping())
+        for step in place:
+            if isinstance(found, list) and isinstance(step, int):
+                found = found[step]
+            else:
+                found = a_mapping(found).get(str(step))
+        return found
 
     def fault(self, message: str, hint: str, *keys: str | int) -> None:
         """File what is wrong with a value of the rule, or with all of it, in the prompt file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import (
     EvaluationType,
@@ -48,12 +49,22 @@ def _written(source: RuleSource, kind: str) -> JsonValue:
 
 
 def _read(source: RuleSource, kind: str) -> FieldRule:
-    field = source.text("field") or _FIELD
-    rule = FieldRule(kind, field, texts(_written(source, kind)), source.by_severity)
+    field, key = source.text("field") or _FIELD, _key(kind)
+    schema = source.schema
+    parts = () if schema is None else _compared(schema, kind, found_field(schema, field).parts)
+    expected = source.typed((*source.place, key) if key in source.values else (_FIELD,), parts)
+    rule = FieldRule(kind, field, expected, source.by_severity)
     if kind != "tag_threshold":
         return rule
     least, most = (a_whole_number(source.values.get(key)) for key in ("min_correct", "max_incorrect"))
-    return FieldRule(kind, field, rule.expected, rule.by_severity, least, most or 0)
+    return replace(rule, min_correct=least, max_incorrect=most or 0)
+
+
+def _compared(schema: JsonObject, kind: str, parts: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
+    """Return what a schema says of the values that a rule compares: those of a field, or of the items of its list."""
+    if kind not in _LISTS:
+        return parts
+    return tuple(item_parts(schema, (one for one in parts if "array" in kinds_of(one) or not kinds_of(one))))
 
 
 def _check(source: RuleSource, kind: str) -> None:
@@ -90,14 +101,11 @@ def _unmeetable(source: RuleSource, rule: FieldRule, schema: JsonObject) -> Iter
     if misfit is not None:
         yield Fault(line, *misfit)
         return
-    parts = found.parts
-    if rule.reads_list:
-        lists = (part for part in parts if "array" in kinds_of(part) or not kinds_of(part))
-        parts = tuple(item_parts(schema, lists))
+    parts = _compared(schema, rule.type, found.parts)
     is_here = _key(rule.type) in source.values
     for index, value in enumerate(rule.expected):
         line = source.line(_key(rule.type), index) if is_here else source.document.line("category")
-        yield from unreachable(value, parts, rule.field, line)
+        yield from unreachable(str(value), parts, rule.field, line)
 
 
 def _misfit(rule: FieldRule, kinds: Collection[str]) -> tuple[str, str] | None:

@@ -29,12 +29,14 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules imp
     TextRule,
     steps_of,
 )
+from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import followed
 from pytest_helmbench.benchmarks.scenario_trees.format.side_files import PROMPT_FRONTMATTER
 from pytest_helmbench.core.foreign_patterns import PatternError, check_pattern
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.strict_json import a_mapping, a_number, a_text, a_whole_number
 from pytest_helmbench.files.validation import FormatSchema
 from pytest_helmbench.files.yaml_text import Document
+from pytest_helmbench.judging.comparisons.exact import comparable
 
 _UNITS = ("characters", "words", "lines")
 _IGNORE_CASE: JsonObject = {
@@ -62,7 +64,8 @@ def _of_texts(name: str, of_empty: str) -> EvaluationType:
 
     def is_empty(source: RuleSource, text: str) -> bool:
         """Return whether a text says nothing of a reply: `equals` compares no white space, and fields may be empty."""
-        return text == "" if name != "equals" else "field" not in source.values and not text.strip()
+        compared = comparable(text, ignore_case=False)
+        return not compared if name != "equals" else "field" not in source.values and not compared.strip()
 
     def check(source: RuleSource) -> None:
         written = source.values.get("expected")
@@ -114,7 +117,10 @@ REGEX = EvaluationType(
 
 
 def _path(source: RuleSource) -> PathRule:
-    return PathRule("json_path", source.text("path") or "", source.texts(), source.by_severity)
+    path, schema = source.text("path") or "", source.schema
+    steps = ["0" if isinstance(step, int) else step for step in steps_of(path) or []]
+    parts = () if schema is None else followed(schema, steps).parts
+    return PathRule("json_path", path, source.typed((*source.place, "expected"), parts), source.by_severity)
 
 
 def _check_path(source: RuleSource) -> None:

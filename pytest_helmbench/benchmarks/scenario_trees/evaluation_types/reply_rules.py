@@ -43,7 +43,7 @@ class FieldRule(ReplyRule):
     Args:
         type: `category_match`, `list_includes` or `tag_threshold`.
         field: Key or dotted path of the field.
-        expected: Values as written in the file.
+        expected: Values as written in the file, and numbers where that is the schema's type.
         by_severity: See `ReplyRule.by_severity`.
         min_correct: Least number of expected tags, of which each counts once; None means all of them.
         max_incorrect: Most tags beyond the expected.
@@ -51,7 +51,7 @@ class FieldRule(ReplyRule):
 
     type: str
     field: str
-    expected: tuple[str, ...]
+    expected: tuple[str | float, ...]
     by_severity: bool = False
     min_correct: int | None = None
     max_incorrect: int = 0
@@ -67,7 +67,7 @@ class FieldRule(ReplyRule):
             return matches(self.expected[0], observed)
         if not isinstance(observed, list):
             return False
-        correct: set[str] = set()
+        correct: set[str | float] = set()
         incorrect: set[str] = set()
         for tag in observed:
             hits = {wanted for wanted in self.expected if matches(wanted, tag)}
@@ -87,7 +87,7 @@ class FieldRule(ReplyRule):
 
     def wanted(self) -> str:
         """See `ReplyRule.wanted`."""
-        listed = ", ".join(self.expected)
+        listed = ", ".join(map(str, self.expected))
         if self.type == "tag_threshold":
             return f"at least {self._least()} of {listed}; at most {self.max_incorrect} others"
         return f"includes {listed}" if self.reads_list else listed
@@ -136,7 +136,7 @@ class TextRule(_OfText):
         """See `_OfText.seen`: `equals` compares the number in a field by value, as `json_path` does."""
         text = as_text(value)
         if self.type == "equals":
-            is_one = self._in_form(text.strip()) in {self._in_form(one.strip()) for one in self.expected}
+            is_one = self._in_form(text).strip() in {self._in_form(one).strip() for one in self.expected}
             of_field = self.field is not None
             by_value = of_field and any(matches(wanted, value) for wanted in self.expected)
             return Checked(is_one or by_value, text, is_text=not of_field)
@@ -153,7 +153,7 @@ class TextRule(_OfText):
     def data(self) -> JsonObject:
         """See `ReplyRule.data`."""
         by_value: JsonObject = {"values": "by type"} if self.type == "equals" and self.field else {}
-        return {**ReplyRule.data(self), "form": "marks", **by_value}
+        return {**ReplyRule.data(self), "form": "NFKC", **by_value}
 
     def _in_form(self, text: str) -> str:
         return comparable(text, ignore_case=self.ignore_case)
@@ -234,13 +234,13 @@ class PathRule(ReplyRule):
     Args:
         type: `json_path`.
         path: `$.items[0].name`: keys, places in lists (from the end below 0), `*` for all.
-        expected: As written, compared as the type of the value; empty for any.
+        expected: See `FieldRule`; empty for any value.
         by_severity: See `ReplyRule.by_severity`.
     """
 
     type: str
     path: str
-    expected: tuple[str, ...] = ()
+    expected: tuple[str | float, ...] = ()
     by_severity: bool = False
 
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
@@ -262,7 +262,7 @@ class PathRule(ReplyRule):
 
     def wanted(self) -> str:
         """See `ReplyRule.wanted`."""
-        return f"{self.path} is {' or '.join(self.expected) or 'there'}"
+        return f"{self.path} is {' or '.join(map(str, self.expected)) or 'there'}"
 
 
 def steps_of(path: str) -> list[Step] | None:

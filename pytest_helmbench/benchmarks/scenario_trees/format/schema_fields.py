@@ -128,6 +128,12 @@ def unreachable(value: str, parts: Collection[JsonObject], field: str, line: int
         yield Fault(line, message, "change the expected value or the response schema")
 
 
+def holds_text_alone(part: JsonObject) -> bool:
+    """Return whether a subschema asks for a text, and for nothing but `null` beside it."""
+    allowed = _allowed(part)
+    return kinds_of(part) == ("string",) if allowed is None else all(isinstance(one, str) for one in allowed)
+
+
 def _may_hold(part: JsonObject, written: str) -> bool:
     """Return whether some value that fits a subschema is the one that is written."""
     allowed = _allowed(part)
@@ -152,10 +158,13 @@ def _fits(written: str, kind: str) -> bool:
 def found_field(schema: JsonObject, path: str) -> FoundField:
     """Follow a key or dotted path; no parts and nothing unknown where the schema leaves it open."""
     whole = _step(schema, (schema,), path)
-    if whole.parts or "." not in path:
-        return whole
+    return whole if whole.parts or "." not in path else followed(schema, path.split("."))
+
+
+def followed(schema: JsonObject, names: Iterable[str | None]) -> FoundField:
+    """Follow keys and places in lists, of which None means all."""
     parts: tuple[JsonObject, ...] = (schema,)
-    for name in path.split("."):
+    for name in names:
         found = _step(schema, parts, name)
         if not found.parts:
             return found
@@ -163,18 +172,18 @@ def found_field(schema: JsonObject, path: str) -> FoundField:
     return FoundField(parts)
 
 
-def _step(root: JsonObject, parts: tuple[JsonObject, ...], name: str) -> FoundField:
+def _step(root: JsonObject, parts: tuple[JsonObject, ...], name: str | None) -> FoundField:
     expanded = [part for start in parts for part in _alternatives(root, start)]
-    if name.isdecimal():
+    if name is None or name.isdecimal():
         inside = tuple(item_parts(root, expanded))
         if inside:
             return FoundField(inside)
-    known = {key: None for part in expanded for key in names_in(part, "properties")}
-    named = (a_mapping(part.get("properties")).get(name) for part in expanded)
+    known = [(key, part) for one in expanded for key, part in a_mapping(one.get("properties")).items()]
+    named = [part for key, part in known if name in (None, key)]
     found = tuple(inner for part in named if isinstance(part, dict) for inner in _alternatives(root, part))
-    if found or not known or name in known:
+    if found or named or name is None or not known:
         return FoundField(found)
-    return FoundField((), name, tuple(known))
+    return FoundField((), name, tuple(dict(known)))
 
 
 def _alternatives(

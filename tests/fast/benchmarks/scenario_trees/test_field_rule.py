@@ -42,6 +42,10 @@ def case(rule: CaseRule, schema: Any = None, severity: int = 5) -> Case:
         ("HANDOFF", "HANDOFF ", False),
         ("2", 2, True),
         ("2", "2", True),
+        (2, "2", False),
+        (2, 2.0, True),
+        (1.5, "1.5", False),
+        (1, True, False),
         ("2", 3, False),
         ("02", "2", False),
         ("2.0", 2, True),
@@ -63,7 +67,7 @@ def case(rule: CaseRule, schema: Any = None, severity: int = 5) -> Case:
         ("{}", {}, False),
     ],
 )
-def test_expected_is_compared_as_the_schemas_type(expected: str, observed: Any, same: bool) -> None:
+def test_expected_is_compared_as_the_schemas_type(expected: str | float, observed: Any, same: bool) -> None:
     assert matches(expected, observed) is same
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule, PathRule
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
+from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
@@ -190,8 +192,56 @@ def test_field_rules_carry_all_their_keys(tmp_path: Path) -> None:
         "  min_correct: 1\n  max_incorrect: 3\n  polarity: by_severity\n"
     )
     loaded = scenario(tmp_path, {"S1.md": f"---\n{evaluation}---\n\nx\n"})
-    assert loaded.rule == FieldRule("tag_threshold", "tags", ("ON", "2"), True, 1, 3)
+    assert loaded.rule == FieldRule("tag_threshold", "tags", ("ON", 2), True, 1, 3)
     assert (loaded.family, loaded.category) == ("tag_threshold", None)
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "schema", "right", "wrong"),
+    [
+        ("category_match, field: n, expected: 2", '{"type": ["string", "integer"]}', "2", '"2"'),
+        ("category_match, field: n, expected: 2", '{"type": "string"}', '"2"', '"3"'),
+        ("category_match, field: n, expected: '2'", '{"type": "integer"}', "2", '"2"'),
+        ("category_match, field: n, expected: 1.50", '{"enum": [1.5, "1.50"]}', "1.5", '"1.50"'),
+        ("category_match, field: n, expected: 2", '{"enum": ["1", "2"]}', '"2"', '"1"'),
+        ("category_match, field: n, expected: 02", "{}", '"02"', "3"),
+        ("list_includes, field: n, required: [A, 7]", '{"type": "array"}', '["A", 7.0]', '["A", "7"]'),
+        (
+            "list_includes, field: n, required: [A, 7]",
+            '{"type": "array", "items": {"type": "string"}}',
+            '["A", "7"]',
+            '["A"]',
+        ),
+        ("json_path, path: $.n, expected: -1e2", None, "-100", '"-1e2"'),
+        ("json_path, path: $.n, expected: '4'", None, '"4"', '"04"'),
+        ("json_path, path: '$.n[*].id', expected: [4, x]", None, '[{"id": 4}]', '[{"id": "4"}]'),
+        (
+            "json_path, path: '$.n[*].id', expected: 4",
+            '{"type": "array", "items": {"properties": {"id": {"type": "string"}}}}',
+            '[{"id": "4"}]',
+            '[{"id": "5"}]',
+        ),
+        (
+            "json_path, path: '$.n.*', expected: 4",
+            '{"properties": {"a": {"type": "string"}, "b": {"type": "string"}}}',
+            '{"b": "4"}',
+            '{"c": 5}',
+        ),
+        ("json_path, path: '$.n[-1]', expected: 4", '{"items": {"type": "string"}}', '["4"]', '["4", "x"]'),
+    ],
+)
+def test_what_is_expected_has_the_schemas_type_and_no_text_equals_a_number(
+    tmp_path: Path, evaluation: str, schema: str | None, right: str, wrong: str
+) -> None:
+    front = f"---\nevaluation: {{type: {evaluation}}}\n---\n\nx\n"
+    whole = "" if schema is None else f'{{"type": "object", "properties": {{"n": {schema}}}}}'
+    loaded = scenario(tmp_path, {"S1.md": front, "S1.json": whole})
+    rule = loaded.rule
+    assert isinstance(rule, FieldRule | PathRule)
+    case = Case("P1-B1-S1-PT1", (Message("user", "x"),), loaded.response_format, rule, 1)
+    for value, passed in ((right, True), (wrong, False)):
+        reply = Reply(f'{{"n": {value}}}', None, "stop", Usage(), 1.0, "m", "k")
+        assert rule.evaluate(case, reply, strict_json=True).passed is passed
 
 
 def test_list_includes_takes_one_value_or_a_list(tmp_path: Path) -> None:
