@@ -43,6 +43,13 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Rep
         ("```python\nnever closed", (CodeBlock("python", "never closed"),)),
         ("```\na\n```\n```js\nb\n```", (CodeBlock("", "a"), CodeBlock("js", "b"))),
         ("`a` and ```b``` in a line", ()),
+        ("a\n```", (CodeBlock("", "a"),)),
+        ("a\r\n~~~\r\n\r\n", (CodeBlock("", "a"),)),
+        ("a\n```\nb", (CodeBlock("", "a"), CodeBlock("", "b"))),
+        ("a\n```\n\n```py\nb\n```", (CodeBlock("", "a"), CodeBlock("py", "b"))),
+        ("```\na\n```\nb\n```", (CodeBlock("", "a"), CodeBlock("", "b"))),
+        ("```\n```py\na\n```\n```", (CodeBlock("py", "a"),)),
+        ("````\n```py\na\n```\n````", (CodeBlock("", "```py\na\n```"),)),
     ],
 )
 def test_fenced_blocks_are_found(text: str, wanted: tuple[CodeBlock, ...]) -> None:
@@ -68,6 +75,44 @@ def test_a_fence_holds_any_code(code: str) -> None:
 )
 def test_thoughts_are_no_code(text: str, wanted: str) -> None:
     assert without_thoughts(text) == wanted
+
+
+_F = "def f(x): return x + n"
+_USES_N = "n = 1"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "wanted"),
+    [
+        ([_F, "from solution import f\nassert f(1) == 2"], [_F]),
+        ([_F, "from my_code.answer import f as g, f"], [_F]),
+        ([_F, "import unittest\nfrom x import f\nclass TestF(unittest.TestCase): ..."], [_F]),
+        (["n = f(1)", _F], [_F]),
+        (["from solution import f\nn = 2", _F], [_F]),
+        (["n = 2\nprint(f(n))", _F], [_F]),
+        (["x = 3\nprint('x')", _F], [_F]),
+        ([_USES_N, _F], [_USES_N, _F]),
+        (["def n(): return f(1)", _F], ["def n(): return f(1)", _F]),
+        (["from math import pi as n", _F], ["from math import pi as n", _F]),
+        (["f = lambda x: x", "f(1)"], ["f = lambda x: x"]),
+        (["from math import floor as f"], ["from math import floor as f"]),
+    ],
+)
+def test_an_example_beside_the_code_is_left_out(blocks: list[str], wanted: list[str]) -> None:
+    assert composed(_program(blocks, "", "def f(x):\n    ..."))[-1] == (REPLY, "\n\n".join(wanted))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "wanted"),
+    [
+        ([_F, "from my_code import f\nassert f(1) == 2"], [_F]),
+        ([_F, "import f\nf.f(1)"], [_F]),
+        ([_USES_N, _F], [_USES_N, _F]),
+        (["from math import floor as f"], ["from math import floor as f"]),
+    ],
+)
+def test_without_a_starter_too(blocks: list[str], wanted: list[str]) -> None:
+    assert composed(_program(blocks, "", ""))[-1] == (REPLY, "\n\n".join(wanted))
 
 
 def _program(blocks: list[str], reply: str, starter: str) -> ReplyJob:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
@@ -40,23 +41,39 @@ def without_thoughts(reply: str) -> str:
 
 
 def code_blocks(text: str) -> tuple[CodeBlock, ...]:
-    """Return the fenced blocks in order; one that is never closed goes to the end."""
+    """Return the fenced blocks in order; one that is never closed goes to the end.
+
+    A fence without label and without partner may be the end of code as well as its start: both sides are blocks.
+    """
     blocks: list[CodeBlock] = []
-    fence, prefix, label, inside = "", "", "", list[str]()
+    fence, prefix, label = "", "", ""
+    outside, inside = list[str](), list[str]()
     for line in text.split("\n"):
         found = _FENCE.fullmatch(line)
         words = [] if found is None else found[3].split()
-        if not fence:
-            if found is not None:
-                prefix, fence, label = found[1], found[2], words[0] if words else ""
-        elif found is not None and not words and found[2].startswith(fence):
+        fits = found is not None and found[2].startswith(fence)
+        if found is not None and fits and (not fence or (words and not label)):
+            blocks += _unpaired(outside, inside) if fence else ()
+            prefix, fence, label, inside = found[1], found[2], words[0] if words else "", []
+        elif fence and fits and not words:
             blocks.append(CodeBlock(_label(label), "\n".join(inside)))
-            fence, inside = "", []
-        else:
+            fence, outside = "", []
+        elif fence:
             inside.append(_without(prefix, line).rstrip("\r"))
-    if fence and inside:
+        else:
+            outside.append(line.rstrip("\r"))
+    if fence and label:
         blocks.append(CodeBlock(_label(label), "\n".join(inside)))
+    elif fence:
+        blocks += _unpaired(outside, inside)
     return tuple(blocks)
+
+
+def _unpaired(before: list[str], behind: list[str]) -> Iterator[CodeBlock]:
+    """Yield what stands on the two sides of a fence that has no partner."""
+    for lines in (before, behind):
+        if any(map(str.strip, lines)):
+            yield CodeBlock("", "\n".join(lines))
 
 
 def fenced(code: str, label: str = "") -> str:

@@ -96,7 +96,7 @@ class CodeCompletion(Family):
     """See `Family`."""
 
     name = "code_completion"
-    rules_version = 4
+    rules_version = 5
     runs_code = True
     is_one_question = True
     input_fields = _INPUT_FIELDS

@@ -15,14 +15,13 @@ from _ast import (
     FunctionDef,
     Import,
     ImportFrom,
-    Load,
     Name,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
     from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob
 
@@ -112,13 +111,16 @@ def tree_of(text: str) -> _ast.Module | None:
     return tree
 
 
-def _is_valid(text: str) -> bool:
-    """Return whether the text can be run: syntax, and what only the compiler refuses, such as a stray `return`."""
+def _compiled(text: str) -> CodeType | None:
+    """Return what the text is run as; None where it cannot be, as with what only the compiler refuses."""
     try:
-        compile(text, "text", "exec", dont_inherit=True)
+        return compile(text, "text", "exec", dont_inherit=True)
     except _TOO_MUCH:
-        return False
-    return True
+        return None
+
+
+def _is_valid(text: str) -> bool:
+    return _compiled(text) is not None
 
 
 def _nodes(top: AST) -> Iterator[AST]:
@@ -168,29 +170,44 @@ def _names(text: str) -> dict[str, str]:
     return names_of(tree_of(text))
 
 
-def _used(text: str) -> set[str]:
-    """Return every name that is read anywhere."""
-    tree = tree_of(text)
-    nodes = _nodes(tree) if tree is not None else ()
-    return {node.id for node in nodes if isinstance(node, Name) and isinstance(node.ctx, Load)}
+def _used(text: str) -> tuple[set[str], set[str]]:
+    """Return the names that a text takes from around it when it is loaded, and those that any of it ever takes."""
+    code = _compiled(text)
+    todo, every = [code] if code is not None else [], set[str]()
+    while todo:
+        inner = todo.pop()
+        every |= set(inner.co_names)
+        todo += [part for part in inner.co_consts if isinstance(part, type(inner))]
+    return set(code.co_names) if code is not None else set(), every
 
 
 def _chosen(blocks: list[str], declared: dict[str, str]) -> str:
-    """Return the last block that defines what the starter declares, with the blocks it builds on; else all."""
+    """Return the last block that defines what the starter declares, with the blocks it builds on; else all.
+
+    A block that imports such a name is an example, and so is one that uses it before it is there.
+    """
     wanted = [name for name, kind in declared.items() if kind != "value"]
-    defines = [set(_names(block)) for block in blocks]
-    uses = [_used(block) for block in blocks]
-    places = {name: place for place, names in enumerate(defines) for name in names}
+    found = list(map(_names, blocks))
+    defines = [{name for name, kind in names.items() if kind != "import"} for names in found]
+    places = {name: place for names in (found, defines) for place, each in enumerate(names) for name in each}
     picked = {places[name] for name in wanted if name in places}
     if not picked:
-        joined = "\n\n".join(blocks)
+        made = {name for names in found for name, kind in names.items() if kind in ("function", "class")}
+        own = [block for block, names, kept in zip(blocks, found, defines) if not made & (set(names) - kept)]
+        joined = "\n\n".join(own or blocks)
         # A block that is no Python (a shell command, some output) does not spoil those that are.
-        sound = [block for block in blocks if _is_valid(block)]
+        sound = [block for block in own or blocks if _is_valid(block)]
         return joined if _is_valid(joined) or not sound else "\n\n".join(sound)
+    uses = list(map(_used, blocks))
+    early = [
+        {name for name in at_once if name in wanted and places.get(name, place) >= place} - defines[place]
+        for place, (at_once, _) in enumerate(uses)
+    ]
     while True:
-        have = {name for place in picked for name in defines[place]}
-        needs = {name for place in picked for name in uses[place]} - have
+        have = {name for place in picked for name in found[place]}
+        needs = {name for place in picked for name in uses[place][1]} - have
         more = {places[name] for name in needs if name in places and places[name] < max(picked)}
+        more = {place for place in more - picked if not early[place]}
         if not more:
             return "\n\n".join(blocks[place] for place in sorted(picked))
         picked |= more
