@@ -68,12 +68,11 @@ def patch_task(commit: str, repository: Path | None, **changes: Any) -> PackTask
     Args:
         commit: `base_commit`.
         repository: Clone or bundle; None where the image has it.
-        changes: `command`, `setup_patch`, `test_patch`, `allow_paths`, `allow_sensitive_paths`, `workdir` and
-            `timeout_s` of the tests, `environment_workdir`, and what `Environment` takes.
+        changes: `command`, `setup_patch`, `test_patch`, `allow_paths`, `allow_sensitive_paths`, `preserved`,
+            `workdir` and `timeout_s` of the tests, `environment_workdir`, and what `Environment` takes.
     """
-    policy = PatchPolicy(
-        tuple(changes.pop("allow_paths", ())), tuple(changes.pop("allow_sensitive_paths", ()))
-    )
+    kinds = ("allow_paths", "allow_sensitive_paths", "preserved")
+    policy = PatchPolicy(*(tuple(changes.pop(kind, ())) for kind in kinds))
     command = changes.pop(
         "command", ("sh", "-c", "python3 -c 'from src.calculator import add; assert add(1, 2) == 3'")
     )

@@ -97,7 +97,7 @@ class Sandboxes:
         self._fencing: asyncio.Task[Fence | Unavailable] | None = None
         self._mode = mode
         self._pull = pull
-        self._note = note
+        self.note = note
         self._search: asyncio.Task[Engine | Unavailable] | None = None
 
     async def engine(self) -> Engine | Unavailable:
@@ -112,7 +112,7 @@ class Sandboxes:
             self._fencing = asyncio.get_running_loop().create_task(find_fence(self._mode))
             found = await asyncio.shield(self._fencing)
             if isinstance(found, Unavailable) and self._unprotected:
-                self._note("the agent ran with your rights (--helmbench-unprotected)")
+                self.note("the agent ran with your rights (--helmbench-unprotected)")
         found = await asyncio.shield(self._fencing)
         return None if isinstance(found, Unavailable) and self._unprotected else found
 

@@ -156,15 +156,26 @@ def test_ctrl_c_ends_programs_that_hang_with_their_children(
     assert runs == [("interrupted",)]
 
 
-def test_a_program_that_never_called_its_model_is_an_error(
+def test_a_program_that_asks_its_model_nothing_is_judged_by_what_it_left_and_told(
     pytester: pytest.Pytester, provider: Provider, bwrap: Running
 ) -> None:
-    write_pack(pytester.path / "benchmark", [_row("t", "x")])
+    commit = write_bundle(pytester.path)
+    found = [_row("right", "x"), _row("wrong", "y"), patch_row("patch", commit)]
+    write_pack(pytester.path / "benchmark", found)
+    (pytester.path / "harness.sh").write_text(
+        "test ! -d src || sed -i s/a.-.b/a+b/ src/calculator.py; echo x > answer.txt"
+    )
 
-    result = run_tree(pytester, _BWRAP, "--helmbench-agent=sh -c 'echo x > answer.txt'", url=provider.url)
+    result = run_tree(pytester, _BWRAP, "-n2", "--helmbench-agent=sh harness.sh", url=provider.url)
 
-    result.assert_outcomes(errors=1)
-    assert rows(pytester.path / "helmbench.db", "SELECT reason FROM results") == [("no_model_call",)]
+    query = "SELECT code, outcome, reason, justification FROM results JOIN evaluations USING (result_id) ORDER BY code"
+    told = "the agent asked its model nothing and was judged by what it left"
+    assert rows(pytester.path / "helmbench.db", query) == [
+        ("patch", "passed", None, told),
+        ("right", "passed", None, told),
+        ("wrong", "failed", "check_failed", told),
+    ], result.stdout.str()
+    assert result.stdout.str().count(f"in some cases {told} (--helmbench-agent)") == 1
     assert provider.count == 0
 
 

@@ -117,6 +117,28 @@ def test_a_missing_repository_is_the_packs_fault(bench: CaseContext, tmp_path: P
     _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "no_repository", "the repository cannot be at '/usr'")
 
 
+@pytest.mark.parametrize("pattern", ["tests/test_add.py", "tests/", "tests/**", "*_add.py"])
+@pytest.mark.parametrize("parity", [True, False])
+def test_what_a_patch_does_to_files_that_the_row_keeps_is_left_out(
+    bench: CaseContext, pattern: str, parity: bool
+) -> None:
+    check = (
+        "sh",
+        "-c",
+        "grep -q assert tests/test_add.py && python3 -c 'from src.calculator import add; add(1, 2)'",
+    )
+    for change in ("", None, "def test_add(): pass\n"):
+        patch = bench.diff({**_RIGHT, "tests/test_add.py": change})
+        kept = {"preserved": (pattern,), "allow_paths": ("src/",), "command": check}
+        assert bench.judge(patch, parity=parity, **kept) == _PASSED
+        assert bench.judge(patch, parity=parity).reason == "path_denied"
+    only = bench.diff({"tests/test_add.py": ""})
+    _is(bench.judge(only, preserved=(pattern,)), _FAILED, PatchPhase.CHANGED_PATHS, "no_changes")
+    moved = bench.diff({"tests/test_add.py": None, "src/moved.py": TEST}, "-M")
+    found = bench.judge(moved, preserved=(pattern,), allow_sensitive_paths=("tests/",), parity=parity)
+    assert found.verdict is _FAILED
+
+
 @pytest.mark.parametrize("name", ["tests/test_add.py", "conftest.py", "Makefile", "src/.gitattributes"])
 def test_a_path_that_is_announced_is_held_to_the_policy(bench: CaseContext, name: str) -> None:
     finding = bench.judge(bench.diff({name: "x\n", **_RIGHT}))

@@ -31,6 +31,8 @@ from pytest_helmbench.sandbox.box import BoxSpec, Limits
 from pytest_helmbench.sandbox.fence import Door
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
+_ASKED_NOTHING = "the agent asked its model nothing and was judged by what it left"
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSessions:
@@ -84,6 +86,7 @@ class _Session:
     conversation: Conversation
     events: tuple[Event, ...] = ()
     open_faults: tuple[HelmbenchError, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def command_limits(self) -> Limits:
@@ -134,6 +137,9 @@ class _Session:
         unjudged = _fault(conversation.sums)
         if unjudged is not None:
             raise UnjudgedError(replace(unjudged, events=self.events))
+        if not conversation.sums.answered:
+            self.remarks = (_ASKED_NOTHING,)
+            self.tools.sandboxes.note(f"in some cases {_ASKED_NOTHING} (--helmbench-agent)")
         return conversation.last_text
 
     def _outcome(self, family: AgentFamily, rule: PackRule, finding: AgentFinding) -> Outcome:
@@ -150,7 +156,7 @@ class _Session:
             where = f"{finding.step}: " if finding.step else ""
             written = f": {' '.join(output.split())}" if output else ""
             observed = where + finding.message.partition("\n")[0] + written
-        note = "\n".join((*finding.taken, *((output,) if output else ()))) or None
+        note = "\n".join((*self.remarks, *finding.taken, *((output,) if output else ()))) or None
         judged = family.row_evaluation(
             rule, passed=passed, observed=observed, reason=finding.reason, note=note
         )
@@ -170,13 +176,6 @@ def _fault(sums: Sums) -> Outcome | None:
     refused = next((fault for fault in sums.open_faults if isinstance(fault, BadRequestError)), None)
     if refused is not None:
         return fault_outcome(refused)
-    if sums.answered:
+    if sums.answered or not sums.open_faults:
         return None
-    if sums.open_faults:
-        return fault_outcome(sums.open_faults[0])
-    message = (
-        "the agent ended, but its model has answered no request of this case"
-        "\n  hint: it has to call the address in OPENAI_BASE_URL with OPENAI_API_KEY; {base_url} and {model} stand for"
-        " address and model in --helmbench-agent"
-    )
-    return Outcome(Verdict.ERROR, "no_model_call", message)
+    return fault_outcome(sums.open_faults[0])

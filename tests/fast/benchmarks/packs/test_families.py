@@ -19,7 +19,7 @@ _HASHES = {
     "multiple_choice": ("52790e5ce8ea119a", "637b4fd13caf56da"),
     "short_answer": ("b4f25d88c4761a4c", "41206f76c6b925c4"),
     "free_response": ("c860e4aa015097e3", "96afba1e99a18fae"),
-    "code_completion": ("beb57d985d61839f", "f98d0af0355db00a"),
+    "code_completion": ("e0cc4b4d91337fda", "3dacd1c54351cb2b"),
     "repo_patch": ("954a1e490fc58bb3", "d88255f77eae5a1a"),
     "terminal_task": ("f3bbf6b03f694f05", "ed76a525d914c094"),
 }

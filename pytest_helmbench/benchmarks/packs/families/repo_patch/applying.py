@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
@@ -11,6 +12,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Git, said
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import encoded, strip_of
+from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy, covering
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Ended
@@ -38,14 +40,14 @@ strip=$1; shift
 patch=$GIT_DIR/{_CANDIDATE}
 announced() {{
   for way; do
-    git apply --numstat -z "-p$strip" $way "$patch" 2>/dev/null || continue
-    git apply -R --numstat -z "-p$strip" $way "$patch" && return 0
+    kept --numstat -z "-p$strip" $way "$patch" 2>/dev/null || continue
+    kept -R --numstat -z "-p$strip" $way "$patch" && return 0
   done
-  git apply --numstat "-p$strip" "$patch"
+  kept --numstat "-p$strip" "$patch"
 }}
 apply() {{
-  for way; do git apply --index "-p$strip" $way "$patch" 2>/dev/null && return 0; done
-  git apply --index "-p$strip" "$patch"
+  for way; do kept --index "-p$strip" $way "$patch" 2>/dev/null && return 0; done
+  kept --index "-p$strip" "$patch"
 }}
 baseline() {{
   rm -f "$GIT_DIR/index" && git read-tree HEAD && git add -A . && tree=$(git write-tree) &&
@@ -60,9 +62,9 @@ baseline || exit {_BASELINE_FAILED}
 printf '%s\\0=\\0' "$commit"
 [ -f "$patch" ] || exit 0
 apply "$@" || exit {_CANDIDATE_FAILED}
-git apply --numstat -z "-p$strip" $way "$patch"
+kept --numstat -z "-p$strip" $way "$patch"
 printf '=\\0'
-git apply -R --numstat -z "-p$strip" $way "$patch"
+kept -R --numstat -z "-p$strip" $way "$patch"
 printf '=\\0'
 git diff --cached --raw -z --no-renames --abbrev=40 "$commit"
 """
@@ -139,7 +141,9 @@ class Applying:
         if patch is not None:
             self._put(_CANDIDATE, encoded(patch))
             strip = strip_of(patch)
-        ended = await self.git.run(_APPLY, str(strip), *(("",) if parity else _WAYS))
+        ended = await self.git.run(
+            f"{_kept(self.tests.policy)}{_APPLY}", str(strip), *(("",) if parity else _WAYS)
+        )
         named, baseline, announced, sources, raw = _parts(ended.stdout)
         if check is not None and ended.exit_code != _UNREADABLE:
             check(_paths(named))
@@ -187,6 +191,12 @@ class Applying:
 
     def _put(self, name: str, data: bytes) -> None:
         self.workspace.put(f".git/{name}", data)
+
+
+def _kept(policy: PatchPolicy) -> str:
+    """Return the shell function that applies a patch without what it does to files that stay as they are."""
+    left_out = [f"--exclude={each}" for pattern in policy.preserved for each in covering(pattern)]
+    return f'kept() {{ git apply {shlex.join(left_out)} "$@"; }}'
 
 
 _OURS, _THEIRS = Verdict.ERROR, Verdict.FAILED

@@ -63,8 +63,9 @@ def patch_tests(hidden: JsonObject) -> PatchTests:
         text_in(tests, name) or text_in(object_in(tests, name), "patch")
         for name in ("setup_patch", "test_patch")
     )
-    allowed = PatchPolicy(texts_in(policy, "allow_paths"), texts_in(policy, "allow_sensitive_paths"))
-    return PatchTests(command_check(tests), setup, added, allowed)
+    return PatchTests(
+        command_check(tests), setup, added, PatchPolicy(*(texts_in(policy, key) for key in _POLICY_KEYS))
+    )
 
 
 def patch_tests_of(task: PackTask) -> PatchTests:
@@ -118,7 +119,7 @@ _TESTS_KEYS = (
     "test_patch",
     "candidate_policy",
 )
-_POLICY_KEYS = ("allow_paths", "allow_sensitive_paths")
+_POLICY_KEYS = ("allow_paths", "allow_sensitive_paths", "patch_preserved_paths")
 
 
 def check_one_policy(faults: RowFaults, hidden: JsonObject) -> None:

@@ -202,10 +202,12 @@ class PatchPolicy:
     Args:
         allow_paths: A closed list of patterns when not empty.
         allow_sensitive_paths: Patterns of sensitive paths that may be touched.
+        preserved: Patterns of files that stay as they are: what a patch does to them is left out.
     """
 
     allow_paths: tuple[str, ...] = ()
     allow_sensitive_paths: tuple[str, ...] = ()
+    preserved: tuple[str, ...] = ()
 
 
 def denial(path: str, policy: PatchPolicy, *, parity: bool = False) -> str | None:
@@ -222,6 +224,8 @@ def denial(path: str, policy: PatchPolicy, *, parity: bool = False) -> str | Non
     fault = hard_fault(path, parity=parity)
     if fault is not None:
         return fault
+    if any(_matches(path, pattern) for pattern in policy.preserved):
+        return "the task keeps it as it is"
     if policy.allow_paths and not any(_matches(path, pattern) for pattern in policy.allow_paths):
         return "it is not among the paths that the task allows"
     if any(_matches(path, pattern) for pattern in policy.allow_sensitive_paths):
@@ -282,6 +286,12 @@ def hard_fault(path: str, *, parity: bool = False) -> str | None:
     if any(_GIT_FOLDER.fullmatch(_IGNORED.sub("", part)) for part in parts):
         return "it lies in git's own folder"
     return None
+
+
+def covering(pattern: str) -> tuple[str, ...]:
+    """Return the globs, whose `*` crosses `/`, that stand for a pattern: itself, and all in the folder it names."""
+    folder = pattern.removesuffix("/**").removesuffix("/")
+    return (pattern, folder, f"{folder}/*") if folder else (pattern,)
 
 
 def _matches(path: str, pattern: str) -> bool:
