@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
@@ -147,7 +148,9 @@ def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
     names = run_names(coordinator)
     store = coordinator.book.store
     several = store is not None and store.fault is None and any(len(run.judges) > 1 for run in plan.runs)
-    panels = [(run_id, panel_report(coordinator.book.db, run_id)) for run_id in names] if several else []
+    panels = []
+    with suppress(StoreError):  # the record that was read a moment ago: said elsewhere
+        panels = [(run_id, panel_report(coordinator.book.db, run_id)) for run_id in names] if several else []
     lines = [f"{names[run_id]}: {panel_sentence(panel)}" for run_id, panel in panels if panel is not None]
     lines += [f"warning: {model} judged its own replies" for model, judge in sorted(judged) if judge == model]
     lines += [

@@ -221,21 +221,30 @@ class Coordinator:
                 self.note(changed_text(tuple(self.changed)))
             if self._recorded_replies is not None:
                 self._recorded_replies.close()
+            store = self.book.store
             try:
-                store = self.book.store
                 if not interrupted and store is not None and store.fault is None:
                     store.flush(tick)
                     self.library.store_totals(store, self.book.run_ids())
+            except StoreError as error:
+                self.note(str(error))
             finally:
                 self.book.close(interrupted=interrupted, tick=tick)
             if none := sum(tally.no_cases for tally in self.book.tallies.values()):
                 self.note(f"tests that asked no model, and are no cases: {none}")
             if interrupted or self.overdrawn is not None or self._has_unjudged:
                 self._note_what_is_left(interrupted=interrupted)
-            if not interrupted and self.book.store is not None and self.book.store.fault is None:
-                for name, shrunk in self.book.shrunk():
-                    self.note(shrunk_text(name, shrunk))
+            if not interrupted and store is not None and store.fault is None:
+                self._note_what_is_gone()
             self.library.end()
+
+    def _note_what_is_gone(self) -> None:
+        """Say which benchmarks have lost cases."""
+        try:
+            for name, shrunk in self.book.shrunk():
+                self.note(shrunk_text(name, shrunk))
+        except StoreError as error:
+            self.note(str(error))
 
     @property
     def _has_unjudged(self) -> bool:

@@ -25,6 +25,7 @@ from pytest_helmbench.results.stored_scores import ScoredRun, run_totals, scored
 from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_of
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, Shrunk, names_of, place_of, shrunk_since
+from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.run_rows import RunRecord, ShardRecord
 from pytest_helmbench.store.writer import Store
 
@@ -222,9 +223,10 @@ class RunBook:
         """
         if self._store is None:
             return
+        self._store.heartbeat()  # its writer looks whether the file still stands where it is read
         self._store.flush(tick)
         for run_id in self.tallies:
-            scored = scored_run(self._store.path, run_id) if self._store.fault is None else None
+            scored = self._scored(self._store, run_id)
             complete = scored is not None and self._is_complete(run_id, scored) and self._has_seen_all(run_id)
             status = "complete" if complete else "interrupted" if interrupted else "partial"
             score = None
@@ -232,6 +234,14 @@ class RunBook:
                 self.scored[run_id], score = scored, scored.score
             self._store.close_run(run_id, run_totals(status, utc_now(), score))
         self._store.close(tick)
+
+    def _scored(self, store: Store, run_id: int) -> ScoredRun | None:
+        """Return a run as it stands on record; what cannot be read is a fault like what cannot be written."""
+        try:
+            return scored_run(store.path, run_id) if store.fault is None else None
+        except StoreError as error:
+            store.fail(error)
+            return None
 
     def _is_complete(self, run_id: int, scored: ScoredRun) -> bool:
         """Return whether all that was planned has been judged; a shard has some repetitions of a case alone."""

@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
 from pytest_helmbench.store.schema import check_version, create_tables
@@ -17,7 +18,7 @@ _RECOVERED = "helmbench-recovered"
 
 
 class FilePlace:
-    """Where an open results file stands, and whether it still does.
+    """Where an open results file stands with its log, and whether they still do.
 
     Args:
         path: Of the file, which exists.
@@ -25,19 +26,31 @@ class FilePlace:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = _identity(path)
-        self._log: dict[Path, tuple[int, int]] = {}
+        self._parts = [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm")]
+        self._seen: dict[Path, _Form] = {}
+        self.note()
 
     @property
     def is_kept(self) -> bool:
-        """Whether the open file is still the one that stands there."""
-        return _identity(self.path) == self._file
+        """Whether the open file and its log still stand there, no shorter than they were noted to be."""
+        forms = {path: _form(path) for path in self._seen}
+        if any(found is None or found[:2] != self._seen[path][:2] for path, found in forms.items()):
+            return False
+        if all(found is None or found >= self._seen[path] for path, found in forms.items()):
+            return True
+        # Another program may have folded the log in, or tidied up.
+        is_whole = _is_whole(self.path)
+        if is_whole:
+            self._seen.clear()
+            self.note()
+        return is_whole
 
-    def has_log(self) -> None:
-        """Note which log belongs to the open file; SQLite has made it with the first transaction."""
-        if not self._log:
-            paths = (self.path.with_name(f"{self.path.name}{suffix}") for suffix in ("-wal", "-shm"))
-            self._log = {path: found for path in paths if (found := _identity(path)) is not None}
+    def note(self) -> None:
+        """Note how the file and its log stand after a transaction; SQLite makes the log with the first one."""
+        for path in self._parts:
+            found, seen = _form(path), self._seen.get(path)
+            if found is not None and (seen is None or (found[:2] == seen[:2] and found > seen)):
+                self._seen[path] = found
 
     def recovered(
         self, conn: sqlite3.Connection, what: str, busy_timeout_s: float
@@ -60,6 +73,11 @@ class FilePlace:
             beside = self._free_path()
             with contextlib.closing(sqlite3.connect(beside)) as copy:
                 conn.backup(copy)
+            if not _is_whole(beside):
+                hint = (
+                    f"`sqlite3 {shlex.quote(str(beside))} .recover` saves what is readable; start a new run"
+                )
+                raise StoreError(self.path, f"{what}, and a part of it is lost", hint)
             opened = open_database(beside, busy_timeout_s)
         except (sqlite3.Error, OSError) as error:
             hint = "what was not on disk by then is lost; start a new run"
@@ -83,22 +101,37 @@ class FilePlace:
 
         SQLite leaves the log of a file that has moved, and whoever opens another file at its place would read it.
         """
-        is_kept = self.is_kept
+        file, *log = self._parts
+        is_kept = self._still_is(file)
         conn.close()
-        if is_kept:
-            return
-        for path, identity in self._log.items():
-            if _identity(path) == identity:
+        for path in () if is_kept else log:
+            if self._still_is(path):
                 path.unlink(missing_ok=True)
 
+    def _still_is(self, path: Path) -> bool:
+        found = _form(path)
+        return found is not None and found[:2] == self._seen.get(path, ())[:2]
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what names a file apart from its path; None when there is none."""
+
+_Form: TypeAlias = tuple[int, int, int]
+"""Device and number of a file, which name it apart from its path, and its size in bytes."""
+
+
+def _form(path: Path) -> _Form | None:
     try:
         stat = path.stat()
     except OSError:
         return None
-    return stat.st_dev, stat.st_ino
+    return stat.st_dev, stat.st_ino, stat.st_size
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether a results file can be read by who opens it now."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as conn:
+            return check_version(conn, path) and conn.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+    except (sqlite3.Error, StoreError):
+        return False
 
 
 @contextlib.contextmanager
@@ -125,10 +158,12 @@ def open_database(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     # The connection is made here, so that its errors are the caller's, and used by the writer only.
     conn = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
     try:
+        check_version(conn, path)
+        # First of all: a file that is cut short later has all that it held in its log, tables too.
+        _write_ahead(conn, busy_timeout_s)
         with transaction(conn):  # also finds out whether the file can be written at all
             if not check_version(conn, path):
                 create_tables(conn)
-        _write_ahead(conn, busy_timeout_s)
         conn.execute("PRAGMA synchronous = NORMAL")
         conn.execute("PRAGMA foreign_keys = ON")
     except BaseException:

@@ -117,8 +117,7 @@ class RecordFile:
         """
         now_s = self._now()
         beats = bool(self.leased) and abs(now_s - self._renewed_s) >= HEARTBEAT_S
-        if not self._place.is_kept:
-            self.go_on_beside("was deleted, moved or replaced while it was written")
+        self._see_that_it_stands()
         conn, tables = self._conn, self._tables
         results, tasks = of_kind(ResultRecord, jobs), of_kind(Task, jobs)
         with transaction(conn):
@@ -129,7 +128,7 @@ class RecordFile:
             answers = [task.action(conn) for task in tasks]
             if beats:
                 self.leases.renew(conn)
-        self._place.has_log()
+        self._place.note()
         # Only now is it true: jobs that were rolled back must leave no trace in memory either.
         if beats:
             self._renewed_s = now_s
@@ -138,6 +137,10 @@ class RecordFile:
             self._replies.pop(result.outcome.reply_key or "", None)
         for task, answer in zip(tasks, answers, strict=True):
             task.answer = answer
+
+    def _see_that_it_stands(self) -> None:
+        if not self._place.is_kept:
+            self.go_on_beside("or its log was deleted, moved, cut or replaced while it was written")
 
     def go_on_beside(self, what: str) -> None:
         """Save what the open file holds: its own place is taken, gone, or cannot be written.
@@ -156,8 +159,14 @@ class RecordFile:
         self.path = place.path
 
     def end(self, *, drop_leases: bool) -> None:
-        """Fold the log into the file; give the runs back."""
+        """Fold the log into the file; give the runs back.
+
+        Raises:
+            StoreError: The file is gone and nothing can be written beside it.
+            sqlite3.Error: It cannot be written.
+        """
         if drop_leases:
+            self._see_that_it_stands()
             self.leases.drop(self._conn)
         self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

@@ -237,6 +237,11 @@ class Store:
         """Keep what a kind makes of a run; the last word stands."""
         self._put(Task(lambda conn: write_run_statement(conn, run_id, statement), is_loss=True))
 
+    def fail(self, fault: StoreError) -> None:
+        """Write nothing more: what was written cannot be read again."""
+        with self._wake:
+            self._fault = self._fault or fault
+
     def close_run(self, run_id: int, totals: RunTotals) -> None:
         """Give a run its end; counts and costs are taken from the rows."""
         self._put(Task(lambda conn: write_totals(conn, run_id, totals)))
@@ -336,7 +341,7 @@ class Store:
             fault = None
         finally:
             # Checkpointing is a courtesy: another session may still have the file open.
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(sqlite3.Error, StoreError):
                 self._file.end(drop_leases=bool(self._file.leased) and self._fault is None)
             self._file.close()
             with self._wake:
