@@ -163,14 +163,14 @@ def test_a_program_that_asks_its_model_nothing_is_judged_by_what_it_left_and_tol
     found = [_row("right", "x"), _row("wrong", "y"), patch_row("patch", commit)]
     write_pack(pytester.path / "benchmark", found)
     (pytester.path / "harness.sh").write_text(
-        "test ! -d src || sed -i s/a.-.b/a+b/ src/calculator.py; echo x > answer.txt"
+        "if test -d src; then sed -i s/a.-.b/a+b/ src/calculator.py; else echo x > answer.txt; fi"
     )
 
     result = run_tree(pytester, _BWRAP, "-n2", "--helmbench-agent=sh harness.sh", url=provider.url)
 
-    query = "SELECT code, outcome, reason, justification FROM results JOIN evaluations USING (result_id) ORDER BY code"
+    query = "SELECT code, outcome, r.reason, justification FROM results r JOIN evaluations e ON e.result_id = r.id"
     told = "the agent asked its model nothing and was judged by what it left"
-    assert rows(pytester.path / "helmbench.db", query) == [
+    assert rows(pytester.path / "helmbench.db", f"{query} ORDER BY code") == [
         ("patch", "passed", None, told),
         ("right", "passed", None, told),
         ("wrong", "failed", "check_failed", told),
