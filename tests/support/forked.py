@@ -84,7 +84,7 @@ def _started_server() -> Path:
     return path
 
 
-def _serve(path: str) -> tuple[socket.socket, Any, list[int]]:
+def _serve(path: str) -> tuple[socket.socket, Any, Sequence[int]]:
     """Fork for each client and tell it of the end; return the order in the process that is to carry it out."""
     children: dict[socket.socket, int] = {}
     deaths, writing = socket.socketpair()
@@ -111,10 +111,11 @@ def _serve(path: str) -> tuple[socket.socket, Any, list[int]]:
                         client.sendall(b"%16d" % os.waitstatus_to_exitcode(status))
             if listening in ready:
                 client, _ = listening.accept()
-                head, ancillary, *_ = client.recvmsg(16, socket.CMSG_SPACE(12))
-                files = list(array.array("i", ancillary[0][2]))
-                with client.makefile("rb") as lines:
-                    order = marshal.loads(lines.read(int(head)))
+                said = _said(client)
+                if said is None:
+                    client.close()
+                    continue
+                order, files = said
                 pid = os.fork()
                 if pid == 0:
                     signal.set_wakeup_fd(-1)
@@ -127,7 +128,21 @@ def _serve(path: str) -> tuple[socket.socket, Any, list[int]]:
                     os.close(file)
 
 
-def _become(client: socket.socket, order: Any, files: list[int]) -> list[str]:
+def _said(client: socket.socket) -> tuple[Any, Sequence[int]] | None:
+    """Return the order of a client and its files; None where the client is killed before all is said."""
+    files = array.array("i")
+    try:
+        head, ancillary, *_ = client.recvmsg(16, socket.CMSG_SPACE(12))
+        files.frombytes(ancillary[0][2])
+        with client.makefile("rb") as lines:
+            return marshal.loads(lines.read(int(head))), files
+    except (IndexError, EOFError, OSError, TypeError, ValueError):
+        for file in files:
+            os.close(file)
+        return None
+
+
+def _become(client: socket.socket, order: Any, files: Sequence[int]) -> list[str]:
     """Take over what makes a process; return the words of its command line."""
     folder, environment, group, ignored, words = order
     with contextlib.suppress(OSError):  # a group of another session cannot be joined
