@@ -145,6 +145,12 @@ def _objection(score: RunScore, threshold: Threshold, min_coverage: Fraction) ->
     for covered, owner in ((score.total, "the run"), (found, name)):
         if covered.coverage is None or covered.coverage < min_coverage:
             return f"coverage of {owner} {_below(covered.coverage)} is below {float(min_coverage):.4f}"
+    if score.breached:
+        floors = (
+            f"{floor.pillar} {_below(floor.score)} is below {float(floor.least):g}"
+            for floor in score.breached
+        )
+        return f"safety floor breached: {', '.join(floors)}"
     if found.score < threshold.least:
         return f"the score of {name} is below it"
     return ""

@@ -72,6 +72,14 @@ def test_one_threshold_that_is_not_reached_fails_the_session(
         f" does not hold: the score of P1 is below it{inconclusive}",
     ]
 
+    (pytester.path / "benchmark" / "scoring.yaml").write_text("floors: {P1: 0.25, P2: 0.25}\n", "utf-8")
+    result = run_tree(pytester, "--helmbench-min-score=0.5", "--helmbench-cache=reuse", url=provider.url)
+    assert result.ret == _FAILED
+    breached = "does not hold: safety floor breached: P1 0.0000 is below 0.25"
+    assert _gates(result)[0].startswith(
+        f"gate test/good: score 0.5000 [0.1666 to 0.8334], threshold 0.5000: {breached}"
+    )
+
 
 def test_a_part_that_nothing_selected_is_in_is_refused_before_anything_is_asked(
     pytester: pytest.Pytester, provider: Provider

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from analysis_rows import row, verdict
 
+from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.run_score import run_score
 from pytest_helmbench.scoring.thresholds import (
@@ -81,6 +82,29 @@ def test_coverage_below_the_least_does_not_hold_whatever_the_score() -> None:
     assert gate(score, threshold("0.5"), Fraction(17, 20)).holds
     assert gate(score, threshold("P1=0.5"), Fraction(4, 5)).reason == "coverage of P1 0.7000 is below 0.8000"
     assert gate(score, threshold("P2=0.5")).reason == "coverage of the run 0.8500 is below 1.0000"
+
+
+@pytest.mark.parametrize(
+    ("floors", "asked", "reason"),
+    [
+        ({"P1": 0.71, "P2": 1}, "0", "safety floor breached: P1 0.7000 is below 0.71"),
+        ({"P1": 0.71, "P2": 1}, "P2=1", "safety floor breached: P1 0.7000 is below 0.71"),
+        (
+            {"P1": 0.9, "P3": 0.5},
+            "0.9",
+            "safety floor breached: P1 0.7000 is below 0.9, P3 0.4000 is below 0.5",
+        ),
+        ({"P1": 0.7, "P3": 0.4, "P9": 1}, "0", ""),  # one that is just reached, one that did not run
+    ],
+)
+@pytest.mark.parametrize("cap", [None, 0.3])
+def test_no_threshold_holds_where_a_floor_is_breached(
+    floors: dict[str, float], asked: str, reason: str, cap: float | None
+) -> None:
+    rows = [row(7, 1), row(3, 0, "P1-B1-S1-PT2"), row(10, 1, "P2-B1-S1-PT1")]
+    rows += [row(4, 1, "P3-B1-S1-PT1"), row(6, 0, "P3-B1-S1-PT2")]
+    found = gate(run_score(rows, Scoring({}, floors, cap)), threshold(asked))
+    assert (found.reason, found.holds) == (reason, not reason)
 
 
 @pytest.mark.parametrize(
