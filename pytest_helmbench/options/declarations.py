@@ -341,6 +341,12 @@ class Options:
         "drop that is allowed, 0.02 or P1-B4=0.05,0.02",
         absent="0 with --helmbench-baseline",
     )
+    allow_gone: bool = _RESULT(
+        FLAG,
+        False,
+        "with --helmbench-baseline: cases of it may be gone from the benchmark",
+        name="allow-gone",
+    )
     markdown_report: Path | None = _RESULT(
         OUTPUT_FILE,
         None,

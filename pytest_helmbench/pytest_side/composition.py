@@ -93,7 +93,12 @@ def _gates(config: pytest.Config, settings: Settings) -> Gates:
     if settings.baselines or settings.max_drop is not None:
         from pytest_helmbench.results.baselines import read_baseline_options  # few sessions name one
 
-        baseline = read_baseline_options(settings.baselines, settings.max_drop, settings.models.value)
+        baseline = read_baseline_options(
+            settings.baselines,
+            settings.max_drop,
+            settings.models.value,
+            allows_gone=settings.allow_gone,
+        )
     check_shard(settings, by_outcome=config.getoption("lf", False) or config.getoption("stepwise", False))
     gates = read_gates(settings.min_score, settings.min_coverage, baseline)
     return gates if settings.shard is None else Gates((), None)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
 
 _FEW = 6
+_GONE_SHOWN = 10
 
 
 def points(value: float | Fraction) -> str:
@@ -43,9 +44,10 @@ def comparison_lines(found: RunComparison, name: str) -> list[str]:
     """
     baseline = "its baseline" if found.baseline is None else found.baseline.name
     head = f"compare {name} with {baseline}"
+    gone = [f"{head}: {_gone(found, baseline)}"] if found.gone else []
     if not found.scopes:
-        return [f"{head}: does not hold: {found.reason}"]
-    lines = [_line(f"compare {name}", baseline, found, scope) for scope in found.scopes]
+        return [*gone, f"{head}: does not hold: {found.reason}"]
+    lines = gone + [_line(f"compare {name}", baseline, found, scope) for scope in found.scopes]
     compared = {scope.code for scope in found.scopes}
     lines += [
         f"compare {name} {limit.code} with {baseline}: does not hold: no case of {limit.code} is in both runs"
@@ -54,6 +56,17 @@ def comparison_lines(found: RunComparison, name: str) -> list[str]:
     ]
     lines += [f"{head}: {note}" for note in _notes(found)]
     return lines
+
+
+def _gone(found: RunComparison, baseline: str) -> str:
+    many = len(found.gone)
+    more = f" and {many - _GONE_SHOWN} more" if many > _GONE_SHOWN else ""
+    are = "case is" if many == 1 else "cases are"
+    shown = ", ".join(found.gone[:_GONE_SHOWN])
+    said = f"{many} {are} gone from the benchmark since {baseline}: {shown}{more}"
+    if found.allows_gone:
+        return said
+    return f"does not hold: {said}; accept that with --helmbench-allow-gone, or with a new baseline"
 
 
 def scope_line(found: RunComparison, scope: ScopeChange) -> str:
@@ -93,10 +106,12 @@ def _notes(found: RunComparison) -> Iterator[str]:
         fallen = "; ".join(map(_fallen, found.fallen))
         plural = "" if len(found.behaviours) == 1 else "s"
         yield f"fell on these very cases (Holm over {len(found.behaviours)} behaviour{plural}): {fallen}"
-    if found.cases_left_out or found.rows_by_other_rules:
+    if found.cases_left_out or found.cases_not_selected or found.rows_by_other_rules:
         parts = [f"on the {found.cases_compared} cases in both"]
         if found.cases_left_out:
             parts.append(f"{found.cases_left_out} left out")
+        if found.cases_not_selected:
+            parts.append(f"{found.cases_not_selected} of the baseline not selected")
         if found.cases_changed:
             have = "case has" if found.cases_changed == 1 else "cases have"
             parts.append(f"{found.cases_changed} {have} changed")

@@ -153,9 +153,8 @@ def comparison_notes(report: GateReport) -> list[str]:
 
 def _verdicts(comparison: RunComparison) -> int:
     """Return how many of the lines of a comparison are verdicts."""
-    if not comparison.scopes:
-        return 1
-    return len({scope.code for scope in comparison.scopes} | {one.code for one in comparison.limits})
+    parts = {scope.code for scope in comparison.scopes} | {one.code for one in comparison.limits}
+    return (len(parts) if comparison.scopes else 1) + bool(comparison.gone)
 
 
 def _verdict_line(run: RunGates) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
@@ -49,14 +50,20 @@ class BaselineAsked:
     Args:
         addresses: By model; the empty name is for all others.
         limits: How far the run and its named parts may drop; the run is always among them.
+        allows_gone: Whether a benchmark may have lost cases of its baseline.
     """
 
     addresses: Mapping[str, str]
     limits: tuple[Limit, ...]
+    allows_gone: bool = False
 
 
 def read_baseline_options(
-    baselines: Sequence[str], max_drop: str | None, models: Collection[str] = ()
+    baselines: Sequence[str],
+    max_drop: str | None,
+    models: Collection[str] = (),
+    *,
+    allows_gone: bool = False,
 ) -> BaselineAsked | None:
     """Read the options of a comparison; None where none is asked for.
 
@@ -64,6 +71,7 @@ def read_baseline_options(
         baselines: `RUN` or `MODEL=RUN`, each.
         max_drop: `0.02`, `P1-B4=0.05,0.02` or None.
         models: Under test, where they are known: a name with `=` in it is told from `MODEL=RUN` by them.
+        allows_gone: See `BaselineAsked`.
 
     Raises:
         BaselineError: A drop without a baseline, or two baselines for the same runs.
@@ -86,7 +94,7 @@ def read_baseline_options(
             )
         addresses[model] = address
     limits = parse_limits(max_drop, "--helmbench-max-drop")
-    return BaselineAsked(addresses, limits)
+    return BaselineAsked(addresses, limits, allows_gone)
 
 
 def parse_limits(max_drop: str | None, option: str) -> tuple[Limit, ...]:
@@ -283,7 +291,7 @@ class Baselines:
         baseline = addressed.run(ref)
         if baseline is None:
             return not_comparable(candidate.ref, ref, limits, f"{ref.name} is gone")
-        return compare_runs(facts, candidate, baseline, limits)
+        return replace(compare_runs(facts, candidate, baseline, limits), allows_gone=self.asked.allows_gone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from fractions import Fraction
 from pathlib import Path
 
+from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.results.stored_scores import one_row_each
 from pytest_helmbench.scoring.changes import LEAST_CHANGED, Conclusion
@@ -21,8 +22,8 @@ from pytest_helmbench.scoring.comparison import (
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, seen_from
 from pytest_helmbench.store.judged_replies import JudgedCase, judged_cases
-from pytest_helmbench.store.plans import RunFacts
-from pytest_helmbench.store.run_queries import RunDetail, RunSummary, run_detail
+from pytest_helmbench.store.plans import RunFacts, defined_codes
+from pytest_helmbench.store.run_queries import RunSummary, run_detail
 
 LEAST_COMMON = Fraction(9, 10)
 """With less of the points in both runs, nothing is concluded."""
@@ -36,6 +37,7 @@ WHOLE_RUN = (Limit("", Fraction(0)),)
 _WORST_FIRST = (
     Conclusion.REGRESSED,
     Conclusion.COLLAPSED,
+    Conclusion.CASES_GONE,
     Conclusion.NOT_COMPARABLE,
     Conclusion.INCONCLUSIVE,
     Conclusion.NOT_WORSE,
@@ -65,6 +67,9 @@ class RunComparison:
         replies: Of the candidate, all that were compared.
         reason: Why nothing is concluded; empty where something is.
         other_sample: That the baseline was asked another sample; empty where it was not.
+        gone: Cases of the baseline that the candidate's benchmark, read whole, does not define any more.
+        cases_not_selected: Cases of the baseline that it defines, and that the candidate has not planned.
+        allows_gone: Whether that is no fault.
     """
 
     model: str
@@ -82,6 +87,9 @@ class RunComparison:
     replies: int = 0
     reason: str = ""
     other_sample: str = ""
+    gone: tuple[str, ...] = ()
+    cases_not_selected: int = 0
+    allows_gone: bool = True
 
     @property
     def collapsed(self) -> tuple[BehaviourChange, ...]:
@@ -104,6 +112,8 @@ class RunComparison:
         verdicts = [self.verdict_of(scope) for scope in self.scopes]
         if len(verdicts) < len(self.limits):
             verdicts.append(Conclusion.NOT_COMPARABLE)
+        if self.gone and not self.allows_gone:
+            verdicts.append(Conclusion.CASES_GONE)
         return min(verdicts, key=_WORST_FIRST.index)
 
     def verdict_of(self, scope: ScopeChange) -> Conclusion:
@@ -145,7 +155,7 @@ def compare_runs(
         baseline: What it is held against.
         limits: What may drop how far.
     """
-    empty = not_comparable(candidate.ref, baseline.ref, limits, "")
+    empty = _scoped(facts, candidate, baseline, limits)
     for run in (candidate, baseline):
         if run.ref.scope == "by_outcome":
             reason = (
@@ -175,6 +185,22 @@ def compare_runs(
     if facts.rows is not None:
         behaviours = ()
     return replace(counts, scopes=scopes, behaviours=behaviours, reason="")
+
+
+def _scoped(
+    facts: RunFacts, candidate: ComparedRun, baseline: ComparedRun, limits: Sequence[Limit]
+) -> RunComparison:
+    """Return an empty comparison that knows what became of the baseline's cases."""
+    defined = candidate.defined
+    missing = [code for code in baseline.cases if code not in defined] if defined else []
+    # A broken scenario is defined by its own code.
+    gone = [code for code in missing if "-".join(code.split("-", 3)[:3]) not in defined]
+    selected = {*facts.codes, *(case.code for case in facts.broken), *missing}
+    return replace(
+        not_comparable(candidate.ref, baseline.ref, limits, ""),
+        gone=tuple(sorted(gone, key=natural_key)),
+        cases_not_selected=sum(code not in selected for code in baseline.cases) if defined else 0,
+    )
 
 
 def _other_sample(candidate: ComparedRun, baseline: ComparedRun) -> str:
@@ -232,6 +258,7 @@ class ComparedRun:
         settings: That it was made with; empty where unknown.
         cases: By code.
         sample: How it was asked for: `--helmbench-sample=0.2, seed 1`; empty for all.
+        defined: Cases of its benchmark, selected or not; empty where unknown.
     """
 
     ref: RunRef
@@ -239,6 +266,7 @@ class ComparedRun:
     settings: Mapping[str, object]
     cases: Mapping[str, JudgedCase]
     sample: str = ""
+    defined: frozenset[str] = frozenset()
 
     @classmethod
     def stored(cls, ref: RunRef) -> ComparedRun | None:
@@ -247,13 +275,14 @@ class ComparedRun:
         Raises:
             StoreError: The file cannot be read.
         """
-        detail: RunDetail | None = run_detail(ref.path, ref.run_id)
+        detail = run_detail(ref.path, ref.run_id)
         if detail is None:
             return None
         cases = judged_cases(ref.path, ref.run_id)
         asked = detail.settings.get("sample")
         sample = "" if asked is None else f"--helmbench-sample={asked}"
-        return cls(ref, detail.benchmark_hash, detail.settings, cases, sample)
+        defined = defined_codes(ref.path, ref.run_id)
+        return cls(ref, detail.benchmark_hash, detail.settings, cases, sample, defined)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,14 @@ from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
 
-_COUNTS = ("cases_compared", "cases_left_out", "cases_changed", "rows_by_other_rules", "recorded")
+_COUNTS = (
+    "cases_compared",
+    "cases_left_out",
+    "cases_changed",
+    "cases_not_selected",
+    "rows_by_other_rules",
+    "recorded",
+)
 _SCORES = ("score", "baseline_score", "change")
 _OF_CHANGE = ("low", "high", "p", "units", "changed", "down", "up", "least_p")
 _OF_BEHAVIOUR = ("code", "pairs", "changed", "p", "p_adjusted", "word")
@@ -47,6 +54,7 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
         "model": found.model,
         "benchmark": None if found.candidate is None else found.candidate.benchmark.name,
         **{name: getattr(found, name) for name in _COUNTS},
+        "gone": list(found.gone),
         "common": None if found.common is None else float(found.common),
         "behaviours": behaviours,
     }
@@ -162,6 +170,9 @@ def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None
         behaviours=tuple(_behaviour(one) for one in first.behaviours),
         cases_compared=first.cases_compared,
         cases_left_out=first.cases_left_out,
+        cases_not_selected=first.cases_not_selected,
+        gone=first.gone,
+        allows_gone=bool(detail.settings.get("allow_gone")),
         common=None if first.common is None else Fraction(first.common),
         reason="" if any(one.change is not None for one in kept) else first.reason,
     )

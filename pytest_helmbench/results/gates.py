@@ -116,7 +116,9 @@ class GateReport:
         return bool(self.runs) and all(run.holds for run in self.runs)
 
 
-_FAILING = frozenset({Conclusion.REGRESSED, Conclusion.COLLAPSED, Conclusion.NOT_COMPARABLE})
+_FAILING = frozenset(
+    {Conclusion.REGRESSED, Conclusion.COLLAPSED, Conclusion.CASES_GONE, Conclusion.NOT_COMPARABLE}
+)
 
 
 def read_gates(

@@ -17,6 +17,7 @@ _FREE = frozenset(
     {
         "agent_host",
         "agent_mount",
+        "allow_gone",
         "allow_skipped",
         "api_key_env",
         "ask_above_usd",

@@ -18,7 +18,7 @@ from pytest_helmbench.store.benchmark_places import BenchmarkKey
 
 __all__ = ["MergedGates", "gates_of", "names_of"]
 
-_ASKED = ("min_score", "min_coverage", "baselines", "max_drop")
+_ASKED = ("min_score", "min_coverage", "baselines", "max_drop", "allow_gone")
 _OF_OWN_FILE = re.compile(r"(?:\d+|last(?:~\d+)?)\Z", re.ASCII)
 
 
@@ -84,7 +84,9 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
         for name in ("min_score", "min_coverage", "max_drop")
     ]
     models = [run.name[1] for run in merged.runs]
-    baseline = read_baseline_options(tuple(map(str, addresses)), texts[2], models)
+    baseline = read_baseline_options(
+        tuple(map(str, addresses)), texts[2], models, allows_gone=asked["allow_gone"] is True
+    )
     gates = read_gates(texts[0], texts[1], baseline)
     if baseline is None:
         return MergedGates(gates, None)

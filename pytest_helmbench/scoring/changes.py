@@ -110,6 +110,7 @@ class Conclusion(StrEnum):
     NO_CHANGE = "no change"
     INCONCLUSIVE = "inconclusive"
     NOT_COMPARABLE = "not comparable"
+    CASES_GONE = "cases gone"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _DETECTABLE = """
 
 @dataclass(frozen=True, slots=True)
 class StoredComparison:
-    """One row of `comparisons`; `behaviours` as the JSON form of a comparison has them."""
+    """One row of `comparisons`; `behaviours` and `gone` as the JSON form of a comparison has them."""
 
     model: str
     baseline_run: str | None
@@ -55,6 +55,8 @@ class StoredComparison:
     least_p: float | None
     cases_compared: int
     cases_left_out: int
+    cases_not_selected: int
+    gone: tuple[str, ...]
     common: float | None
     detectable: float | None
     verdict: str
@@ -71,7 +73,11 @@ def stored_comparisons(path: Path, run_id: int) -> tuple[StoredComparison, ...]:
     with reading(path) as conn:
         found = conn.execute("SELECT * FROM comparisons WHERE run_id = ? ORDER BY id", (run_id,))
         return tuple(
-            made_of(StoredComparison, row, behaviours=tuple(json.loads(str(row["behaviours"]))))
+            made_of(
+                StoredComparison,
+                row,
+                **{name: tuple(json.loads(str(row[name]))) for name in ("behaviours", "gone")},
+            )
             for row in named_rows(found)
         )
 

@@ -149,6 +149,17 @@ def write_sample(conn: sqlite3.Connection, run_id: int, sample: Sample | None) -
     conn.execute("UPDATE plans SET sample = ? WHERE run_id = ?", (as_json(kept), run_id))
 
 
+def defined_codes(path: Path, run_id: int) -> frozenset[str]:
+    """Return the cases that the files of a run's benchmark defined, read whole; none where that is not known.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    with reading(path) as conn:
+        found = conn.execute("SELECT defined FROM plans WHERE run_id = ?", (run_id,)).fetchone()
+    return frozenset(() if found is None or found[0] is None else unpacked(found[0]))
+
+
 def planned_codes(path: Path, run_id: int) -> frozenset[str]:
     """Return the planned cases of a run; none where there is no such run.
 

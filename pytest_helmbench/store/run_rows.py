@@ -155,6 +155,7 @@ def reopen_run(conn: sqlite3.Connection, run_id: int, benchmark_id: str, run: Ru
         run: The rest.
     """
     codes = write_plan(conn, run_id, run.codes)
+    write_size(conn, run_id, run.defined)
     _write_plan_of(conn, run_id, run)
     per_case = run.total_tests // len(run.codes) if run.codes else 1
     row: dict[str, Cell] = {

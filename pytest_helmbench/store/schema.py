@@ -382,6 +382,8 @@ CREATE TABLE comparisons (
     least_p REAL,
     cases_compared INTEGER NOT NULL,
     cases_left_out INTEGER NOT NULL,
+    cases_not_selected INTEGER NOT NULL,
+    gone TEXT NOT NULL,
     common REAL,
     detectable REAL,
     verdict TEXT NOT NULL,

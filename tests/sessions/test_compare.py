@@ -307,6 +307,37 @@ def test_what_has_changed_is_left_out_and_too_little_in_common_concludes_nothing
     assert "on the 7 cases in both, 1 left out, 1 case has changed" in text
 
 
+def test_cases_that_the_benchmark_has_lost_fail_the_gate_and_those_left_out_do_not(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trees = {"P1-B1-S1": category(*["RISK"] * 3), "P1-B1-S2": category(*["RISK"] * 12)}
+    folder = write_tree(pytester.path / "benchmark", trees)
+    _wrong_on(provider, ())
+    run_tree(pytester, url=provider.url)
+    assert captured(capsys, "export", "last", "--format", "baseline", "-o", "main.json")[0] == _OK
+
+    def compared(*words: str) -> tuple[int, str]:
+        db = f"--helmbench-db=fresh{len(list(pytester.path.glob('fresh*')))}.db"
+        result = run_tree(pytester, "--helmbench-baseline=main.json", db, *words, url=provider.url)
+        return int(result.ret), "\n".join(_compared(result))
+
+    assert compared("--helmbench-sample=4")[0] == _OK
+    code, said = compared("--helmbench-select=P1-B1-S1")
+    assert (code, "12 of the baseline not selected" in said, "gone" in said) == (_OK, True, False)
+
+    shutil.rmtree(folder / "scenarios" / "P1-B1-S2")
+    gone = "12 cases are gone from the benchmark since run 1 of main.json: P1-B1-S2-C1-PT1, P1-B1-S2-C1-PT2, "
+    for narrowed in ((), ("benchmark/scenarios/P1-B1-S1",), ("-k", "PT1")):
+        code, said = compared(*narrowed)
+        assert code == _FAILED
+        assert f"compare test/good with run 1 of main.json: does not hold: {gone}" in said
+        assert "P1-B1-S2-C1-PT10 and 2 more; accept that with --helmbench-allow-gone" in said
+    code, said = compared("--helmbench-allow-gone", "--helmbench-json=out.json")
+    assert (code, f"compare test/good with run 1 of main.json: {gone}" in said) == (_OK, True)
+    (reported,) = json.loads((pytester.path / "out.json").read_text())["runs"][0]["comparisons"]
+    assert len(reported["gone"]) == 12
+
+
 def test_two_models_of_one_session_and_models_of_two_sessions(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:

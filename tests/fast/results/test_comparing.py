@@ -123,6 +123,30 @@ def test_repetitions_are_averaged_and_a_named_part_of_few_perturbations_is_compa
     assert named.change.p >= named.change.least_p == 1 / 8
 
 
+@pytest.mark.parametrize(
+    ("defined", "planned", "gone", "not_selected"),
+    [
+        (frozenset(_CASES), set(_CASES), 0, 0),
+        (frozenset(_CASES), {code for code in _CASES if code.startswith("P1")}, 0, 144),
+        (frozenset(code for code in _CASES if "-PT6" not in code), {"P1-B1-S1-C1-PT1"}, 48, 239),
+        ({code for code in _CASES if "P2-B4" not in code} | {"P2-B4-S1"}, set(_CASES), 0, 0),  # a broken one
+        (frozenset(), {"P1-B1-S1-C1-PT1"}, 0, 0),  # unknown
+    ],
+)
+def test_cases_are_gone_that_nothing_defines_and_not_selected_that_nothing_has_planned(
+    defined: frozenset[str], planned: set[str], gone: int, not_selected: int
+) -> None:
+    before = _judged(lambda code: True)
+    facts = replace(
+        _FACTS, codes=tuple(code for code in _CASES if (code in planned and code in defined) or not defined)
+    )
+    after = {code: before[code] for code in facts.codes}
+    found = compare_runs(facts, replace(_run(2, after), defined=defined), _run(1, before))
+    assert (len(found.gone), found.cases_not_selected) == (gone, not_selected)
+    assert found.verdict is not Conclusion.CASES_GONE
+    assert (replace(found, allows_gone=False).verdict is Conclusion.CASES_GONE) is bool(gone)
+
+
 def test_what_differs_in_content_rule_or_judgement_is_left_out() -> None:
     before = _judged(lambda code: True)
     after = dict(_judged(lambda code: True))
