@@ -140,18 +140,20 @@ def _check_depth(text: str) -> None:
 
 
 def _check_aliases(root: yaml.Node) -> None:
-    """Refuse aliases of aliases that stand for more values than anybody can hold."""
+    """Refuse a value that holds itself, and aliases of aliases that stand for too many values."""
     sizes: dict[int, int] = {}
     waiting = [root]
     while waiting:
         node = waiting[-1]
         parts = _parts(node)
-        open_parts = [part for part in parts if id(part) not in sizes]
         if id(node) not in sizes:
-            sizes[id(node)] = 0  # an alias to itself is told elsewhere
-            if open_parts:
-                waiting.extend(open_parts)
-                continue
+            sizes[id(node)] = 0  # until all that it holds is counted
+            if any(sizes.get(id(part)) == 0 for part in parts):
+                raise yaml.composer.ComposerError(
+                    None, None, "an alias points at itself", node.start_mark, "write the value out"
+                )
+            waiting.extend(part for part in parts if id(part) not in sizes)
+            continue
         waiting.pop()
         sizes[id(node)] = 1 + sum(sizes[id(part)] for part in parts)
         if sizes[id(node)] > _MOST_VALUES:
@@ -173,7 +175,6 @@ class _Builder:
         self.numbers: set[Place] = set()
         self._first_line = first_line
         self._constructor = SafeConstructor()
-        self._open: set[int] = set()
         self._built: dict[tuple[int, bool, bool], JsonValue] = {}
 
     def value(self, node: yaml.Node, place: Place, *, as_written: bool, keep_keys: bool) -> JsonValue:
@@ -184,11 +185,6 @@ class _Builder:
         memo = (id(node), as_written, keep_keys)
         if memo in self._built:  # an alias: building it anew each time could take for ever
             return self._built[memo]
-        if id(node) in self._open:
-            raise yaml.composer.ComposerError(
-                None, None, "an alias points at itself", node.start_mark, "write the value out"
-            )
-        self._open.add(id(node))
         if isinstance(node, yaml.MappingNode):
             self._built[memo] = self._mapping(node, place, keep_keys=keep_keys)
         else:
@@ -196,7 +192,6 @@ class _Builder:
                 self.value(item, (*place, index), as_written=as_written, keep_keys=keep_keys)
                 for index, item in enumerate(node.value)
             ]
-        self._open.discard(id(node))
         return self._built[memo]
 
     def _mapping(self, node: yaml.MappingNode, place: Place, *, keep_keys: bool) -> dict[str, JsonValue]:
