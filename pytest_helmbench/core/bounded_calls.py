@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -27,7 +28,9 @@ _PROGRAM = (
 _KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT")
 """Those of our variables that the process has: none that a key could stand in."""
 
-_in_haste: ContextVar[bool] = ContextVar("in_haste", default=False)
+_HASTY_S = 0.02
+_in_haste: ContextVar[float | None] = ContextVar("in_haste", default=None)
+"""When, by the CPU time of the thread, there is no more time."""
 
 
 class RuleTimeoutError(HelmbenchError):
@@ -42,17 +45,18 @@ class TakesTimeError(Exception):
 
 @contextmanager
 def no_time_to_wait() -> Iterator[None]:
-    """Have `TakesTimeError` raised inside by what may take long: others wait for this thread."""
-    token = _in_haste.set(True)
+    """Have `TakesTimeError` raised inside by what takes more than 20 ms in all: others wait for this thread."""
+    token = _in_haste.set(_in_haste.get() or time.thread_time() + _HASTY_S)
     try:
         yield
     finally:
         _in_haste.reset(token)
 
 
-def is_in_haste() -> bool:
-    """Return whether this is inside of `no_time_to_wait`."""
-    return _in_haste.get()
+def hasty_s() -> float | None:
+    """Return the CPU seconds that are left inside of `no_time_to_wait`, 0 or more; None outside."""
+    latest_s = _in_haste.get()
+    return None if latest_s is None else max(0.0, latest_s - time.thread_time())
 
 
 class BoundedCalls:
@@ -71,14 +75,14 @@ class BoundedCalls:
         Args:
             function: `module:name`, of JSON types.
             arguments: Of the function.
-            what: What it does, for the error: `holding the reply to its schema`.
+            what: What it does, for the error: `holding a reply to its schema`.
 
         Raises:
             TakesTimeError: Inside of `no_time_to_wait`.
             RuleTimeoutError: It took more than `LIMIT_S`.
             HelmbenchError: It raised one, or its process broke down.
         """
-        if is_in_haste():
+        if _in_haste.get() is not None:
             raise TakesTimeError
         with self._lock:
             line = self._answer(json.dumps([function, *arguments]).encode() + b"\n", what)

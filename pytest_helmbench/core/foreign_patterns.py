@@ -6,14 +6,13 @@ import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.core.bounded_calls import LIMIT_S, RuleTimeoutError, TakesTimeError, is_in_haste
+from pytest_helmbench.core.bounded_calls import LIMIT_S, RuleTimeoutError, TakesTimeError, hasty_s
 from pytest_helmbench.core.problem import HelmbenchError
 
 if TYPE_CHECKING:
     from regex import Pattern
 
 _LONGEST = 20_000
-_HASTY_S = 0.02
 
 
 class PatternError(HelmbenchError):
@@ -26,15 +25,17 @@ def found(pattern: str, text: str) -> bool:
     Raises:
         PatternError: It cannot be read.
         RuleTimeoutError: It took more than two seconds of CPU time.
-        TakesTimeError: Inside of `no_time_to_wait`, it took more than 20 ms.
+        TakesTimeError: Inside of `no_time_to_wait`, there was no time for it.
     """
-    hasty = is_in_haste()
+    left_s = hasty_s()
+    if left_s == 0:
+        raise TakesTimeError
     compiled = _compiled(pattern)
     try:
-        # Other threads run meanwhile, where somebody waits in one of his own.
-        match = compiled.search(text, timeout=_HASTY_S if hasty else LIMIT_S, concurrent=not hasty)
+        # Other threads run meanwhile, where there is time.
+        match = compiled.search(text, timeout=left_s or LIMIT_S, concurrent=left_s is None)
     except TimeoutError:
-        if hasty:
+        if left_s is not None:
             raise TakesTimeError from None
         raise RuleTimeoutError(
             f"searching a text of {len(text):,} characters for the pattern {pattern[:200]!r} took more than"

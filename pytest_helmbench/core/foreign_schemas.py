@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import extend
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.validators import extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from pytest_helmbench.core.bounded_calls import BOUNDED_CALLS
+from pytest_helmbench.core.bounded_calls import BOUNDED_CALLS, TakesTimeError, no_time_to_wait
 from pytest_helmbench.core.foreign_patterns import found
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
@@ -24,6 +25,12 @@ _SLOW_KEYS = frozenset(
 )
 _MOST_AT_ONCE = 50_000
 """Parts of a schema, its references written out, times parts of a value: up to here no process is asked."""
+
+_VALUES_A_PART = 20
+"""Values of an `enum` that take as long as a part."""
+
+_SHORT = 10_000
+"""Characters of a schema that is held to that of its draft at once."""
 
 _DEFINITION = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 
@@ -44,14 +51,45 @@ def schema_breach(schema: JsonObject, value: JsonValue) -> str | None:
         TakesTimeError: Inside of `no_time_to_wait`, it may take long.
     """
     if _is_quick(schema, value):
-        return _breach(_validator(_Identity(schema)), value)
+        with suppress(TakesTimeError), no_time_to_wait():
+            return _breach(_validator(_Identity(schema)), value)
     try:
         breach = BOUNDED_CALLS.call(
-            f"{__name__}:breach_in_process", json.dumps(schema), value, what="holding the reply to its schema"
+            f"{__name__}:breach_in_process", json.dumps(schema), value, what="holding a reply to its schema"
         )
     except RecursionError:
         return None
     return breach if isinstance(breach, str) else None
+
+
+def schema_fault(schema: JsonObject) -> tuple[str, tuple[str | int, ...]] | None:
+    """Return why a schema is none by the draft that it names, and keys and places that lead there.
+
+    Raises:
+        HelmbenchError: It is nested too deeply.
+        RuleTimeoutError: It took more than two seconds.
+    """
+    text = json.dumps(schema)
+    found: JsonValue
+    if len(text) <= _SHORT:
+        found = fault_in_process(text)
+    else:
+        found = BOUNDED_CALLS.call(f"{__name__}:fault_in_process", text, what="reading a response schema")
+    if not isinstance(found, list):
+        return None
+    return str(found[0]), tuple(step for step in found[1:] if isinstance(step, str | int))
+
+
+def fault_in_process(text: str) -> list[JsonValue] | None:
+    """Do what `schema_fault` does where it may take long."""
+    schema = json.loads(text)
+    named = isinstance(schema.get("$schema", ""), str)
+    validator = validator_for(schema, default=Draft202012Validator) if named else Draft202012Validator
+    try:
+        validator.check_schema(schema)
+    except SchemaError as error:
+        return [error.message, *error.path]
+    return None
 
 
 def breach_in_process(schema: str, value: JsonValue) -> str | None:
@@ -116,6 +154,7 @@ def _parts(key: _Identity) -> int | None:
     while waiting:
         part, path = waiting.pop()
         if isinstance(part, list):
+            count += len(part) // _VALUES_A_PART
             waiting.extend((item, path) for item in part)
         if not isinstance(part, dict):
             continue

@@ -51,12 +51,48 @@ def test_ctrl_c_is_heard_while_a_rule_runs_without_end(
 _MANY: JsonValue = [{"a": number} for number in range(20_000)]
 
 
+def _schema(part: JsonValue, leaf: str = "string") -> dict[str, JsonValue]:
+    """Return the schema of a reply with a part that may refer to `a0`, from where references double per level."""
+    twice: dict[str, JsonValue] = {
+        f"a{number}": {"allOf": [{"$ref": f"#/$defs/a{number + 1}"}] * 2} for number in range(40)
+    }
+    return {
+        "type": "object",
+        "properties": {"category": {"type": "string"}, "other": part},
+        "required": ["category"],
+        "$defs": {**twice, "a40": {"type": leaf}},
+    }
+
+
+_BUSY: dict[str, JsonValue] = {
+    "P1-B1-S1": {**_schema({}, "object"), "unevaluatedProperties": False, "$ref": "#/$defs/a0"},
+    "P1-B1-S2": {
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        **_schema({"enum": [{"a": n} for n in range(9_000)]}),
+    },
+}
+
+
+def test_a_schema_that_keeps_its_validator_busy_is_a_fault_of_its_file_and_others_run(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    benchmark = pytester.path / "benchmark"
+    write_tree(benchmark, {f"P1-B1-S{number}": category("RISK") for number in range(1, 4)})
+    for code, schema in _BUSY.items():
+        (benchmark / "scenarios" / code / f"{code[6:]}.json").write_text(json.dumps(schema))
+    provider.answers(text=json.dumps({"response": "x", "category": "RISK"}))
+    result = run_tree(pytester, "-n0", url=provider.url)
+    result.assert_outcomes(passed=1, errors=2)
+    for code in _BUSY:
+        result.stdout.fnmatch_lines([f"*{code}/{code[6:]}.json:1: *took more than 2 s"])
+
+
 @pytest.mark.parametrize(
     ("part", "other", "reason"),
     [
         ({"type": "string", "pattern": "^(a+)+$"}, "a" * 50 + "!", "schema_violation"),
         ({"type": "string", "pattern": "^(a|aa)+$"}, "a" * 80 + "!", "rule_timeout"),
-        ({"$ref": "#/$defs/a0"}, "a", "rule_timeout"),
+        ({"if": {"minLength": 1}, "then": {"$ref": "#/$defs/a0"}}, "a", "rule_timeout"),
         ({"type": "array", "uniqueItems": True}, _MANY, "rule_timeout"),
     ],
     ids=["quick", "pattern", "references", "unique"],
@@ -68,18 +104,9 @@ def test_a_schema_is_held_to_in_bounded_time(
     other: JsonValue,
     reason: str,
 ) -> None:
-    twice: dict[str, JsonValue] = {
-        f"a{number}": {"allOf": [{"$ref": f"#/$defs/a{number + 1}"}] * 2} for number in range(40)
-    }
-    schema: JsonValue = {
-        "type": "object",
-        "properties": {"category": {"type": "string"}, "other": part},
-        "required": ["category"],
-        "$defs": {**twice, "a40": {"type": "string"}},
-    }
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
     (schema_path,) = (pytester.path / "benchmark").rglob("S1.json")
-    schema_path.write_text(json.dumps(schema))
+    schema_path.write_text(json.dumps(_schema(part)))
     provider.answers(text=json.dumps({"category": "RISK", "other": other}), times=1)
     provider.answers(text=json.dumps({"category": "RISK"}))
     result = run_tree(pytester, "-n0", url=provider.url)

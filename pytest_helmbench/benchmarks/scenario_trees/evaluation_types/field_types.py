@@ -64,7 +64,7 @@ def _compared(schema: JsonObject, kind: str, parts: tuple[JsonObject, ...]) -> t
     """Return what a schema says of the values that a rule compares: those of a field, or of the items of its list."""
     if kind not in _LISTS:
         return parts
-    return tuple(item_parts(schema, (one for one in parts if "array" in kinds_of(one) or not kinds_of(one))))
+    return item_parts(schema, (one for one in parts if "array" in kinds_of(one) or not kinds_of(one)))
 
 
 def _check(source: RuleSource, kind: str) -> None:

@@ -9,24 +9,25 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Never
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import validator_for
-
 from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import (
     REFERENCES,
+    example,
     names_in,
     resolved,
     subschemas,
     types_of,
 )
+from pytest_helmbench.core.foreign_schemas import schema_breach, schema_fault
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.files.source import Fault, Reader
 from pytest_helmbench.files.strict_json import a_mapping
 from pytest_helmbench.files.validation import shown
 from pytest_helmbench.files.yaml_text import Place, json_lines
 
+_OPEN_VALUES: tuple[JsonValue, ...] = ({}, [])
+_SLOW_HINT = "let no part lead to another by several references, and leave out 'unevaluated…'"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
@@ -89,8 +90,12 @@ def _read(text: str) -> _Read:
         outer = ("json_schema", "schema")
         inner = a_mapping(data.get("json_schema"))
     faults = [*_shape_faults(data, inner, lines, outer)]
-    if not any(not fault.usable for fault in faults):
-        faults += _schema_faults(a_mapping(inner["schema"]), lines, outer)
+    if all(fault.usable for fault in faults):
+        try:
+            faults += _schema_faults(a_mapping(inner["schema"]), lines, outer)
+        except HelmbenchError as error:
+            message, _, hint = str(error).partition("\n  hint: ")
+            faults.append(Fault(lines.get(outer, 1), message, hint or _SLOW_HINT))
     if any(not fault.usable for fault in faults):
         return _Read(None, False, tuple(faults))
     strict, odd = _strictness(inner, lines, outer)
@@ -122,18 +127,15 @@ def _shape_faults(
 
 
 def _schema_faults(schema: JsonObject, lines: Mapping[Place, int], outer: Place) -> Iterator[Fault]:
-    named = isinstance(schema.get("$schema", ""), str)
-    validator = validator_for(schema, default=Draft202012Validator) if named else Draft202012Validator
-    try:
-        validator.check_schema(dict(schema))
-    except SchemaError as error:
-        place = (*outer, *error.path)
+    fault = schema_fault(schema)
+    if fault is not None:
+        place: Place = (*outer, *fault[1])
         while place and place not in lines:
             place = place[:-1]
-        where = ".".join(map(str, error.path)) or "the schema"
-        message = f"this is no valid JSON Schema: {where}: {_cut(error.message)}"
-        yield Fault(lines.get(place), message)
+        where = ".".join(map(str, fault[1])) or "the schema"
+        yield Fault(lines.get(place), f"this is no valid JSON Schema: {where}: {_cut(fault[0])}")
         return
+    leads_nowhere = False
     for place, part in subschemas(dict(schema), outer):
         for key in REFERENCES:
             target = part.get(key)
@@ -141,9 +143,13 @@ def _schema_faults(schema: JsonObject, lines: Mapping[Place, int], outer: Place)
                 message = f"{key} {_cut(repr(target))} leads nowhere in this file"
                 hint = "refer to a part of the same file: #/$defs/name"
                 yield Fault(lines.get((*place, key)), message, hint)
+                leads_nowhere = True
         if "$id" in part and place != outer:
             message = "$id inside of a schema: references in it would lead elsewhere"
             yield Fault(lines.get((*place, "$id")), message, "leave it out")
+            leads_nowhere = True
+    for open_value in () if leads_nowhere else _OPEN_VALUES:
+        schema_breach(schema, example(schema, open_value))
 
 
 def _strictness(inner: JsonObject, lines: Mapping[Place, int], outer: Place) -> tuple[bool, list[Fault]]:

@@ -35,6 +35,8 @@ _SINGLES = (
     "propertyNames",
 )
 _LISTS = (*BRANCHES, "prefixItems")
+_MOST_EXAMPLES = 100
+_OF_KINDS: JsonObject = {"object": {}, "array": [], "string": "", "integer": 0, "number": 0, "boolean": True}
 
 
 def subschemas(schema: JsonValue, place: Place) -> Iterator[tuple[Place, JsonObject]]:
@@ -53,8 +55,7 @@ def subschemas(schema: JsonValue, place: Place) -> Iterator[tuple[Place, JsonObj
         for name, part in a_mapping(schema.get(key)).items():
             yield from subschemas(part, (*place, key, name))
     for key in _LISTS:
-        parts = schema.get(key)
-        for index, part in enumerate(parts if isinstance(parts, list) else ()):
+        for index, part in enumerate(_listed(schema.get(key))):
             yield from subschemas(part, (*place, key, index))
 
 
@@ -173,51 +174,71 @@ def followed(schema: JsonObject, names: Iterable[str | None]) -> FoundField:
 
 
 def _step(root: JsonObject, parts: tuple[JsonObject, ...], name: str | None) -> FoundField:
-    expanded = [part for start in parts for part in _alternatives(root, start)]
-    if name is None or name.isdecimal():
-        inside = tuple(item_parts(root, expanded))
-        if inside:
-            return FoundField(inside)
+    expanded = _laid_out(root, parts)
+    if (name is None or name.isdecimal()) and (inside := item_parts(root, expanded)):
+        return FoundField(inside)
     known = [(key, part) for one in expanded for key, part in a_mapping(one.get("properties")).items()]
     named = [part for key, part in known if name in (None, key)]
-    found = tuple(inner for part in named if isinstance(part, dict) for inner in _alternatives(root, part))
+    found = _laid_out(root, (part for part in named if isinstance(part, dict)))
     if found or named or name is None or not known:
         return FoundField(found)
     return FoundField((), name, tuple(dict(known)))
 
 
-def _alternatives(
-    root: JsonObject, part: JsonObject, seen: frozenset[str] = frozenset()
-) -> tuple[JsonObject, ...]:
-    """Return a subschema with its references and branches laid out side by side."""
-    target = part.get("$ref")
-    if isinstance(target, str):
-        found = None if target in seen else resolved(root, target)
-        return () if found is None else _alternatives(root, found, seen | {target})
-    branches = [
-        item
-        for key in BRANCHES
-        if isinstance(items := part.get(key), list)
-        for item in items
-        if isinstance(item, dict)
-    ]
-    inner = tuple(found for item in branches for found in _alternatives(root, item, seen))
-    return inner if inner and not {"type", "properties", "enum", "const"} & part.keys() else (part, *inner)
+def _laid_out(root: JsonObject, parts: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
+    """Return subschemas with their references and branches side by side, each once."""
+    kept, seen = list[JsonObject](), set[int]()
+    waiting = [*parts][::-1]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        target = resolved(root, part.get("$ref"))
+        inner: list[JsonValue] = [item for key in BRANCHES for item in _listed(part.get(key))]
+        branches = [item for item in (*inner, target) if isinstance(item, dict)]
+        if not branches or {"type", "properties", "enum", "const"} & part.keys():
+            kept.append(part)
+        waiting += branches[::-1]
+    return tuple(kept)
 
 
-def item_parts(root: JsonObject, parts: Iterable[JsonObject]) -> Iterator[JsonObject]:
-    """Yield what a schema says of the items of lists.
+def _listed(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def item_parts(root: JsonObject, parts: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
+    """Return what a schema says of the items of lists.
 
     Args:
         root: The whole schema, for references.
         parts: What it says of the lists.
     """
-    for part in parts:
-        items = part.get("items")
-        if isinstance(items, dict):
-            yield from _alternatives(root, items)
+    items = (part.get("items") for part in parts)
+    return _laid_out(root, (one for one in items if isinstance(one, dict)))
 
 
 def kinds_of(part: JsonObject) -> tuple[str, ...]:
     """Return the types that a value may have, `null` left out where there are others."""
     return tuple(kind for kind in types_of(part) if kind != "null") or types_of(part)
+
+
+def example(root: JsonObject, open_value: JsonValue) -> JsonValue:
+    """Return a small value that goes where a schema leads, with `open_value` where no type is asked for."""
+    left = _MOST_EXAMPLES
+
+    def of(above: Iterable[JsonObject]) -> JsonValue:
+        nonlocal left
+        left -= 1
+        parts = _laid_out(root, above)
+        menu = [value for part in parts for value in _allowed(part) or ()]
+        kinds = [kind for part in parts for kind in kinds_of(part)]
+        names = dict.fromkeys(name for part in parts for name in names_in(part, "properties"))
+        items = item_parts(root, parts)
+        if menu or left <= 0:
+            return menu[0] if menu else None
+        if names:
+            return {name: of(_step(root, parts, name).parts) for name in names}
+        return [of(items)] if items else _OF_KINDS.get(kinds[0]) if kinds else open_value
+
+    return of((root,))
