@@ -7,29 +7,24 @@ import json
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from aiohttp import web
 
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.gateway.http_answers import LiveStream, events_of
+from pytest_helmbench.gateway.http_answers import LiveStream, events_of, stream_events
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.relay.conversation import Conversation, NotAdmittedError, RawReply
-from pytest_helmbench.gateway.relay.passing import (
-    HEARTBEAT,
-    is_done,
-    reply_events,
-    wants_usage,
-    without_usage,
-)
 from pytest_helmbench.gateway.relay.refusals import (
     BadRequestError,
     ItemEndedError,
     error_body,
     read_request,
 )
+from pytest_helmbench.gateway.replies import first_choice, reply_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +190,7 @@ class RelayServer:
         completing = asyncio.get_running_loop().create_task(conversation.complete(body, live.append))
         try:
             if body.get("stream") is True:
-                return await self._stream(request, completing, live, hides_usage=not wants_usage(body))
+                return await self._stream(request, completing, live, hides_usage=not _wants_usage(body))
             await asyncio.wait((completing,))
         finally:
             completing.cancel()  # the client has gone, if it is not done
@@ -242,7 +237,7 @@ class RelayServer:
         )
 
         async def write(event: bytes) -> None:
-            shown = without_usage(event) if hides_usage else event
+            shown = _without_usage(event) if hides_usage else event
             if not response.prepared:
                 await response.prepare(request)
             if shown:
@@ -252,11 +247,11 @@ class RelayServer:
         while not completing.done():
             await _change(completing, live, self._bounds.heartbeat_s)
             events = live[0].events if live else []
-            while passed < len(events) and not is_done(events[passed]):
+            while passed < len(events) and not _is_done(events[passed]):
                 await write(events[passed])
                 passed += 1
             if not passed and not completing.done():
-                await write(HEARTBEAT)
+                await write(_HEARTBEAT)
         raw = _result(completing)
         if raw.reply is not None:
             events = live[0].events[passed:] if passed else _events(raw)
@@ -289,7 +284,7 @@ async def _change(completing: asyncio.Task[RawReply], live: list[LiveStream], ti
 
 def _events(raw: RawReply) -> list[bytes]:
     """Return the events of a reply that did not come as a stream just now."""
-    return list(reply_events(raw.body)) if raw.stream is None else events_of(raw.stream)
+    return list(_reply_events(raw.body)) if raw.stream is None else events_of(raw.stream)
 
 
 def _result(completing: asyncio.Task[RawReply]) -> RawReply:
@@ -309,3 +304,74 @@ def _error(status: int, message: str, code: str) -> web.Response:
 def _json(status: int, body: bytes) -> web.Response:
     headers = _HEADERS if status == 200 else _FINAL
     return web.Response(status=status, body=body, content_type="application/json", headers=headers)
+
+
+_HEARTBEAT = b": waiting for the model\n\n"
+"""A comment: it keeps a connection alive and is no event."""
+
+_DONE = b"data: [DONE]\n\n"
+_HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider")
+
+
+def _wants_usage(body: JsonObject) -> bool:
+    """Return whether a request asks for a last chunk with the token counts, as OpenAI or OpenRouter spell it."""
+    stated = ((body.get("stream_options"), "include_usage"), (body.get("usage"), "include"))
+    return any(isinstance(block, dict) and block.get(name) is True for block, name in stated)
+
+
+def _is_done(event: bytes) -> bool:
+    """Return whether an event says that a chat completion is whole."""
+    return event.strip() == _DONE.strip()
+
+
+def _without_usage(event: bytes) -> bytes:
+    """Return an event of a chat completion without the token counts that nobody asked for; empty for these alone."""
+    if b'"usage"' not in event:
+        return event
+    data = next(stream_events(event), "")
+    try:
+        chunk = json.loads(data)
+    except (ValueError, RecursionError):
+        return event
+    if not isinstance(chunk, dict) or "usage" not in chunk:
+        return event
+    if not chunk.get("choices") and chunk.get("usage"):
+        return b""
+    return _event({name: value for name, value in chunk.items() if name != "usage"})
+
+
+def _reply_events(reply: bytes) -> Iterator[bytes]:
+    """Yield the events that say the same as a reply, token counts among them.
+
+    Args:
+        reply: HTTP body of a chat completion, as received.
+    """
+    document = reply_document(reply)
+    head = {name: document[name] for name in _HEAD if name in document}
+    head["object"] = "chat.completion.chunk"
+    choice = first_choice(document)
+    message = choice.get("message")
+    delta = (
+        {name: value for name, value in message.items() if value is not None}
+        if isinstance(message, dict)
+        else {}
+    )
+    calls = delta.get("tool_calls")
+    if isinstance(calls, list):
+        delta["tool_calls"] = [
+            {**call, "index": index} for index, call in enumerate(calls) if isinstance(call, dict)
+        ]
+    reason = choice.get("finish_reason") or ("tool_calls" if calls else "stop")
+    last: dict[str, JsonValue] = {"index": 0, "delta": {}, "finish_reason": reason}
+    if choice.get("logprobs") is not None:
+        last["logprobs"] = choice["logprobs"]
+    first: dict[str, JsonValue] = {"index": 0, "delta": {"role": "assistant", **delta}, "finish_reason": None}
+    yield _event({**head, "choices": [first]})
+    yield _event({**head, "choices": [last]})
+    if document.get("usage"):
+        yield _event({**head, "choices": [], "usage": document["usage"]})
+    yield _DONE
+
+
+def _event(document: JsonObject) -> bytes:
+    return b"data: " + json.dumps(document, separators=(",", ":")).encode() + b"\n\n"
