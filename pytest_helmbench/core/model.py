@@ -19,11 +19,25 @@ class Price:
 
     Args:
         only_raises: It is a benchmark's own word, and counts where it is above the list's.
+        cache_read: Of tokens of the prompt that come from the provider's cache; None for what others cost.
+        cache_write: Likewise of those that it puts there.
     """
 
     input: float
     output: float
     only_raises: bool = False
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def usd(self, prompt: float, completion: float, read: int = 0, written: int = 0) -> float:
+        """Return what tokens cost, of the prompt `read` from a cache and `written` to it."""
+        saved = 0.0 if self.cache_read is None else read * (self.input - self.cache_read)
+        added = 0.0 if self.cache_write is None else written * (self.cache_write - self.input)
+        return (self.input * prompt + self.output * completion - saved + added) / 1e6
+
+    def most_usd(self, prompt: int, completion: int) -> float:
+        """Return what tokens cost at most, all of the prompt put into a cache where that is dearer."""
+        return max(self.usd(prompt, completion), self.usd(prompt, completion, written=prompt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +83,7 @@ class ModelEntry:
         base_url: OpenAI-compatible server, up to and with `/v1`; None for the provider's own.
         api_key_env: Name of the environment variable that holds the key; None for the usual one.
         http: How it is asked, where that is not as a chat completion; None for one.
+        headers: Further ones of every request, `${VARIABLE}` for values of the environment; None for none.
         function: The id of one that is code of the user's (`python:…`); None for any other.
     """
 
@@ -82,6 +97,7 @@ class ModelEntry:
     base_url: UsersWord[str] | None = None
     api_key_env: UsersWord[str] | None = None
     http: UsersWord[HttpTemplate] | None = field(default=None, hash=False)
+    headers: UsersWord[Mapping[str, str]] | None = field(default=None, hash=False)
     function: UsersWord[str] | None = None
 
 
@@ -94,6 +110,7 @@ class StatedModel:
         base_url: See `ModelEntry`.
         api_key_env: Likewise.
         http: Likewise.
+        headers: Likewise.
         line: Where the file states one of them, as an editor counts; None where it does not.
     """
 
@@ -101,6 +118,7 @@ class StatedModel:
     base_url: str | None = None
     api_key_env: str | None = None
     http: HttpTemplate | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     line: int | None = field(default=None, compare=False)
 
 

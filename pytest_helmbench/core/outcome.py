@@ -69,6 +69,7 @@ class Usage:
     """Tokens and cost of one call, or summed over several; None is unknown, never 0.
 
     Args:
+        written_tokens: Of the prompt, those that the provider has put into its cache.
         estimated: The provider named no tokens: they were counted here, from the bodies.
     """
 
@@ -78,6 +79,7 @@ class Usage:
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
     estimated: bool = False
+    written_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +273,7 @@ class AttemptRecord:
         reserved_usd: What the budget counts for it while its cost is unknown; None without a budget.
         judge: Id of the marking model that was asked; None for other calls.
         asked: Id of the model that was asked, a marking model too; None where nobody says.
+        prompt_characters: Of a prompt that is long enough for its tokens to tell whether the server has cut it.
     """
 
     run_id: int
@@ -298,6 +301,7 @@ class AttemptRecord:
     reserved_usd: float | None = None
     judge: str | None = None
     asked: str | None = None
+    prompt_characters: int | None = None
 
     @property
     def question(self) -> tuple[str | None, str, int]:

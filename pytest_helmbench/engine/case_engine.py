@@ -28,7 +28,7 @@ from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import Backend, RecordedUse
 from pytest_helmbench.gateway.call import Call, CaseClock, Origin
 from pytest_helmbench.gateway.faults import Patience
-from pytest_helmbench.gateway.gateway import ClientOnDemand, Gateway
+from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
@@ -328,4 +328,4 @@ class CaseEngine:
 
 
 async def _gateway(backend: Backend, settings: CaseEngineSettings, name: str) -> Gateway:
-    return Gateway(backend, ClientOnDemand(), settings.patience, name, recorded=settings.recorded)
+    return Gateway(backend, None, settings.patience, name, recorded=settings.recorded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,10 @@ _TEMPLATE_VALUES = (
 _PROMPT_VALUES = ("prompt", "messages")
 """Those that differ from case to case."""
 
+_OUR_HEADERS = frozenset(
+    {"host", "content-length", "content-type", "transfer-encoding", "connection", "expect", "authorization"}
+)
+_SECRET_NAME = re.compile(r"key|token|secret|auth|password|cookie", re.IGNORECASE)
 _MOST_JUDGES = 2
 MODELS_SCHEMA = shipped_schema("models", __name__)
 
@@ -75,7 +80,9 @@ def _priced(stated: tuple[StatedModel, ...], prices: Mapping[str, Price]) -> tup
 
 def _line(document: Document, item: JsonObject, *place: str | int) -> int | None:
     """Return the line that states a server, else a variable."""
-    stated = next((key for key in ("base_url", "url", "api_key_env", "id") if key in item), None)
+    stated = next(
+        (key for key in ("base_url", "url", "api_key_env", "extra_headers", "id") if key in item), None
+    )
     return None if stated is None else document.line(*place, stated)
 
 
@@ -128,7 +135,17 @@ def _model_faults(document: Document) -> Iterator[Fault]:
 
 
 def _faults_of_template(item: JsonObject) -> Iterator[tuple[str, str, str]]:
-    """Yield key, message and hint: templates without an address, two addresses, and places that no value fills."""
+    """Yield key, message and hint: headers that are not free, templates and addresses that do not fit, empty places."""
+    for name, value in a_mapping(item.get("extra_headers")).items():
+        if name.lower() in _OUR_HEADERS:
+            yield (
+                "extra_headers",
+                f"the header {name!r} is made here",
+                "leave it out; a key is named by 'api_key_env'",
+            )
+        elif _SECRET_NAME.search(name) and "${" not in str(value):
+            hint = "put it into a variable and write ${VARIABLE} in its place"
+            yield "extra_headers", f"the header {name!r} holds what looks like a key", hint
     for key in ("request", "response"):
         if key in item and "url" not in item:
             yield key, f"{key!r} without 'url'", "write the application's address as 'url'"
@@ -157,18 +174,25 @@ def _template(item: JsonObject) -> HttpTemplate | None:
 
 
 def _entry(item: JsonObject, line: int | None) -> StatedModel:
-    price = numbers(item.get("price"))
     entry = ModelEntry(
         id=str(item["id"]),
         sampling=_sampling(item),
         max_concurrency=a_whole_number(item.get("max_concurrency")),
         requests_per_minute=a_number(item.get("requests_per_minute")),
         tokens_per_minute=a_number(item.get("tokens_per_minute")),
-        price=Price(price["input"], price["output"]) if price else None,
+        price=_price(numbers(item.get("price"))),
     )
+    headers = {name: str(value) for name, value in a_mapping(item.get("extra_headers")).items()}
     return StatedModel(
-        entry, a_text(item.get("base_url")), a_text(item.get("api_key_env")), _template(item), line
+        entry, a_text(item.get("base_url")), a_text(item.get("api_key_env")), _template(item), headers, line
     )
+
+
+def _price(stated: Mapping[str, float]) -> Price | None:
+    if not stated:
+        return None
+    read, write = stated.get("cache_read"), stated.get("cache_write")
+    return Price(stated["input"], stated["output"], cache_read=read, cache_write=write)
 
 
 def _sampling(item: JsonObject) -> Sampling:

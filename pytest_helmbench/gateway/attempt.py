@@ -18,7 +18,13 @@ from pytest_helmbench.gateway.http_answers import RawAnswer
 from pytest_helmbench.gateway.prices import price_of
 from pytest_helmbench.gateway.providers.provider import credible_usd
 from pytest_helmbench.gateway.replies import ParsedReply, encode
-from pytest_helmbench.gateway.requests import bound_completion, request_body, request_hash, with_estimates
+from pytest_helmbench.gateway.requests import (
+    bound_completion,
+    prompt_characters,
+    request_body,
+    request_hash,
+    with_estimates,
+)
 
 
 def utc_now() -> str:
@@ -146,6 +152,7 @@ class Attempt:
             reserved_usd=reserved_usd if reserved_usd and usage.cost_usd is None else None,
             judge=call.entry.id if call.purpose == "judge" else None,
             asked=call.entry.id,
+            prompt_characters=prompt_characters(self.request.body, self.request.encoded),
         )
 
 

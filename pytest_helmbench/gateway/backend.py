@@ -73,10 +73,12 @@ class Recorded:
     Args:
         body: HTTP body as received.
         own: The same run has paid it (and is being resumed).
+        cost_usd: What it cost, as that run knew; None where it did not.
     """
 
     body: bytes
     own: bool
+    cost_usd: float | None = None
 
 
 class Record(Protocol):

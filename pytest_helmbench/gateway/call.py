@@ -91,17 +91,7 @@ class Asking(Protocol):
     """Whatever brings replies to calls."""
 
     async def ask(self, call: Call, clock: CaseClock, watch: CallWatch) -> Reply:
-        """Get a reply.
-
-        Args:
-            call: The question.
-            clock: Of the case.
-            watch: Told while the call sleeps and while it is on the wire.
-
-        Raises:
-            CallFailedError: No reply came.
-            RefusedError: The session may not ask any more.
-        """
+        """See `Gateway.ask`."""
 
 
 class CaseClock:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib.metadata
 import io
 import re
 import ssl
@@ -12,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
+from importlib.metadata import version
 from types import TracebackType
 from typing import Self
 from urllib.parse import quote, unquote, urlsplit
@@ -310,16 +310,9 @@ def _too_large(status: int) -> Fault:
     )
 
 
-def _version() -> str:
-    try:
-        return importlib.metadata.version("pytest-helmbench")
-    except importlib.metadata.PackageNotFoundError:
-        return "0"  # a source tree that was never installed
-
-
 def _target(endpoint: Endpoint) -> _Target:
     usual = {
-        "User-Agent": f"pytest-helmbench/{_version()}",
+        "User-Agent": f"pytest-helmbench/{version('pytest-helmbench')}",
         "Content-Type": "application/json",
     }
     stated = {name.lower() for name in endpoint.headers}

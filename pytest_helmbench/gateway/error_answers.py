@@ -10,7 +10,15 @@ from http import HTTPStatus
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.gateway.faults import Fault, FaultKind, asked_pause_s, excerpt, is_retried
+from pytest_helmbench.gateway.faults import (
+    Fault,
+    FaultKind,
+    asked_pause_s,
+    excerpt,
+    is_retried,
+    stated_pause_s,
+    worded_pause_s,
+)
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 LONGEST_READ = 20_000
@@ -26,17 +34,17 @@ class ErrorBody:
         words: Its codes, types and reasons, in lower case.
         status: The HTTP status that it names itself.
         parameter: Request parameter that it blames.
-        moderated: The prompt was refused by moderation.
+        pause_s: How long it asks to wait; None where it does not say.
     """
 
     message: str = ""
     words: frozenset[str] = frozenset()
     status: int | None = None
     parameter: str | None = None
-    moderated: bool = False
+    pause_s: float | None = None
 
 
-def read_error_body(body: bytes) -> ErrorBody:
+def read_error_body(body: bytes, now: float) -> ErrorBody:
     """Return what the body of an HTTP error says: JSON of a known form, else text without tags."""
     text = body[: 4 * LONGEST_READ].decode("utf-8", "replace")
     try:
@@ -44,12 +52,12 @@ def read_error_body(body: bytes) -> ErrorBody:
     except (ValueError, RecursionError):
         document = None
     if document is None:
-        return ErrorBody(re.sub(r"<[^<>]*>", " ", text[:LONGEST_READ]))
-    return read_error(document)
+        return ErrorBody(re.sub(r"<[^<>]*>", " ", text[:LONGEST_READ]), pause_s=worded_pause_s(text))
+    return read_error(document, now)
 
 
-def read_error(document: object) -> ErrorBody:
-    """Read the error forms of OpenAI, OpenRouter, Google (a list), Azure, FastAPI and Ollama."""
+def read_error(document: object, now: float) -> ErrorBody:
+    """Read the error forms of OpenAI, OpenRouter, Google (a list), Azure, FastAPI, Ollama and Zhipu."""
     if isinstance(document, list):
         document = document[0] if document else None
     if not isinstance(document, dict):
@@ -58,21 +66,21 @@ def read_error(document: object) -> ErrorBody:
     if not isinstance(error, dict):
         error = {**document, "message": error} if isinstance(error, str) else document
     metadata = _mapping(error.get("metadata"))
-    upstream = _read_upstream(metadata.get("raw"))
+    upstream = _read_upstream(metadata.get("raw"), now)
     message = _first_text(error.get("message"), error.get("detail"), error.get("msg"))
     if upstream.message and upstream.message not in message:
         message = f"{message}: {upstream.message}" if message else upstream.message
     parameter = error.get("param")
     return ErrorBody(
         message=message,
-        words=frozenset(_said_words(error)) | upstream.words,
+        words=frozenset(_said_words(error, document, metadata)) | upstream.words,
         status=_as_status(error.get("code")) or _as_status(error.get("status")),
         parameter=parameter if isinstance(parameter, str) else upstream.parameter,
-        moderated="flagged_input" in metadata or upstream.moderated,
+        pause_s=stated_pause_s(document, now) or upstream.pause_s or worded_pause_s(message),
     )
 
 
-def _read_upstream(raw: object) -> ErrorBody:
+def _read_upstream(raw: object, now: float) -> ErrorBody:
     """Read what a router passes on of the server behind it."""
     if not isinstance(raw, str) or not raw:
         return ErrorBody()
@@ -80,11 +88,13 @@ def _read_upstream(raw: object) -> ErrorBody:
         document = json.loads(raw)
     except (ValueError, RecursionError):
         return ErrorBody(raw)
-    said = read_error(document)
+    said = read_error(document, now)
     return said if said.message or said.words else ErrorBody(raw)
 
 
-def _said_words(error: JsonObject) -> Iterator[str]:
+def _said_words(error: JsonObject, around: JsonObject, metadata: JsonObject) -> Iterator[str]:
+    if "flagged_input" in metadata or any(_is_filter(key) for source in (error, around) for key in source):
+        yield "moderation"
     details = error.get("details")
     inner = [item for item in details if isinstance(item, dict)] if isinstance(details, list) else []
     for source in (error, _mapping(error.get("innererror")), *inner):
@@ -92,6 +102,10 @@ def _said_words(error: JsonObject) -> Iterator[str]:
             value = source.get(key)
             if isinstance(value, str):
                 yield value.lower()
+
+
+def _is_filter(key: str) -> bool:
+    return key.lower().replace("_", "").startswith("contentfilter")
 
 
 def _mapping(value: object) -> JsonObject:
@@ -115,25 +129,6 @@ def _as_status(value: object) -> int | None:
     return None
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_NO_CREDIT = _words(
-    "insufficient_quota insufficient_credits insufficient_balance billing_not_active"
-    " billing_hard_limit_reached billing_error payment_required exceeded_current_quota_error"
-)
-_BAD_KEY = _words(
-    "invalid_api_key incorrect_api_key api_key_invalid invalid_authentication_error"
-    " authentication_error account_deactivated account_disabled permission_error unauthenticated"
-)
-_UNKNOWN_MODEL = _words(
-    "model_not_found model_not_available model_decommissioned unknown_model invalid_model deploymentnotfound"
-)
-_MODERATION = _words(
-    "content_filter content_policy_violation responsibleaipolicyviolation moderation_blocked"
-    " moderation data_inspection_failed invalid_prompt content_filtered"
-)
 _CODE_OF_WORD: Mapping[str, int] = {
     "rate_limit_exceeded": 429,
     "rate_limit_error": 429,
@@ -147,23 +142,78 @@ _CODE_OF_WORD: Mapping[str, int] = {
     "not_found": 404,
     "permission_denied": 403,
 }
-_NO_CREDIT_TEXT = re.compile(
-    r"credit balance is too low|exceeded your current quota, please check your plan", re.IGNORECASE
+_Codes = frozenset[int | None]
+_ANY: _Codes = frozenset({None, *range(600)} - {429})
+_ASKED_WRONG: _Codes = frozenset({*range(400, 500)} - {429})
+
+
+_TOLD: tuple[tuple[FaultKind, str, str, str, _Codes], ...] = (
+    (
+        FaultKind.DEAD_MODEL,
+        "no_credit",
+        "=402 insufficient_quota insufficient_credits insufficient_balance billing_not_active"
+        " billing_hard_limit_reached billing_error payment_required exceeded_current_quota_error",
+        r"credit balance is too low|exceeded your current quota, please check your plan",
+        _ASKED_WRONG,
+    ),
+    (
+        FaultKind.DEAD_MODEL,
+        "bad_key",
+        "=401 invalid_api_key incorrect_api_key api_key_invalid invalid_authentication_error"
+        " authentication_error account_deactivated account_disabled permission_error unauthenticated",
+        # At the beginning, behind names of classes alone: what follows may quote the prompt.
+        r"\A(?:[\w. ]{0,80}(?:Error|Exception)\s*[:-]+\s*)*(?:(?:the|your) )?"
+        r"(?:api[ _-]?key (?:is )?(?:not valid|invalid|expired|not found)|(?:invalid|incorrect) (?:x-)?api[ _-]?key)",
+        _ASKED_WRONG,
+    ),
+    (
+        FaultKind.BLOCKED,
+        "moderation",
+        "content_filter content_policy_violation responsibleaipolicyviolation moderation_blocked"
+        " moderation data_inspection_failed invalid_prompt content_filtered",
+        r"\bflagged\b|\bmoderation\b|content[ _-]?(?:policy|filter|management)|usage polic|content exists risk"
+        r"|safety (?:system|filter|polic|reasons)|(?<!case[- ])sensitive|inappropriate content|prohibited[ _]content"
+        r"|high[ -]risk|敏感|不安全|违规",
+        frozenset({400, 403}),
+    ),
+    (
+        FaultKind.REJECTED,
+        "prompt_too_large",
+        "context_length_exceeded exceed_context_size_error string_above_max_length prompt_too_long",
+        r"context[ _-]?(?:length|window|size)|\bn_ctx\b|maximum context|\binputs?`? (?:length|tokens?)\b"
+        r"|too (?:long|many (?:input )?tokens|large for model)"
+        r"|exceeds? the (?:maximum|limit|model|available)|(?:reduce|shorten) (?:the |your )?(?:length|prompt|input)",
+        _ANY,
+    ),
+    (
+        FaultKind.REJECTED,
+        "schema_rejected",
+        "invalid_json_schema invalid_response_format",
+        r"(?:parse|compile|convert|invalid|unsupported) (?:\w+ ){0,2}grammar|\bgrammar\b[^.\n]{0,30}(?:error|invalid"
+        r"|fail|unsupported|not supported)|failed to initialize samplers|xgrammar|json schema conversion failed",
+        _ANY,
+    ),
+    (
+        FaultKind.REJECTED,
+        "broken_output",
+        "json_validate_failed tool_use_failed output_parse_failed",
+        r"failed to (?:generate|produce) (?:a )?(?:valid )?json"
+        r"|pars(?:e|ing) (?:the )?(?:tool call|model(?:'s)? output)",
+        _ANY,
+    ),
+    (
+        FaultKind.DEAD_MODEL,
+        "unknown_model",
+        "model_not_found model_not_available model_decommissioned unknown_model invalid_model deploymentnotfound",
+        r"is not a valid model id",
+        _ASKED_WRONG,
+    ),
 )
-# At the beginning, behind names of classes alone: what follows may quote the prompt.
-_BAD_KEY_TEXT = re.compile(
-    r"(?:[\w. ]{0,80}(?:Error|Exception)\s*[:-]+\s*)*(?:(?:the|your) )?"
-    r"(?:api[ _-]?key (?:is )?(?:not valid|invalid|expired|not found)|(?:invalid|incorrect) (?:x-)?api[ _-]?key)",
-    re.IGNORECASE,
-)
+"""Kind and reason by what providers say: codes and types (`=401`: that status), and words of messages and codes, with
+the status with which these count. What no row knows, the status tells."""
 # Gateways such as LiteLLM answer 500 with the class of what their own provider has refused.
 _PERMANENT_TEXT = re.compile(
     r"\b(?:Authentication|PermissionDenied|NotFound|BadRequest|UnprocessableEntity|UnsupportedParams)Error\b"
-)
-_UNKNOWN_MODEL_TEXT = re.compile(r"is not a valid model id", re.IGNORECASE)
-_MODERATION_TEXT = re.compile(
-    r"\bflagged\b|\bmoderation\b|content[ _-]?(?:policy|filter|management)|usage polic|safety (?:system|filter|polic)",
-    re.IGNORECASE,
 )
 _ABOUT_THE_KEY = re.compile(
     r"\bkeys?\b|credential|authori[sz]|authenticat|permission|access|not allowed|not available in|country|region"
@@ -183,6 +233,7 @@ def classify(
     endpoint: Endpoint | None,
     *,
     sent_schema: bool,
+    error: object = None,
     clock: Callable[[], float] = time.time,
 ) -> Fault:
     """Return the fault behind an answer that is no reply.
@@ -193,38 +244,15 @@ def classify(
         body: As received.
         endpoint: Who was asked; None when unknown (a stored answer).
         sent_schema: The request had a response schema.
+        error: What a successful answer holds as its `error`: the class is that of its code.
         clock: Seconds since 1970, for dates in headers.
     """
-    said = read_error_body(body)
-    return _fault_of(status, status, headers, said, endpoint, sent_schema, clock)
-
-
-def error_fault(
-    status: int,
-    headers: Mapping[str, str],
-    error: object,
-    endpoint: Endpoint | None,
-    *,
-    sent_schema: bool,
-    clock: Callable[[], float] = time.time,
-) -> Fault:
-    """Return the fault that an `error` inside a successful answer describes: the class of its code."""
-    said = read_error({"error": error})
-    of_words = next((code for word, code in _CODE_OF_WORD.items() if word in said.words), None)
-    code = said.status if said.status is not None else of_words
-    return _fault_of(status, code, headers, said, endpoint, sent_schema, clock)
-
-
-def _fault_of(
-    status: int,
-    code: int | None,
-    headers: Mapping[str, str],
-    said: ErrorBody,
-    endpoint: Endpoint | None,
-    sent_schema: bool,
-    clock: Callable[[], float],
-) -> Fault:
-    """Return the fault of an answer of a status, which stands for a code: that of an error body inside a 200."""
+    now = clock()
+    said = read_error({"error": error}, now) if error else read_error_body(body, now)
+    code: int | None = status
+    if error:
+        of_words = next((code for word, code in _CODE_OF_WORD.items() if word in said.words), None)
+        code = said.status if said.status is not None else of_words
     kind, reason = _class_of(code, said)
     if kind is FaultKind.REJECTED and sent_schema and _ABOUT_THE_SCHEMA.search(said.message):
         reason = "schema_rejected"
@@ -237,7 +265,7 @@ def _fault_of(
         status=status,
         reason=reason,
         message=f"the provider{refused} answered {answered}{detail}",
-        retry_after_s=asked_pause_s(headers, clock()) if is_retried(kind) else None,
+        retry_after_s=(asked_pause_s(headers, now) or said.pause_s) if is_retried(kind) else None,
         hint=_hint(reason, headers, endpoint),
         code=excerpt(" ".join(sorted(said.words)), endpoint),
         parameter=excerpt(said.parameter, endpoint) if said.parameter else None,
@@ -246,16 +274,13 @@ def _fault_of(
 
 def _class_of(code: int | None, said: ErrorBody) -> tuple[FaultKind, str]:
     """Return the class and its word, by body first and then by status."""
-    text = said.message[:LONGEST_READ]
-    asked_wrong = code is not None and 400 <= code < 500 and code != 429
-    if said.words & _NO_CREDIT or code == 402 or (asked_wrong and _NO_CREDIT_TEXT.search(text)):
-        return FaultKind.DEAD_MODEL, "no_credit"
-    if said.words & _BAD_KEY or code == 401 or (asked_wrong and _BAD_KEY_TEXT.match(text)):
-        return FaultKind.DEAD_MODEL, "bad_key"
-    if said.moderated or said.words & _MODERATION or (code in (400, 403) and _MODERATION_TEXT.search(text)):
-        return FaultKind.BLOCKED, "moderation"
-    if said.words & _UNKNOWN_MODEL or (asked_wrong and _UNKNOWN_MODEL_TEXT.search(text)):
-        return FaultKind.DEAD_MODEL, "unknown_model"
+    text, named = said.message[:LONGEST_READ], said.words | {f"={code}"}
+    both = f"{text}\n{' '.join(sorted(said.words))}"
+    for kind, reason, words, pattern, codes in _TOLD:
+        if not named.isdisjoint(words.split()) or (
+            code in codes and re.search(pattern, both, re.IGNORECASE) is not None
+        ):
+            return kind, reason
     if code is None:
         return FaultKind.TRANSIENT, "provider_error"
     if code >= 500 and _PERMANENT_TEXT.search(text):

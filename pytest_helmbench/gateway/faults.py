@@ -100,12 +100,7 @@ def excerpt(text: str, endpoint: Endpoint | None = None) -> str:
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
 
 
-_DURATION = re.compile(
-    r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
-)
-_UNITS_S = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
-
-
+_LEAST_MOMENT = 1e9  # seconds since 1970: what is less is a duration
 _WINDOWS = (
     (
         ("x-ratelimit-remaining-requests", "x-ratelimit-remaining"),
@@ -144,6 +139,73 @@ def asked_pause_s(headers: Mapping[str, str], now: float) -> float | None:
     return used_up_s(headers, now) if seconds is None else seconds
 
 
+_PAUSE_FIELDS: Mapping[str, float] = {
+    **dict.fromkeys(("retryafter", "retryafterseconds", "retryafters", "retrydelay", "retryin"), 1.0),
+    **dict.fromkeys(("waitseconds", "estimatedtime", "resetafter", "resetin"), 1.0),
+    **dict.fromkeys(("retryafterms", "retrydelayms"), 0.001),
+}
+"""Fields of error bodies that name a pause, in small letters without signs, and the unit of a bare number."""
+_DEEPEST = 6
+_AMOUNT = r"(\d+(?:\.\d+)?|an?(?= )|one(?= )) ?(ms|millisecond|s|sec|second|m|min|minute|h|hr|hour|d|day)s?(?![a-z])"
+_AMOUNTS, _ALL_AMOUNTS = re.compile(_AMOUNT), re.compile(f"(?:{_AMOUNT} ?)+", re.IGNORECASE)
+_PAUSE_IN_WORDS = re.compile(
+    r"\b(?:try again|retry|retrying|wait|resets?|available)\b[^.;\d]{0,40}?\b"
+    rf"(?P<pause>(?:{_AMOUNT}(?:,? (?:and )?)?)+)"
+)
+_SECONDS_OF = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+
+
+def stated_pause_s(document: object, now: float, depth: int = 0) -> float | None:
+    """Return the pause that a field of an error body names, wherever it stands; None where none does.
+
+    Args:
+        document: As decoded.
+        now: Seconds since 1970, for moments.
+        depth: Of the value in the body.
+    """
+    if depth >= _DEEPEST or not isinstance(document, dict | list):
+        return None
+    inner = document[:_DEEPEST] if isinstance(document, list) else document.values()
+    if isinstance(document, dict):
+        named = [_field_s(key, value, now) for key, value in document.items()]
+        headers = document.get("headers")
+        if isinstance(headers, dict):
+            named.append(asked_pause_s({key.lower(): str(value) for key, value in headers.items()}, now))
+        if any(named):
+            return next(filter(None, named))
+    return next(filter(None, (stated_pause_s(value, now, depth + 1) for value in inner)), None)
+
+
+def _field_s(key: str, value: object, now: float) -> float | None:
+    unit = _PAUSE_FIELDS.get(re.sub(r"[\s_-]", "", key.lower()))
+    if unit is None or isinstance(value, bool):
+        return None
+    if isinstance(value, dict):  # Google's own form of a duration
+        seconds, nanos = (_number(str(value.get(name))) or 0.0 for name in ("seconds", "nanos"))
+        return seconds + nanos / 1e9
+    stated = str(value)[:_SHOWN].strip()
+    number = _number(stated)
+    if number is not None and number < _LEAST_MOMENT:
+        return number * unit
+    return _reset_s(stated, now)
+
+
+def worded_pause_s(text: str) -> float | None:
+    """Return the pause that a sentence names (`Please retry in 25.3 seconds`); None where it names none."""
+    found = _PAUSE_IN_WORDS.search(text[:_READ].lower())
+    return _amounts_s(found["pause"]) if found is not None else None
+
+
+def _amounts_s(text: str) -> float | None:
+    """Return the sum of all amounts of time in a text; None where there are none."""
+    found = _AMOUNTS.findall(text.lower())
+    each = (
+        (float(n) if n[0].isdigit() else 1.0) * (_SECONDS_OF.get(unit[:3]) or _SECONDS_OF[unit[0]])
+        for n, unit in found
+    )
+    return sum(each) if found else None
+
+
 def _seconds_until(date: str, now: float) -> float | None:
     try:
         moment = parsedate_to_datetime(date)
@@ -158,12 +220,11 @@ def _reset_s(text: str | None, now: float) -> float | None:
     value = _number(text)
     if value is not None:
         moment = value / 1000 if value > 1e11 else value
-        return max(0.0, moment - now) if moment > 1e9 else value
+        return max(0.0, moment - now) if moment > _LEAST_MOMENT else value
     if not text:
         return None
-    match = _DURATION.fullmatch(text.strip())
-    if match and any(match.groups()):
-        return sum(float(part) * unit for part, unit in zip(match.groups(), _UNITS_S, strict=True) if part)
+    if _ALL_AMOUNTS.fullmatch(text.strip()):
+        return _amounts_s(text)
     try:
         moment_at = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -189,6 +250,8 @@ _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 30.0
 _MOST_DOUBLINGS = 10
 _LEAST_ASKED_S = 1.0  # a pause that is shorter says nothing about when to come back
+BOUND_RENAMED = "bound_renamed"
+"""Reason of a refusal after which the same is asked with the bound of the completion by its other name."""
 _MOST_SHARED_WAITS = 50  # pauses of everybody that one call may ask for
 
 
@@ -307,7 +370,7 @@ class Retries:
         limited = fault.kind is FaultKind.RATE_LIMITED
         if limited:
             self._waits += 1
-        elif _says_unauthorized(fault):
+        elif fault.reason == BOUND_RENAMED or _says_unauthorized(fault):
             self._forgiven += 1
         else:
             self._retries += 1

@@ -24,6 +24,7 @@ from pytest_helmbench.gateway.attempt import (
 from pytest_helmbench.gateway.backend import Backend, Recorded, RecordedUse
 from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock
 from pytest_helmbench.gateway.faults import (
+    BOUND_RENAMED,
     CallFailedError,
     Fault,
     FaultKind,
@@ -31,7 +32,7 @@ from pytest_helmbench.gateway.faults import (
     Retries,
     is_unanswered,
 )
-from pytest_helmbench.gateway.http_answers import Client, OnEvent, RawAnswer, TransportError
+from pytest_helmbench.gateway.http_answers import Client, RawAnswer, TransportError
 from pytest_helmbench.gateway.local_answers import answered_here
 from pytest_helmbench.gateway.permits import (
     AttemptUsage,
@@ -44,34 +45,14 @@ from pytest_helmbench.gateway.permits import (
     failed_case,
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, other_route
-from pytest_helmbench.gateway.replies import ParsedReply, parse_reply
-from pytest_helmbench.gateway.requests import completion_bound, estimated_tokens, most_tokens
-
-
-class ClientOnDemand:
-    """A `ChatClient` from the first request on: embedded models, replays and dry runs need none.
-
-    Its library takes a seventh of the CPU of a short session.
-    """
-
-    def __init__(self) -> None:
-        self._client: Client | None = None
-
-    async def post(
-        self, endpoint: Endpoint, body: bytes, timeout_s: float, on_event: OnEvent | None = None
-    ) -> RawAnswer:
-        """See `Client.post`."""
-        if self._client is None:
-            from pytest_helmbench.gateway.client import ChatClient
-
-            self._client = ChatClient()
-        return await self._client.post(endpoint, body, timeout_s, on_event)
-
-    async def close(self) -> None:
-        """See `Client.close`."""
-        if self._client is not None:
-            await self._client.close()
-
+from pytest_helmbench.gateway.replies import ParsedReply, own_output, parse_reply
+from pytest_helmbench.gateway.requests import (
+    completion_bound,
+    estimated_tokens,
+    most_tokens,
+    other_bound,
+    with_bound,
+)
 
 NOT_ON_RECORD = "not_on_record"
 """Reason of a replay that finds no reply."""
@@ -84,7 +65,8 @@ class Gateway:
 
     Args:
         backend: Limiter and record of the session.
-        client: HTTP client; used on the loop only.
+        client: HTTP client, used on the loop only; None for one from the first request on: embedded models, replays
+            and dry runs need none, and its library takes a seventh of the CPU of a short session.
         patience: Limits of time and attempts.
         name: Distinguishes the reply keys of this process from those of others.
         recorded: Whether replies on record may stand for calls.
@@ -95,7 +77,7 @@ class Gateway:
     def __init__(
         self,
         backend: Backend,
-        client: Client,
+        client: Client | None,
         patience: Patience,
         name: str = "",
         recorded: RecordedUse = RecordedUse.NEVER,
@@ -111,6 +93,7 @@ class Gateway:
         self._recorded = recorded
         self._replies = 0
         self._answering: set[str] = set()
+        self._bounds: dict[Endpoint, str] = {}
         self._stops = ModelStops(patience.grace_s)
 
     def use_recorded(self) -> None:
@@ -251,7 +234,8 @@ class Gateway:
 
     async def close(self) -> None:
         """Close the HTTP client."""
-        await self._client.close()
+        if self._client is not None:
+            await self._client.close()
 
     def _replayed(self, request: PreparedCall, recorded: Recorded) -> Reply | None:
         """Return a recorded reply as if it had just come; None when it cannot be read or is of no use."""
@@ -268,6 +252,8 @@ class Gateway:
         usage = counted_usage(request, parsed)
         free = replace(usage, cost_usd=0.0)
         priced = priced_usage(call, usage, parsed.provider_model)
+        if recorded.own and recorded.cost_usd is not None:
+            priced = replace(usage, cost_usd=recorded.cost_usd)  # a proxy may have named it beside the body
         reply = self._reply(parsed, priced if recorded.own else free, latency_ms=0.0)
         reply = replace(reply, recorded=True, first_cost_usd=priced.cost_usd)
         if not (self._recorded is RecordedUse.ONLY or call.accepts(reply)):
@@ -312,17 +298,18 @@ class Gateway:
     ) -> Reply | Fault:
         """Send, settle the permit and put the attempt on record."""
         trace = Attempt.begun(request, retries.attempts + 1)
+        endpoint = request.call.endpoint
+        bound = self._bounds.get(endpoint)
         timeout_s = min(request.call.timeout_s or self.patience.timeout_s, max(clock.left_s(), 0.001))
         try:
             with self._stops.stoppable(permit.model, asleep=False), watch.on_the_wire(), clock.running():
-                answer = await self._send(request, timeout_s)
+                answer = await self._send(request, timeout_s, bound)
         except TransportError as error:
             return self._settle_fault(trace, permit, error.fault, None)
         except (asyncio.CancelledError, ModelStoppedError):
             record = trace.record(error="cancelled", unanswered=True, reserved_usd=permit.reserved_usd)
             self._backend.settle(permit, AttemptUsage(Ending.OTHER, unanswered=True), record)
             raise
-        endpoint = request.call.endpoint
         parsed = parse_reply(
             answer.status,
             answer.body,
@@ -333,6 +320,9 @@ class Gateway:
         if isinstance(parsed, Fault):
             answers = permit.answered or permit.model in self._answering
             fault = retries.forgive_once(parsed) if answers else parsed
+            if bound is None and (other := other_bound(fault, request.body)) is not None:
+                self._bounds[endpoint] = other
+                fault = replace(fault, kind=FaultKind.TRANSIENT, reason=BOUND_RENAMED)
             return self._settle_fault(trace, permit, fault, answer)
         self._answering.add(permit.model)
         reply = self._settle_reply(trace, permit, parsed, answer)
@@ -341,15 +331,21 @@ class Gateway:
             await self._backend.stored()
         return reply
 
-    async def _send(self, request: PreparedCall, timeout_s: float) -> RawAnswer:
+    async def _send(self, request: PreparedCall, timeout_s: float, bound: str | None) -> RawAnswer:
         call, endpoint = request.call, request.call.endpoint
         server = endpoint.server
         if server.function or server.embedded:
             return await answered_here(request, timeout_s)
         live = call.forwarded.live if call.forwarded is not None and server.passes_on else None
-        sent = server.sent(request.encoded, request.body)
+        # On record stands the request as it was made: the name of its bound is no other question.
+        encoded = request.encoded if bound is None else with_bound(request.body, bound)
+        sent = server.sent(encoded, request.body)
+        if self._client is None:
+            from pytest_helmbench.gateway.client import ChatClient
+
+            self._client = ChatClient()
         said = await self._client.post(endpoint, sent, timeout_s, live.add if live is not None else None)
-        return replace(said, body=server.read(said.body)) if 200 <= said.status < 300 else said
+        return own_output(replace(said, body=server.read(said.body)) if 200 <= said.status < 300 else said)
 
     def _settle_reply(self, trace: Attempt, permit: Permit, parsed: ParsedReply, answer: RawAnswer) -> Reply:
         call = trace.request.call

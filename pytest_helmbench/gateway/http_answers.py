@@ -126,7 +126,8 @@ class Client(Protocol):
 
 
 _TEXTS = ("content", "reasoning", "reasoning_content", "refusal")
-_HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider", "usage", "error")
+_HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider", "error")
+_USAGE = ("usage", "x_groq", "usageMetadata")
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
@@ -153,7 +154,7 @@ def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
         chunk = _decoded(data)
         if chunk is None:
             return None
-        document |= {name: chunk[name] for name in _HEAD if chunk.get(name) is not None}
+        document |= {name: chunk[name] for name in (*_HEAD, *_USAGE) if chunk.get(name) is not None}
         # Tokens in an event of their own are counted when all is written.
         done = done or (bool(chunk.get("usage")) and not chunk.get("choices"))
         for choice in _first_choices(chunk):

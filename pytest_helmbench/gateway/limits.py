@@ -256,8 +256,7 @@ class CallCosts:
             return 0.0
         completion = max_tokens or max(self.largest_completion, _UNBOUNDED_TOKENS)
         if self._price is not None:
-            by_price = (self._price.input * prompt_tokens + self._price.output * completion) / 1e6
-            return by_price * self.factor
+            return self._price.most_usd(prompt_tokens, completion) * self.factor
         if self._per_token_usd is None:
             return self.largest_usd
         by_token = self._per_token_usd * (prompt_tokens + _DEARER_COMPLETION * completion)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -150,12 +149,14 @@ class AttemptUsage:
 
 _CASES = 20
 _OF_ONE_REQUEST = frozenset(
-    {"prompt_too_large", "schema_rejected", "unsupported_parameters", "no_answer", "no_reply"}
-)
-_ABOUT_LENGTH = re.compile(
-    r"context[ _-]?(?:length|window|size)|maximum context|too (?:long|many tokens)|string_above_max_length|exceeds? the"
-    r" (?:maximum|limit|model)",
-    re.IGNORECASE,
+    {
+        "prompt_too_large",
+        "schema_rejected",
+        "unsupported_parameters",
+        "broken_output",
+        "no_answer",
+        "no_reply",
+    }
 )
 
 
@@ -202,14 +203,7 @@ class FaultStreak:
 
 def failed_case(case: str, fault: Fault) -> FailedCase:
     """Return what a call that has failed for good says of its model."""
-    single = (
-        fault.kind in (FaultKind.BLOCKED, FaultKind.TOO_LARGE)
-        or fault.reason in _OF_ONE_REQUEST
-        or (
-            fault.kind is FaultKind.REJECTED
-            and _ABOUT_LENGTH.search(f"{fault.code} {fault.message}") is not None
-        )
-    )
+    single = fault.kind in (FaultKind.BLOCKED, FaultKind.TOO_LARGE) or fault.reason in _OF_ONE_REQUEST
     key = None if single else f"{fault.status} {fault.reason} {fault.code}"
     return FailedCase(case, key, fault.text())
 

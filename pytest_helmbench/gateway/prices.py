@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
-from pytest_helmbench.gateway.providers.provider import PricePlace, Provider, amount
+from pytest_helmbench.gateway.providers.provider import PricePlace, Provider, amount, credible_usd
 from pytest_helmbench.gateway.providers.servers import ROUTER
 
 if TYPE_CHECKING:
@@ -20,27 +22,86 @@ _SAMPLE_TOKENS = 1_000  # below every step of a tiered price
 _MOST_TOKENS = 10**9  # of a call; no model takes or writes more
 
 
-def stated_usage(value: JsonValue, provider: Provider) -> Usage:
+_PLACES = ("usage", "usagemetadata", "xgroq", "meta")
+"""Where answers state what they count, in small letters without signs; else beside their text."""
+_COUNTS: Mapping[str, tuple[str, ...]] = {
+    "prompt": ("prompttokens", "inputtokens", "prompttokencount", "inputtokencount", "promptevalcount"),
+    "completion": (
+        "completiontokens",
+        "outputtokens",
+        "candidatestokencount",
+        "outputtokencount",
+        "evalcount",
+    ),
+    "total": ("totaltokens", "totaltokencount"),
+    "read": (
+        *("cachedtokens", "cachereadinputtokens", "cachereadtokens", "cachedinputtokens"),
+        *("cachedcontenttokencount", "promptcachehittokens"),
+    ),
+    "written": (
+        "cachecreationinputtokens",
+        "cachewriteinputtokens",
+        "cachewritetokens",
+        "cachecreationtokens",
+    ),
+    "thought": ("reasoningtokens", "thoughtstokencount", "thinkingtokens"),
+}
+"""Names of counts, the first that is there; a name that is in no row says nothing."""
+_BESIDE_CACHE = ("inputtokens", ("cachereadinputtokens", "cachecreationinputtokens", "cachewriteinputtokens"))
+"""A count of the prompt that leaves out what others count, as Anthropic has it."""
+_COST_HEADER = re.compile(r"x-(?:[\w-]+-)?(?:response-|request-|total-)?cost(?:-usd)?")
+_MOST_NESTED = 3
+
+
+def stated_usage(document: JsonObject, headers: Mapping[str, str], provider: Provider) -> Usage:
     """Return the tokens and the cost that an answer states; None for what is no number.
 
     Args:
-        value: Its `usage`.
+        document: As decoded.
+        headers: Names in lower case; a proxy may state the cost there.
         provider: Who answered.
     """
-    if not isinstance(value, dict):
-        return Usage()
-    prompt = value.get("prompt_tokens_details")
-    completion = value.get("completion_tokens_details")
-    asked, written, in_all = (
-        _count(value.get(f"{name}_tokens")) for name in ("prompt", "completion", "total")
-    )
+    top = {_plain(name): value for name, value in document.items()}
+    stated = next((value for name in _PLACES if isinstance(value := top.get(name), dict)), document)
+    flat = dict(_flat(stated, _MOST_NESTED if stated is document else 0))
+    counts = {}
+    for kind, names in _COUNTS.items():
+        values = [flat[name] for name in names if name in flat]
+        counts[kind] = _count(next(filter(None, values), values[0] if values else None))
+    asked = counts["prompt"]
+    rest, others = _BESIDE_CACHE
+    if asked is not None and "prompttokens" not in flat and rest in flat:
+        asked += sum(_count(flat.get(name)) or 0 for name in others)
     return Usage(
         prompt_tokens=asked,
-        completion_tokens=_billed(asked, written, in_all),
-        cached_tokens=_count(prompt.get("cached_tokens")) if isinstance(prompt, dict) else None,
-        reasoning_tokens=_count(completion.get("reasoning_tokens")) if isinstance(completion, dict) else None,
-        cost_usd=provider.own_cost(value),
+        completion_tokens=_billed(asked, counts["completion"], counts["total"]),
+        cached_tokens=counts["read"],
+        written_tokens=counts["written"],
+        reasoning_tokens=counts["thought"],
+        cost_usd=_stated_cost(stated, headers, provider),
     )
+
+
+def _stated_cost(stated: JsonObject, headers: Mapping[str, str], provider: Provider) -> float | None:
+    """Return the cost that an answer states; a proxy that does not know one says 0 in its header."""
+    cost = provider.own_cost(stated)
+    named = (value for name, value in headers.items() if _COST_HEADER.fullmatch(name))
+    try:
+        return credible_usd(amount(float(next(named, "")))) or None if cost is None else cost
+    except ValueError:
+        return None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _flat(stated: JsonObject, depth: int) -> Iterator[tuple[str, JsonValue]]:
+    """Yield names and numbers of a mapping and of those in it; what stands further out comes last, and wins."""
+    for value in reversed(list(stated.values())) if depth < _MOST_NESTED else ():
+        if isinstance(value, dict):
+            yield from _flat(value, depth + 1)
+    yield from ((_plain(name), value) for name, value in stated.items() if isinstance(value, int | float))
 
 
 def _count(value: JsonValue) -> int | None:
@@ -94,7 +155,9 @@ def list_price(entry_price: Price | None, model_id: str) -> Price | None:
 def _higher(one: Price | None, other: Price | None) -> Price | None:
     if one is None or other is None:
         return one or other
-    return Price(max(one.input, other.input), max(one.output, other.output))
+    written = max(one.cache_write or one.input, other.cache_write or other.input)
+    dearest = max(one.input, other.input)
+    return Price(dearest, max(one.output, other.output), cache_write=written if written > dearest else None)
 
 
 def context_tokens(endpoint: Endpoint) -> int | None:
@@ -112,7 +175,7 @@ def price_of(
 
     Args:
         usage: Its own `cost_usd` is not looked at.
-        entry_price: `price` of models.yml; it goes before the list, or raises it. Cached tokens cost as others do.
+        entry_price: `price` of models.yml; it goes before the list, or raises it.
         endpoint: Who was asked.
         provider_model: Who answered; goes before the model that was asked, where the list knows it.
     """
@@ -120,16 +183,15 @@ def price_of(
         return 0.0
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None
+    # A count above the whole is a provider's slip, which the list would not forgive.
+    read = min(usage.cached_tokens or 0, usage.prompt_tokens)
+    written = min(usage.written_tokens or 0, usage.prompt_tokens - read)
+    tokens = (usage.prompt_tokens, usage.completion_tokens, read, written)
     stated = None
     if entry_price is not None:
-        stated = (
-            entry_price.input * usage.prompt_tokens + entry_price.output * usage.completion_tokens
-        ) / 1e6
+        stated = entry_price.usd(*tokens)
         if not entry_price.only_raises or _is_free(endpoint):
             return stated
-    # A count above the whole is a provider's slip, which the list would not forgive.
-    cached = min(usage.cached_tokens or 0, usage.prompt_tokens)
-    tokens = (usage.prompt_tokens, cached, usage.completion_tokens)
     for model in (provider_model, endpoint.wire_model):
         cost = None if model is None else _listed_cost(endpoint, model, tokens)
         if cost is not None:
@@ -153,12 +215,17 @@ def _listed_price(places: tuple[PricePlace, ...]) -> Price | None:
     place = _first_priced(places)
     if place is None:
         return None
-    found = _calculated(place, (_SAMPLE_TOKENS, 0, _SAMPLE_TOKENS))
+    found = _calculated(place, (_SAMPLE_TOKENS, _SAMPLE_TOKENS, 0, 0))
+    written = _calculated(place, (_SAMPLE_TOKENS, 0, 0, _SAMPLE_TOKENS)).input_price
     per_million = 1_000_000 // _SAMPLE_TOKENS
-    return Price(float(found.input_price * per_million), float(found.output_price * per_million))
+    return Price(
+        float(found.input_price * per_million),
+        float(found.output_price * per_million),
+        cache_write=float(written * per_million) if written > found.input_price else None,
+    )
 
 
-def _listed_cost(endpoint: Endpoint, model: str, tokens: tuple[int, int, int]) -> float | None:
+def _listed_cost(endpoint: Endpoint, model: str, tokens: tuple[int, int, int, int]) -> float | None:
     """Return the USD of one call, or None when the list does not know the model."""
     if _is_unlisted(endpoint):
         return None
@@ -182,12 +249,12 @@ def _has_price(place: PricePlace) -> bool:
     return known or place.model.endswith(":free")
 
 
-def _calculated(place: PricePlace, tokens: tuple[int, int, int] = (1, 0, 1)) -> PriceCalculation:
-    """Return what the list says of tokens: of the prompt, of these from the provider's cache, of the completion."""
+def _calculated(place: PricePlace, tokens: tuple[int, int, int, int] = (1, 1, 0, 0)) -> PriceCalculation:
+    """Return what the list says of tokens: see `Price.usd` for what they are."""
     import genai_prices  # takes 0.2 s: where a price is looked up
 
-    prompt, cached, completion = tokens
-    used = genai_prices.Usage(input_tokens=prompt, cache_read_tokens=cached, output_tokens=completion)
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    used = genai_prices.Usage(**dict(zip(names, tokens, strict=True)))
     if place.api_url is not None:
         return genai_prices.calc_price(used, place.model, provider_api_url=place.api_url)
     return genai_prices.calc_price(used, place.model, provider_id=place.provider_id)

@@ -10,9 +10,9 @@ from dataclasses import field, replace
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.error_answers import classify, error_fault
+from pytest_helmbench.gateway.error_answers import classify
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
-from pytest_helmbench.gateway.http_answers import is_stream, streamed_document
+from pytest_helmbench.gateway.http_answers import RawAnswer, is_stream, streamed_document
 from pytest_helmbench.gateway.prices import stated_usage
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.servers import ANY_SERVER
@@ -78,12 +78,12 @@ def parse_reply(
         start = excerpt(body[:1000].decode("utf-8", "replace"), endpoint)
         return _malformed(status, "not_json", f"{what}: {start!r}")
     server = endpoint.server if endpoint is not None else ANY_SERVER
-    usage = stated_usage(document.get("usage"), server)
+    usage = stated_usage(document, headers, server)
     choice = first_choice(document)
     # Routers put the error of a server that broke off into the choice.
     error = document.get("error") or choice.get("error")
     if error:
-        fault = error_fault(status, headers, error, endpoint, sent_schema=sent_schema, clock=clock)
+        fault = classify(status, headers, body, endpoint, sent_schema=sent_schema, error=error, clock=clock)
         return replace(fault, usage=usage)
     if not choice:
         lack = server.lack(document)
@@ -122,6 +122,51 @@ def first_choice(document: JsonObject) -> JsonObject:
     choices = document.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return first if isinstance(first, dict) else {}
+
+
+_OWN_OUTPUT = "failed_generation"
+_NO_JSON = "json_validate_failed"
+
+
+def own_output(answer: RawAnswer) -> RawAnswer:
+    """Return a refusal of what the model itself has written as the reply that it is; any other answer as it is.
+
+    Servers that check a schema themselves answer so (Groq, and routers in front of it); elsewhere the same text is a
+    reply that breaks its schema.
+    """
+    if _OWN_OUTPUT.encode() not in answer.body and _NO_JSON.encode() not in answer.body:
+        return answer
+    document = _decoded(answer.body)
+    found = _written_output(document) if isinstance(document, dict) and "choices" not in document else None
+    if found is None:
+        return answer
+    text, message = found
+    cut = "max completion tokens" in message or "max_tokens" in message
+    choice: JsonObject = {
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": "length" if cut else "stop",
+    }
+    return replace(answer, status=200, body=encode({"choices": [dict(choice)], "answer": document}))
+
+
+def _written_output(document: JsonObject) -> tuple[str, str] | None:
+    """Return what a model has written, as an error quotes it, and the error's message; None where none does."""
+    error = document.get("error")
+    if not isinstance(error, dict):
+        return None
+    said, text = str(error.get("message")), error.get(_OWN_OUTPUT)
+    if isinstance(text, str):
+        return text, said
+    metadata = error.get("metadata")
+    for behind in (metadata.get("raw") if isinstance(metadata, dict) else None, said):
+        inner = (
+            _decoded(behind[behind.find("{") : behind.rfind("}") + 1].encode())
+            if isinstance(behind, str)
+            else None
+        )
+        if isinstance(inner, dict) and (found := _written_output(inner)) is not None:
+            return found
+    return ("", said) if error.get("code") == _NO_JSON else None
 
 
 _FAULTED: Mapping[str, tuple[FaultKind, str, str]] = {

@@ -13,6 +13,7 @@ from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import LiveStream, is_stream
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.replies import encode, whole_body
@@ -165,6 +166,45 @@ def bound_completion(body: dict[str, JsonValue], endpoint: Endpoint, most_tokens
         body.pop(name, None)
     body[endpoint.max_tokens_key] = stated or most_tokens  # a bound that the server does not read is none
     return stated is None
+
+
+_NOT_TAKEN = re.compile(
+    r"unsupported|unrecogni[sz]ed|unknown|unexpected|not (?:supported|permitted|allowed)|instead",
+    re.IGNORECASE,
+)
+
+
+def other_bound(fault: Fault, body: JsonObject) -> str | None:
+    """Return by which name a server wants the bound of a completion that has refused the one it was sent."""
+    if fault.kind is not FaultKind.REJECTED:
+        return None
+    sent = next((name for name in _TOKEN_BOUNDS if name in body), "")
+    blamed = sent and (fault.parameter == sent or re.search(rf"\b{sent}\b", fault.message))
+    if not blamed or not _NOT_TAKEN.search(f"{fault.code} {fault.message}"):
+        return None
+    return next(name for name in _TOKEN_BOUNDS if name != sent)
+
+
+def with_bound(body: JsonObject, name: str) -> bytes:
+    """Return a request whose bound of the completion goes by a name."""
+    return encode({name if key in _TOKEN_BOUNDS else key: value for key, value in body.items()})
+
+
+_LONG_PROMPT = 8_000
+
+
+def prompt_characters(body: JsonObject, encoded: bytes) -> int | None:
+    """Return how many characters the texts of a prompt have; None for a short one, of which its tokens say nothing."""
+    messages = body.get("messages") if len(encoded) >= _LONG_PROMPT else None
+    characters = sum(map(_text_length, messages)) if isinstance(messages, list) else 0
+    return characters if characters >= _LONG_PROMPT else None
+
+
+def _text_length(message: JsonValue) -> int:
+    content = message.get("content") if isinstance(message, Mapping) else None
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = (part.get("text") for part in parts if isinstance(part, Mapping))
+    return sum(len(text) for text in texts if isinstance(text, str))
 
 
 def estimated_tokens(text: bytes) -> int:

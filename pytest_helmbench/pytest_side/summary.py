@@ -18,6 +18,7 @@ from pytest_helmbench.reports.run_facts import stand_in_text
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
     DryRow,
+    cut_lines,
     dry_run_lines,
     judging_lines,
     model_table,
@@ -62,7 +63,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     rows = _counts_by_model(plan, coordinator)
     whole = whole_runs(coordinator)
     lines = model_table(rows) if whole is None else resumed_tables(whole, rows)
-    lines += judging_lines(rows)
+    lines += [*cut_lines(rows), *judging_lines(rows)]
     unstated = unstated_lines(rows, many=True)
     scores = {name: score for name, score in scores_by_name(coordinator).items() if score is not None}
     done = sum(counts.judged_now for counts in rows.values())

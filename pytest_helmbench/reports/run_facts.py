@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.score_lines import score_notes
-from pytest_helmbench.reports.session_texts import cost_text, judging_lines, unstated_lines
+from pytest_helmbench.reports.session_texts import cost_text, cut_lines, judging_lines, unstated_lines
 from pytest_helmbench.reports.tables import UNKNOWN, number, share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Rate
@@ -85,6 +85,8 @@ def cautions(report: RunReport) -> tuple[str, ...]:
 
 def _cautions(report: RunReport) -> Iterator[str]:
     run = report.detail.summary
+    rows = {run.model: report.counts}
+    yield from (line.removeprefix(f"{run.model}: ") for line in cut_lines(rows))
     if run.status in _ENDINGS:
         yield _ENDINGS[run.status]
     if report.detail.rescored_from is not None:
@@ -103,7 +105,6 @@ def _cautions(report: RunReport) -> Iterator[str]:
             clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
             yield f"the score rests on only {clusters}, so its interval is wide"
         yield from score_notes(report.score)
-    rows = {run.model: report.counts}
     for line in (*unstated_lines(rows, many=True), *judging_lines(rows)):
         yield line.removeprefix(f"{run.model}: ")
     if report.counts.unknown_costs:

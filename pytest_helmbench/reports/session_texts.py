@@ -236,6 +236,22 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
     return lines
 
 
+def cut_lines(rows: Mapping[str, RunCounts]) -> list[str]:
+    """Return which models have not read their prompts to the end, or a judge has not: before all else.
+
+    Args:
+        rows: By model.
+    """
+    return [
+        f"{model}: its server has cut {_count(prompts, 'prompt')}{f' of the judge {judge}' if judge else ''}:"
+        f" {row.cut[judge, 'tokens']:,} tokens counted in {row.cut[judge, 'characters']:,} characters;"
+        " raise the server's context length, or shorten the prompts"
+        for model, row in rows.items()
+        for (judge, what), prompts in row.cut.items()
+        if what == "prompts" and prompts
+    ]
+
+
 def answerer_lines(model: str, row: RunCounts) -> list[str]:
     """Return what must be known of who answered and what was counted."""
     lines = []

@@ -23,6 +23,7 @@ from pytest_helmbench.store.result_queries import RecordedOutcomes
 __all__ = ["RunCounts", "recorded_counts"]
 
 _JUDGE = "judge"
+_CHARACTERS_PER_CUT_TOKEN = 16
 _TOLD_ELSEWHERE = ("budget", "dry run", "model_stopped", "judge_model_stopped")
 """Reasons of skips that the summary tells in lines of their own."""
 
@@ -49,6 +50,7 @@ class RunCounts:
         unknown_costs: Calls whose cost nobody knows: answered, or not answered and perhaps billed.
         from_record: Verdicts that a session which goes on has reported again, among `verdicts`.
         estimated: Calls whose tokens were counted here, since the provider named none.
+        cut: Prompts that a server has cut, their characters and its tokens, by judge (None: the model under test).
         answered_by: Replies by the judge that was asked (None for the model under test) and who has answered.
         points: Severity at stake in the cases judged in this session; `points_lost` is what was lost of it.
     """
@@ -71,6 +73,7 @@ class RunCounts:
     known_cost_usd: float = 0.0
     unknown_costs: int = 0
     estimated: int = 0
+    cut: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     points: int = 0
     points_lost: float = 0.0
 
@@ -119,10 +122,14 @@ class RunCounts:
 
     def add_attempt(self, record: AttemptRecord) -> None:
         """Count a request; an answer from the record is counted apart and cost nothing."""
+        usage, characters = record.usage, record.prompt_characters or 0
+        tokens = usage.prompt_tokens or 0
+        if 0 < tokens * _CHARACTERS_PER_CUT_TOKEN < characters:
+            for name, more in (("prompts", 1), ("characters", characters), ("tokens", tokens)):
+                self.cut[record.judge, name] += more
         if record.from_cache:
             self.replays += 1
             return
-        usage = record.usage
         self.calls[record.purpose] += 1
         self.prompt_tokens += usage.prompt_tokens or 0
         self.completion_tokens += usage.completion_tokens or 0
@@ -194,9 +201,10 @@ def recorded_counts(
     found: RecordedOutcomes | None,
     costs: Iterable[CostRow],
     answered_by: Mapping[tuple[str | None, str], int],
+    cut: Mapping[tuple[str | None, str], int],
 ) -> RunCounts:
     """Return the counts of a run on record; without its outcomes, those of its calls alone."""
-    counts = RunCounts(answered_by=Counter(answered_by))
+    counts = RunCounts(answered_by=Counter(answered_by), cut=Counter(cut))
     if found is not None:
         counts.add_recorded(found)
     for cost in costs:

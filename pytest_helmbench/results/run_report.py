@@ -32,7 +32,7 @@ from pytest_helmbench.scoring.breakdown import (
 from pytest_helmbench.scoring.judge_agreement import Agreement, agreement
 from pytest_helmbench.scoring.reruns import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
+from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs, cut_prompts
 from pytest_helmbench.store.judge_rows import JudgedCriterion, judged_criteria
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import (
@@ -148,7 +148,7 @@ def run_report(
         constants=_constants(facts, detail),
         titles=facts.titles,
         failures=tuple(row for row in found if row.outcome == _FAILED),
-        counts=recorded_counts(outcomes, spent, answering_models(path, run_id)),
+        counts=recorded_counts(outcomes, spent, answering_models(path, run_id), cut_prompts(path, run_id)),
         judges=judges_of(detail.settings),
         judgements=sum(rows for rule, rows in outcomes.rules.items() if is_judgement(rule)),
         costs=spent,

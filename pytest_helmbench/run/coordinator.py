@@ -378,7 +378,7 @@ class RecordedReplies:
             mine = self._recorded.reply_of_run(of_case, wanted.request_hash, wanted.judge)
             # To refresh is to call anew once: what the run that goes on has called for itself is new.
             if mine is not None and (mine.paid or self._mode is not CacheMode.REFRESH):
-                return Recorded(mine.body, own=mine.paid)
+                return Recorded(mine.body, own=mine.paid, cost_usd=mine.cost_usd)
         if not self._mode.reads:
             return None
         other = self._recorded.reply(wanted.request_hash, wanted.repetition, wanted.asked)

@@ -137,7 +137,7 @@ def _listed(route: Route, calls: int, prompt_tokens: int, max_tokens: int | None
     if price is None:
         return None
     low, expected, high = (
-        (price.input * prompt_tokens + price.output * calls * min(tokens, max_tokens or tokens)) / 1e6
+        price.usd(prompt_tokens, calls * min(tokens, max_tokens or tokens))
         for tokens in (*_COMPLETION_TOKENS[:2], max_tokens or _COMPLETION_TOKENS[2])
     )
     return PriceSpan(low, expected, high)
@@ -187,7 +187,7 @@ def least_call(plan: Plan, targets: Targets) -> LeastCall | None:
         if price is None or tokens is None:
             return None
         prompt = run.prompt_tokens * CHARACTERS_PER_TOKEN // run.tests  # as many tokens as it may have
-        found.append(LeastCall(entry.id, tokens, (price.input * prompt + price.output * tokens) / 1e6))
+        found.append(LeastCall(entry.id, tokens, price.most_usd(prompt, tokens)))
     return min(found, key=lambda call: call.usd, default=None)
 
 

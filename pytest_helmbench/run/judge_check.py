@@ -21,7 +21,7 @@ from pytest_helmbench.files.anchors_file import anchors_path, load_anchors
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
 from pytest_helmbench.gateway.faults import Patience
-from pytest_helmbench.gateway.gateway import ClientOnDemand, Gateway
+from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import RefusedError, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
@@ -207,7 +207,7 @@ async def _verdicts(
 ) -> list[tuple[AnchorVerdict, ...]]:
     """Return what each judge made of each anchor, judge by judge."""
     patience = Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries)
-    gateway = Gateway(backend, ClientOnDemand(), patience, "anchors:")
+    gateway = Gateway(backend, None, patience, "anchors:")
     runner = RunnerSettings(None, settings.strict_json, load_template(settings.judge_template))
     try:
         return [

@@ -272,6 +272,7 @@ def _as_stated(stated: StatedModel) -> ModelEntry:
         base_url=None if stated.base_url is None else UsersWord(stated.base_url),
         api_key_env=None if stated.api_key_env is None else UsersWord(stated.api_key_env),
         http=None if stated.http is None else UsersWord(stated.http),
+        headers=UsersWord(stated.headers) if stated.headers else None,
         function=_code(stated.entry.id),
     )
 
@@ -344,7 +345,7 @@ def _is_users(stated: StatedModel, base_url: Word, key_env: Word, settings: Sett
     model = stated.entry.id
     if model.startswith(FUNCTION_PREFIX):
         return _named_code(model, settings) is not None
-    if stated.http is not None:
+    if stated.http is not None or stated.headers:
         return False
     if is_embedded(model):
         return True
@@ -362,6 +363,7 @@ def _statement(stated: StatedModel, base_url: Word) -> str:
     if stated.http is not None:
         return f"{model} at {normalise_address(stated.http.url)}"
     key = f" with the key in {stated.api_key_env}" if stated.api_key_env else ""
+    key += f" with the headers {', '.join(stated.headers)}" if stated.headers else ""
     return f"{model} at {_address(stated, base_url)}{key}"
 
 

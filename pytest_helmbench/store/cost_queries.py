@@ -136,6 +136,10 @@ _ANSWERED_BY = """
         AND (purpose != 'judge' OR calls.judge IS NOT NULL)
     GROUP BY judge, provider_model
 """
+_CUT = """
+    SELECT judge, count(*), sum(prompt_characters), sum(prompt_tokens) FROM calls
+    WHERE run_id = ? AND prompt_tokens * 16 < prompt_characters GROUP BY judge
+"""
 _UNJUDGED = """
     SELECT 1 FROM calls LEFT JOIN results USING (run_id, code, repetition)
     WHERE calls.run_id IN (SELECT id FROM evaluation_runs WHERE session_id = ?) AND calls.response_id IS NOT NULL
@@ -184,6 +188,20 @@ def answering_models(path: Path, run_id: int) -> Mapping[tuple[str | None, str],
     with reading(path) as conn:
         rows = conn.execute(_ANSWERED_BY, (run_id,)).fetchall()
     return {(judge, answered): calls for judge, answered, calls in rows}
+
+
+def cut_prompts(path: Path, run_id: int) -> Mapping[tuple[str | None, str], int]:
+    """Return how many prompts of a run servers have cut, with their characters and the tokens counted in them.
+
+    By the judge that was asked, None for the model under test, and `prompts`, `characters` or `tokens`.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        rows = conn.execute(_CUT, (run_id,)).fetchall()
+    names = ("prompts", "characters", "tokens")
+    return {(judge, name): n for judge, *counts in rows for name, n in zip(names, counts, strict=True)}
 
 
 def session_cost(path: Path, session_id: str) -> float:

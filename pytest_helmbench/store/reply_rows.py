@@ -56,10 +56,12 @@ class PaidReply:
     Args:
         body: HTTP body as received.
         paid: The run has called for it itself; else it took it from the record.
+        cost_usd: Of the call; None where that is unknown.
     """
 
     body: bytes
     paid: bool
+    cost_usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class RecordedRuns:
     def reply(self, request_hash: str, repetition: int, asked: str) -> PaidReply | None:
         """Return the newest reply of a model to this request in this repetition, or None."""
         return self._newest(
-            "SELECT body, 0 FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
+            "SELECT body, 0, NULL FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
             " AND asked = ? ORDER BY rowid DESC LIMIT 1",
             (request_hash, repetition, asked),
         )
@@ -120,7 +122,7 @@ class RecordedRuns:
             judge: Id of the marking model that was asked; None for the model under test.
         """
         return self._newest(
-            "SELECT responses.body, max(calls.from_cache = 0) OVER () FROM calls"
+            "SELECT responses.body, max(calls.from_cache = 0) OVER (), max(calls.cost_usd) OVER () FROM calls"
             " JOIN responses ON responses.id = calls.response_id"
             " WHERE calls.run_id = ? AND calls.code = ? AND calls.repetition = ? AND calls.request_hash = ?"
             " AND calls.judge IS ? AND responses.body IS NOT NULL ORDER BY calls.rowid DESC LIMIT 1",
@@ -132,7 +134,7 @@ class RecordedRuns:
             row = self._conn.execute(query, values).fetchone()
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
-        return None if row is None else PaidReply(bytes(row[0]), bool(row[1]))
+        return None if row is None else PaidReply(bytes(row[0]), bool(row[1]), row[2])
 
 
 def cases_on_record(

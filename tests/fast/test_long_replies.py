@@ -85,7 +85,7 @@ def _answers(text: str) -> None:
     body = text.encode("utf-8", "replace")
     parse_reply(200, body)
     parse_reply(400, body)
-    read_error_body(body)
+    read_error_body(body, 0.0)
 
 
 def _stream(events: int) -> None:

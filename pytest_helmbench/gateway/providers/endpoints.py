@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
@@ -22,12 +22,13 @@ from pytest_helmbench.gateway.providers.servers import provider_at, provider_of,
 
 
 def normalise_base_url(text: str) -> str:
-    """Return a base URL without a slash or `/chat/completions` at the end; `/v1` is not added.
+    """Return a base URL without a slash or `/chat/completions` at the end of its path; `/v1` is not added.
 
     Raises:
         HelmbenchError: It is no http(s) address, or carries what would end up in the database.
     """
-    return normalise_address(text).rstrip("/").removesuffix("/chat/completions").rstrip("/")
+    address, mark, query = normalise_address(text).partition("?")
+    return address.rstrip("/").removesuffix("/chat/completions").rstrip("/") + mark + query
 
 
 def normalise_address(text: str) -> str:
@@ -53,12 +54,19 @@ def normalise_address(text: str) -> str:
             f"base URL {_hidden(text)!r} is no http:// or https:// address\n"
             "  hint: for example https://api.example.com/v1 or http://localhost:8000/v1"
         )
-    if parts.query or parts.fragment:
+    if parts.fragment or any(_is_secret(*one) for one in parse_qsl(parts.query, keep_blank_values=True)):
         raise HelmbenchError(
-            f"base URL {parts.scheme}://{parts.netloc}{parts.path} is followed by a query or fragment\n"
-            "  hint: leave out everything from '?' or '#' on"
+            f"base URL {parts.scheme}://{parts.netloc}{parts.path} is followed by a fragment or a key\n"
+            "  hint: leave that out; a key goes by --helmbench-api-key-env, or by `extra_headers` of models.yml"
         )
-    return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path}"
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path}{query}"
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Return whether a parameter of a query would carry a secret into the database."""
+    named = re.search(r"key|token|secret|sig|auth|password|code|credential", name, re.IGNORECASE)
+    return named is not None or without_keys(value) != value
 
 
 def _hidden(text: str) -> str:
@@ -93,6 +101,8 @@ class Endpoint:
         max_tokens_key: What the host calls the bound of the completion.
         empty_variable: Variable that was named for the key and is not set, or empty, as it may be shown; empty where
             none was named.
+        extra_headers: Names and values; as secret as the key.
+        extra_secrets: What came from the environment of them.
     """
 
     model_id: str
@@ -103,6 +113,8 @@ class Endpoint:
     key: str | None = field(repr=False)
     max_tokens_key: MaxTokensKey
     empty_variable: str = ""
+    extra_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    extra_secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def provider(self) -> str:
@@ -131,15 +143,17 @@ class Endpoint:
     @property
     def headers(self) -> Mapping[str, str]:
         """What stands in the head of every request: not to be shown, logged or stored."""
-        return {**(self.server.auth_headers(self.key) if self.key else {}), **self.server.own_headers()}
+        extra = dict(self.extra_headers)
+        usual = {**(self.server.auth_headers(self.key) if self.key else {}), **self.server.own_headers()}
+        return {name: usual[name] for name in usual if name.lower() not in map(str.lower, extra)} | extra
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The key in every form in which it goes out, the longest first; empty without a key."""
-        if not self.key:
-            return ()
-        sent = {value.rpartition(" ")[2] for value in self.server.auth_headers(self.key).values()}
-        return tuple(sorted({self.key, *sent}, key=len, reverse=True))
+        """The key in every form in which it goes out, and other secrets, the longest first."""
+        sent = self.server.auth_headers(self.key).values() if self.key else ()
+        key = (self.key,) if self.key else ()
+        forms = {*key, *self.extra_secrets, *(value.rpartition(" ")[2] for value in sent)}
+        return tuple(sorted(forms, key=len, reverse=True))
 
     def redacted(self, text: str) -> str:
         """Return foreign text without the key, and without what looks like one."""
@@ -166,6 +180,22 @@ class _Key:
     empty: str = ""
 
 
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+
+
+def _with_headers(found: Endpoint, entry: ModelEntry, environ: Mapping[str, str]) -> Endpoint | Unusable:
+    """Return where a model is called with the headers that its entry states."""
+    stated = entry.headers.value if entry.headers is not None else {}
+    values: dict[str, str] = {}
+    for variable in _VARIABLE.findall("\n".join(stated.values())):
+        value = _key_of((variable,), environ).value
+        if value is None:
+            return Unusable(f"{variable} is {'empty' if variable in environ else 'not set'}", variable)
+        values[variable] = value
+    headers = tuple((name, _VARIABLE.sub(lambda one: values[one[1]], text)) for name, text in stated.items())
+    return replace(found, extra_headers=headers, extra_secrets=tuple(values.values()))
+
+
 def resolve_endpoint(
     entry: ModelEntry,
     *,
@@ -185,6 +215,16 @@ def resolve_endpoint(
     Raises:
         HelmbenchError: The id, the base URL or the key cannot be used at all.
     """
+    found = _resolved(entry, default_base_url, default_key_env, environ)
+    return _with_headers(found, entry, environ) if entry.headers and isinstance(found, Endpoint) else found
+
+
+def _resolved(
+    entry: ModelEntry,
+    default_base_url: UsersWord[str] | None,
+    default_key_env: UsersWord[str] | None,
+    environ: Mapping[str, str],
+) -> Endpoint | Unusable:
     stated = entry.base_url or default_base_url
     stated_key = entry.api_key_env or (None if entry.base_url and default_base_url else default_key_env)
     named = stated_key.value if stated_key else None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from typing import Literal
-from urllib.parse import urlsplit
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import UsersWord
 
 _MOST_USD = 1e6  # of a call
+_COSTS = ("cost", "cost_usd", "total_cost", "cost_usd_total", "estimated_cost")
 
 MaxTokensKey = Literal["max_tokens", "max_completion_tokens"]
 
@@ -50,6 +50,7 @@ class Provider:
         name: In results and messages; that of a server without a name is its host.
         prefix: Of the ids of its models, without the slash; empty where ids alone do not lead to it.
         base_url: Where it is unless the user says otherwise; empty where only the user knows.
+        hosts: What the host of an address that leads to it ends in; none where only the prefix tells.
         key_variable: Environment variable that usually holds its key; empty for none.
         address_variable: Environment variable by which its users name a server in its place; empty for none.
         key_shape: Regular expression of what its keys look like, masked ones too; such text is never shown.
@@ -63,6 +64,7 @@ class Provider:
     name: str
     prefix: str = ""
     base_url: str = ""
+    hosts: tuple[str, ...] = ()
     key_variable: str = ""
     address_variable: str = ""
     key_shape: str = ""
@@ -76,10 +78,6 @@ class Provider:
     def passes_on(self) -> bool:
         """Whether it is a server with the whole OpenAI interface: streams, responses, embeddings."""
         return not (self.embedded or self.function)
-
-    def at(self, host: str) -> Provider | None:
-        """Return this provider when it is what answers at a host, else None."""
-        return self if host and host == urlsplit(self.base_url).hostname else None
 
     def wire_model(self, model_id: str) -> str:
         """Return `model` of a request."""
@@ -103,7 +101,8 @@ class Provider:
 
     def address(self, base_url: str) -> str:
         """Return where requests go."""
-        return f"{base_url}/chat/completions"
+        path, mark, query = base_url.partition("?")
+        return f"{path}/chat/completions{mark}{query}"
 
     def sent(self, encoded: bytes, _body: JsonObject) -> bytes:
         """Return the bytes of a request, which are those on record wherever no template makes others."""
@@ -128,7 +127,9 @@ class Provider:
 
     def own_cost(self, usage: JsonObject) -> float | None:
         """Return the USD of a call as the `usage` of its reply states them; None when it does not."""
-        cost = amount(usage.get("cost"))
+        named = (usage.get(name) for name in _COSTS)
+        sums = (value.get("total_cost") if isinstance(value, dict) else value for value in named)
+        cost = next((sum_usd for value in sums if (sum_usd := amount(value)) is not None), None)
         details = usage.get("cost_details")
         if cost is not None and usage.get("is_byok") is True and isinstance(details, dict):
             # With a key of one's own at the server behind, a router names only its fee as the cost.

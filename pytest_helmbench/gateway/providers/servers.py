@@ -10,15 +10,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.providers.provider import PricePlace, Provider, vendor_places
 
-
-@dataclass(frozen=True, slots=True)
-class _AnyServer(Provider):
-    def at(self, host: str) -> Provider:
-        """See `Provider.at`."""
-        return replace(self, name=host)
-
-
-ANY_SERVER = _AnyServer(
+ANY_SERVER = Provider(
     "",
     # Those of servers that often stand behind a proxy, and whatever stands in a header.
     key_shape=r"\b(?:pk|gsk|xai|key)[-_][\w*.…-]{8,}|\bBearer\s+\S+|\bAIza[\w-]{20,}",
@@ -36,13 +28,7 @@ EMBEDDED = _Embedded("baseline", prefix="baseline", embedded=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _ModelServer(Provider):
-    def at(self, _host: str) -> None:
-        """See `Provider.at`: only the prefix tells, for they may be anywhere and look alike."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ollama(_ModelServer):
+class _Ollama(Provider):
     def unknown_model_hint(self, model: str, _base_url: str) -> str:
         """See `Provider.unknown_model_hint`."""
         return f"ollama pull {model}"
@@ -54,9 +40,9 @@ def _url(port: int) -> str:
 
 MODEL_SERVERS: tuple[Provider, ...] = (
     _Ollama("ollama", prefix="ollama", base_url=_url(11434), local=True),
-    _ModelServer("lmstudio", prefix="lmstudio", base_url=_url(1234), local=True),
-    _ModelServer("vllm", prefix="vllm", base_url=_url(8000), local=True),
-    _ModelServer("llamacpp", prefix="llamacpp", base_url=_url(8080), local=True),
+    Provider("lmstudio", prefix="lmstudio", base_url=_url(1234), local=True),
+    Provider("vllm", prefix="vllm", base_url=_url(8000), local=True),
+    Provider("llamacpp", prefix="llamacpp", base_url=_url(8080), local=True),
 )
 
 
@@ -69,33 +55,31 @@ class _OpenAI(Provider):
 
 @dataclass(frozen=True, slots=True)
 class _Azure(Provider):
-    def at(self, host: str) -> Provider | None:
-        """See `Provider.at`: every customer has a host of their own."""
-        return replace(self, name=host) if host.endswith(".openai.azure.com") else None
+    def auth_headers(self, key: str) -> Mapping[str, str]:
+        """See `Provider.auth_headers`: its older addresses take a key, unlike a token, in no other header."""
+        return Provider.auth_headers(self, key) if key.startswith("eyJ") else {"api-key": key}
 
 
 OPENAI = _OpenAI(
     "openai",
     prefix="openai",
     base_url="https://api.openai.com/v1",
+    hosts=("//api.openai.com",),
     key_variable="OPENAI_API_KEY",
     address_variable="OPENAI_BASE_URL",
     key_shape=r"\bsk[-_][\w*.…-]{8,}",
     routed=True,
     max_tokens_key="max_completion_tokens",
 )
-AZURE = _Azure("azure", max_tokens_key="max_completion_tokens")
-
-
-_HOST = "openrouter.ai"
+AZURE = _Azure(
+    "",
+    hosts=(".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"),
+    max_tokens_key="max_completion_tokens",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenRouter(Provider):
-    def at(self, host: str) -> Provider | None:
-        """See `Provider.at`: its regions have hosts below its own."""
-        return self if host == _HOST or host.endswith(f".{_HOST}") else None
-
     def own_headers(self) -> Mapping[str, str]:
         """See `Provider.own_headers`: it shows who asks by title."""
         return {"X-Title": "pytest-helmbench"}
@@ -118,7 +102,8 @@ def _block(body: JsonObject, name: str) -> JsonObject:
 
 OPENROUTER = _OpenRouter(
     "openrouter",
-    base_url=f"https://{_HOST}/api/v1",
+    base_url="https://openrouter.ai/api/v1",
+    hosts=("//openrouter.ai", ".openrouter.ai"),
     key_variable="OPENROUTER_API_KEY",
     key_shape=r"\bsk-or-[\w*.…-]{8,}",
 )
@@ -140,9 +125,9 @@ def provider_of(model_id: str) -> Provider | None:
 
 
 def provider_at(host: str) -> Provider:
-    """Return the provider that answers at a host."""
-    found = (here for provider in _PROVIDERS if (here := provider.at(host)) is not None)
-    return next(found, None) or ANY_SERVER.at(host)
+    """Return the provider that answers at a host; one that has no name of its own goes by the host's."""
+    found = next((one for one in _PROVIDERS if one.hosts and f"//{host}".endswith(one.hosts)), ANY_SERVER)
+    return found if found.name else replace(found, name=host)
 
 
 def routes(model_id: str) -> tuple[Provider, ...]:

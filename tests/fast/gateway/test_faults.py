@@ -12,6 +12,7 @@ from said import said as users
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.error_answers import classify
 from pytest_helmbench.gateway.faults import Fault, FaultKind, is_retried, used_up_s
+from pytest_helmbench.gateway.permits import failed_case
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
 NOW = 1_763_700_000.0
@@ -250,3 +251,83 @@ def test_a_reset_is_a_duration_or_a_moment(text: str, seconds: float | None) -> 
     headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": text}
     found = used_up_s(headers, NOW)
     assert found == (None if seconds is None else pytest.approx(seconds))
+
+
+_PAUSES: list[tuple[Any, float | None]] = [
+    (said("Slow down. Please try again in 7.66s."), 7.66),
+    (said("Rate limit reached for m: Limit 3 / min. Please try again in 2m59.56s."), 179.56),
+    (said("Please retry after 12 seconds."), 12.0),
+    (said("Too fast. Wait 1 minute and 30 seconds before the next request."), 90.0),
+    (said("Please retry in 480 ms"), 0.48),
+    (said("Try again in an hour."), 3600.0),
+    (said("resets in 1.5 hrs"), 5400.0),
+    (b"<p>Busy. Try again in 40 secs.</p>", 40.0),
+    ([said("quota", details=[{"@type": "x"}, {"@type": "RetryInfo", "retryDelay": "17.5s"}])], 17.5),
+    (said("quota", details=[{"retryDelay": {"seconds": "3", "nanos": 250_000_000}}]), 3.25),
+    (said("busy", retry_after=9), 9.0),
+    (said("busy", retry_after_ms=1500), 1.5),
+    ({"detail": "busy", "retryAfter": "11 seconds"}, 11.0),
+    ({"error": "loading", "estimated_time": 20.5}, 20.5),
+    (said("busy", reset_in=NOW + 30), 30.0),
+    (said("busy", metadata={"headers": {"Retry-After": "21"}}), 21.0),
+    (said("busy", metadata={"raw": json.dumps(said("Please try again in 6s"))}), 6.0),
+    (said("Retry later, in a few seconds"), None),
+    (said("You have 20 seconds of audio; retry"), None),
+    (said("busy", retry_after="soon"), None),
+    (said("busy", retry_after=True), None),
+]
+"""Bodies, and the pause that each names; None for one that names none."""
+
+
+@pytest.mark.parametrize(("body", "seconds"), _PAUSES)
+def test_a_pause_in_a_body_is_waited_for(body: object, seconds: float | None) -> None:
+    for status in (429, 503):
+        assert fault(status, body).retry_after_s == pytest.approx(seconds)
+    assert fault(429, body, {"retry-after": "2"}).retry_after_s == 2.0
+    assert fault(429, body, {"retry-after": "0"}).retry_after_s == pytest.approx(seconds)
+    assert fault(400, body).retry_after_s is None
+
+
+_TOO_LONG, _GRAMMAR, _OUTPUT = "prompt_too_large", "schema_rejected", "broken_output"
+_SINGLE = [
+    (400, said("the request exceeds the available context size, try increasing it"), _TOO_LONG),
+    (500, said("input exceeds the context window of the slot"), _TOO_LONG),
+    (400, said("prompt is too long: 212345 tokens > 200000 maximum"), _TOO_LONG),
+    (400, said("The input token count exceeds the maximum number of tokens allowed"), _TOO_LONG),
+    (422, said("Please reduce the length of the messages or completion."), _TOO_LONG),
+    (400, said("bad", code="context_length_exceeded"), _TOO_LONG),
+    (500, said("failed to parse grammar"), _GRAMMAR),
+    (400, said("Grammar error: unsupported type"), _GRAMMAR),
+    (400, said("Invalid grammar specification", type="BadRequestError"), _GRAMMAR),
+    (400, said("JSON schema conversion failed: unrecognized schema"), _GRAMMAR),
+    (400, said("The model failed to generate valid JSON"), _OUTPUT),
+    (500, said("error parsing tool call: raw='{'"), _OUTPUT),
+    (400, {"contentFilter": [{"level": 2}], "error": {"code": "1301", "message": "no"}}, "moderation"),
+    (400, said("Content Exists Risk", type="invalid_request_error"), "moderation"),
+    (400, said("no", code="SensitiveContentDetected.SevereViolation"), "moderation"),
+]
+"""Status, body and reason of faults that say nothing of the model."""
+
+
+@pytest.mark.parametrize(("status", "body", "reason"), _SINGLE)
+def test_a_fault_of_a_single_request_is_not_tried_again_and_counts_for_no_streak(
+    status: int, body: object, reason: str
+) -> None:
+    found = fault(status, body)
+    assert (found.reason, is_retried(found.kind)) == (reason, False)
+    assert failed_case("c", found).fault is None
+    if reason == _TOO_LONG:
+        assert found.hint == "shorten the prompt, or choose a model with a longer context"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, said("invalid model: check the grammar of its name")),
+        (400, said("max_tokens is too large: 99999", param="max_tokens")),
+        (404, said("no such deployment")),
+        (400, said("no word of any table", code="never_heard_of")),
+    ],
+)
+def test_a_fault_that_no_table_knows_counts(status: int, body: object) -> None:
+    assert failed_case("c", fault(status, body)).fault is not None

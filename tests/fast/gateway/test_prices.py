@@ -83,3 +83,19 @@ def test_a_price_that_only_raises_counts_where_it_is_above_the_lists() -> None:
 def test_cached_tokens_cost_what_the_list_says_and_never_more_than_there_are() -> None:
     assert price_of(Usage(1_000_000, 0, 1_000_000), None, MINI, None) == pytest.approx(0.075)
     assert price_of(Usage(1_000_000, 0, 9_000_000), None, MINI, None) == pytest.approx(0.075)
+
+
+def test_tokens_read_from_a_cache_and_put_into_it_have_prices_of_their_own() -> None:
+    price = Price(1.0, 2.0, cache_read=0.1, cache_write=1.25)
+    usage = Usage(1_000_000, 500_000, 600_000, written_tokens=200_000)
+    assert price_of(usage, price, endpoint("test/good"), None) == pytest.approx(0.2 + 0.06 + 0.25 + 1.0)
+    assert price_of(usage, Price(1.0, 2.0), endpoint("test/good"), None) == pytest.approx(2.0)
+    sonnet = endpoint("anthropic/claude-3-5-sonnet-latest", "https://proxy.example.com/v1")
+    listed = token_price(None, sonnet)
+    assert listed is not None
+    assert listed.cache_write is not None
+    assert listed.cache_write > listed.input
+    written = price_of(Usage(1_000_000, 0, written_tokens=1_000_000), None, sonnet, None)
+    assert written == pytest.approx(listed.cache_write)
+    # A budget reserves what a prompt costs that goes into the cache whole.
+    assert listed.most_usd(1_000_000, 0) == pytest.approx(listed.cache_write)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from said import said
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.endpoints import (
     Endpoint,
     Unusable,
@@ -189,6 +190,10 @@ def test_an_id_without_a_vendor_says_how_to_write_it(model: str) -> None:
         ("http://h:1/v1/", "http://h:1/v1"),
         (" https://h/api/v1/chat/completions/ ", "https://h/api/v1"),
         ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+        (
+            "https://H.example/openai/deployments/m/chat/completions?api-version=2024-10-21",
+            "https://h.example/openai/deployments/m?api-version=2024-10-21",
+        ),
     ],
 )
 def test_a_base_url_is_normalised(given: str, used: str) -> None:
@@ -218,6 +223,51 @@ def test_a_password_in_a_base_url_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(HelmbenchError) as caught:
         normalise_base_url(url)
     assert "secret" not in str(caught.value)
+
+
+def test_a_query_stays_behind_the_path() -> None:
+    found = endpoint("m", {}, base_url="https://h.example/v1/?api-version=2&tier=a")
+    assert found.url == "https://h.example/v1/chat/completions?api-version=2&tier=a"
+
+
+@pytest.mark.parametrize(
+    "query", ["?key=abc123", "?api-version=1&subscription-key=", "?sig=x", "?v=sk-abcdefgh1234", "#part"]
+)
+def test_a_query_with_a_key_is_refused_and_not_repeated(query: str) -> None:
+    with pytest.raises(HelmbenchError) as caught:
+        normalise_base_url(f"https://h.example/v1{query}")
+    assert query[1:] not in str(caught.value)
+
+
+def _with_headers(**headers: str) -> ModelEntry:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return ModelEntry("a/b", base_url=said(ELSEWHERE), headers=UsersWord(named))
+
+
+def test_extra_headers_go_over_the_usual_ones_and_take_keys_from_the_environment() -> None:
+    environ = {"PASS": "hidden-pass-0123", "MY_KEY": "my-key"}
+    found = endpoint(_with_headers(X_Team="t1", X_Pass="Basic ${PASS}"), environ, key_env="MY_KEY")
+    assert found.headers == {
+        "Authorization": "Bearer my-key",
+        "X-Team": "t1",
+        "X-Pass": "Basic hidden-pass-0123",
+    }
+    assert found.redacted("no: hidden-pass-0123, t1") == "no: [key], t1"
+    assert "hidden-pass" not in repr(found)
+    router = endpoint(replace(_with_headers(x_title="mine"), base_url=None), {"OPENROUTER_API_KEY": "k"})
+    assert {name.lower(): value for name, value in router.headers.items()}["x-title"] == "mine"
+
+
+def test_a_header_without_its_variable_makes_a_model_unusable() -> None:
+    assert resolve(_with_headers(X_Pass="${PASS}"), {}) == Unusable("PASS is not set", "PASS")
+
+
+def test_azure_takes_a_key_in_a_header_of_its_own_and_a_token_in_the_usual_one() -> None:
+    url = "https://team.openai.azure.com/openai/deployments/m?api-version=2024-10-21"
+    for key, header in (("0123abcd", "api-key"), ("eyJhbGciOi", "Authorization")):
+        found = endpoint("m", {"MY_KEY": key}, base_url=url, key_env="MY_KEY")
+        assert list(found.headers) == [header]
+        assert found.secrets == (key,)
 
 
 @dataclass(frozen=True, slots=True)

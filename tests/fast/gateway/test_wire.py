@@ -14,8 +14,9 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind, is_retried
+from pytest_helmbench.gateway.http_answers import RawAnswer
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
-from pytest_helmbench.gateway.replies import ParsedReply, encode, parse_reply
+from pytest_helmbench.gateway.replies import ParsedReply, encode, own_output, parse_reply
 from pytest_helmbench.gateway.requests import request_body, request_hash, with_estimates
 
 FORMAT: JsonObject = {
@@ -119,6 +120,126 @@ def test_a_reply_is_read_with_its_usage() -> None:
     }
     found = parsed(reply(usage=usage))
     assert found == ParsedReply("hi", None, "stop", Usage(12, 4, 3, 2, 0.001), "vendor/m-1")
+
+
+_USAGES: list[tuple[dict[str, Any], Usage]] = [
+    ({"usage": {"input_tokens": 9, "output_tokens": 4, "total_tokens": 13}}, Usage(9, 4)),
+    (
+        {
+            "usage": {
+                "input_tokens": 9,
+                "output_tokens": 4,
+                "input_tokens_details": {"cached_tokens": 3},
+                "output_tokens_details": {"reasoning_tokens": 2},
+            }
+        },
+        Usage(9, 4, 3, 2),
+    ),
+    (
+        {
+            "usage": {
+                "input_tokens": 9,
+                "output_tokens": 4,
+                "cache_read_input_tokens": 30,
+                "cache_creation_input_tokens": 5,
+            }
+        },
+        Usage(44, 4, 30, written_tokens=5),
+    ),
+    (
+        {"usage": {"prompt_tokens": 44, "completion_tokens": 4, "cache_read_input_tokens": 30}},
+        Usage(44, 4, 30),
+    ),
+    (
+        {"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4, "totalTokenCount": 20}},
+        Usage(9, 11),
+    ),
+    (
+        {"usage": {"inputTokens": 9, "outputTokens": 4, "cacheWriteInputTokens": 2}},
+        Usage(11, 4, written_tokens=2),
+    ),
+    ({"usage": {"prompt_tokens": 9, "completion_tokens": 4, "prompt_cache_hit_tokens": 6}}, Usage(9, 4, 6)),
+    ({"usage": {"prompt_tokens": 9, "completion_tokens": 4, "input_tokens": 0}}, Usage(9, 4)),
+    (
+        {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "input_tokens": 9, "output_tokens": 4}},
+        Usage(9, 4),
+    ),
+    ({"usage": {"tokens": {"input_tokens": 9, "output_tokens": 4}}}, Usage(9, 4)),
+    ({"x_groq": {"usage": {"prompt_tokens": 9, "completion_tokens": 4}}}, Usage(9, 4)),
+    ({"prompt_eval_count": 9, "eval_count": 4}, Usage(9, 4)),
+    (
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 4, "cost": {"total_cost": 0.5}}},
+        Usage(9, 4, cost_usd=0.5),
+    ),
+    (
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 4, "cost_usd_total": 0.5}},
+        Usage(9, 4, cost_usd=0.5),
+    ),
+    ({"usage": {"units_in": 9, "units_out": 4}}, Usage()),
+]
+"""Answers, and what each counts; nothing where the names are in no table."""
+
+
+@pytest.mark.parametrize(("stated", "usage"), _USAGES)
+def test_usage_is_read_in_every_shape(stated: dict[str, Any], usage: Usage) -> None:
+    assert parsed(reply(**stated)).usage == usage
+
+
+@pytest.mark.parametrize(
+    ("headers", "cost_usd"),
+    [
+        ({"x-litellm-response-cost": "0.000415"}, 0.000415),
+        ({"x-proxy-total-cost-usd": "1e-5"}, 1e-5),
+        ({"x-litellm-response-cost": "0.0"}, None),  # a proxy that knows no price says so
+        ({"x-litellm-response-cost": "None"}, None),
+        ({"x-litellm-key-spend": "9.0"}, None),
+    ],
+)
+def test_a_proxy_names_the_cost_beside_the_reply(headers: dict[str, str], cost_usd: float | None) -> None:
+    body = json.dumps(reply(usage={"prompt_tokens": 9, "completion_tokens": 4})).encode()
+    found = parse_reply(200, body, headers=headers)
+    assert isinstance(found, ParsedReply)
+    assert found.usage.cost_usd == cost_usd
+    own = parse_reply(200, json.dumps(reply(usage={"cost": 0.25})).encode(), headers=headers)
+    assert isinstance(own, ParsedReply)
+    assert own.usage.cost_usd == 0.25
+
+
+_QUOTED = {
+    "code": "json_validate_failed",
+    "message": "Failed to generate JSON.",
+    "failed_generation": '{"a": ',
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "reason"),
+    [
+        (_QUOTED, '{"a": ', "stop"),
+        ({**_QUOTED, "failed_generation": ""}, "", "stop"),
+        ({"code": "json_validate_failed", "message": "no"}, "", "stop"),
+        ({**_QUOTED, "message": "max completion tokens reached before a valid document"}, '{"a": ', "length"),
+        (
+            {"message": "Provider returned error", "metadata": {"raw": json.dumps({"error": _QUOTED})}},
+            '{"a": ',
+            "stop",
+        ),
+        ({"message": f"litellm.BadRequestError: x - {json.dumps({'error': _QUOTED})}"}, '{"a": ', "stop"),
+    ],
+)
+def test_a_refusal_of_what_the_model_has_written_is_its_reply(
+    error: dict[str, Any], text: str, reason: str
+) -> None:
+    answer = own_output(RawAnswer(400, {}, json.dumps({"error": error}).encode(), 1.0))
+    found = parse_reply(answer.status, answer.body)
+    assert isinstance(found, ParsedReply)
+    assert (found.text, found.finish_reason) == (text, reason)
+
+
+def test_other_answers_stay_as_they_are() -> None:
+    for document in (reply(note="failed_generation"), {"error": {"message": "no failed_generation"}}):
+        answer = RawAnswer(200, {}, json.dumps(document).encode(), 1.0)
+        assert own_output(answer) is answer
 
 
 @pytest.mark.parametrize("wrong", ["7", True, -1, 1.5, float("nan"), float("inf"), None])
