@@ -59,8 +59,8 @@ def register(config: pytest.Config) -> None:
     library = Library(settings, os.environ, notes.say)
     coordinator = Coordinator(settings, library, gates, notes)
     announce = Announcer(config, coordinator)
-    live = LiveLine(config, coordinator)
     interruptions = Interruptions()
+    live = LiveLine(config, coordinator, interruptions.look)
     role: SessionRole
     if _is_controller(config):
         from pytest_helmbench.pytest_side.xdist_controller import XdistController
@@ -123,11 +123,12 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
         workers=workerinput["workercount"],
         name=f"{workerinput['workerid']}:",
     )
-    live = LiveLine(config, None)
+    interruptions = Interruptions()
+    live = LiveLine(config, None, interruptions.look)
     engines = CaseEngines(settings, library, template, share)
     role = XdistWorker(engines, channel, live.tick)
     _register(config, SessionPlugin(config, settings, library, role, None, notes, live))
-    hooks = EndingHooks(config, Interruptions(), role, None, live)
+    hooks = EndingHooks(config, interruptions, role, None, live)
     config.pluginmanager.register(hooks, "helmbench-ending")
     end = SessionEnd(config, role, None, live, ShownFailures(config, settings.show))
     config.pluginmanager.register(end, "helmbench-end")

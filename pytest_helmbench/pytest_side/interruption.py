@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import select
 import signal
@@ -43,6 +44,7 @@ class Interruptions:
         self._again = False
         self._hurry: Callable[[], None] | None = None
         self._of_worker: str | None = None
+        self._noted: signal.Signals | None = None
 
     def listen(self) -> None:
         """Begin to hear signals."""
@@ -92,17 +94,21 @@ class Interruptions:
             # Where all processes were sent the signal, this one has heard it by now.
             if self._hurry is None and self._before:
                 self._of_worker = sentence
-                number = next(iter(self._before))
-                if hasattr(signal, "pthread_kill"):
-                    signal.pthread_kill(
-                        threading.main_thread().ident or 0, number
-                    )  # wakes it, whatever it waits for
-                else:
-                    _thread.interrupt_main(number)
+                _wake_main_thread(next(iter(self._before)))
 
         timer = threading.Timer(_ONE_STROKE_S, end)
         timer.daemon = True
         timer.start()
+
+    def look(self) -> None:
+        """Raise what was heard and came to nothing: Python drops what is raised in a callback. From any thread."""
+        number, raised_at = self._noted, self._raised_at
+        if number is None or raised_at is None or self._hurry is not None:
+            return
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main or time.monotonic() - raised_at >= _UNHEARD_S:
+            self._raised_at = None
+            _wake_main_thread(number)
 
     def _is_passed_on(self) -> bool:
         """Return whether a signal is the one that has ended the session, passed on by a parent."""
@@ -113,7 +119,7 @@ class Interruptions:
         if before is not None:
             signal.signal(number, before)
 
-    def _end(self, number: int, _frame: object) -> None:
+    def _end(self, number: int, frame: FrameType | None) -> None:
         if self._hurry is not None:
             if self._of_worker is None and not self._is_passed_on():
                 self._hurry()
@@ -124,8 +130,29 @@ class Interruptions:
             self._again |= number == signal.SIGINT and since >= _ONE_STROKE_S
             return
         self._raised_at = now
+        is_dropped = _is_dropped(frame)
+        if is_dropped or number != signal.SIGINT:  # Ctrl-C may be caught, as by a debugger
+            self._noted = signal.Signals(number)
+        if is_dropped:
+            return
         name = "" if number == signal.SIGINT else signal.Signals(number).name
         raise KeyboardInterrupt(*filter(None, [self._of_worker or name]))
+
+
+def _wake_main_thread(number: signal.Signals) -> None:
+    """Have the main thread handle a signal, whatever it waits for."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        _thread.interrupt_main(number)
+
+
+def _is_dropped(frame: FrameType | None) -> bool:
+    """Return whether Python drops what is raised in a frame: one of the garbage collector has called it."""
+    callbacks = [getattr(callback, "__code__", None) for callback in gc.callbacks]
+    while frame is not None and frame.f_code.co_name != "__del__" and frame.f_code not in callbacks:
+        frame = frame.f_back
+    return frame is not None
 
 
 class EndingHooks:
@@ -153,6 +180,19 @@ class EndingHooks:
         self._coordinator = coordinator
         self._live = live
         interruptions.listen()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Begin nothing, and end with no verdict, where a signal came to nothing."""
+        self._interruptions.look()
+        ended = yield
+        self._interruptions.look()
+        return ended
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """Begin no item where a signal came to nothing."""
+        self._interruptions.look()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:

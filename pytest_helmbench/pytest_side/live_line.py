@@ -34,10 +34,14 @@ class LiveLine:
     Args:
         config: pytest's.
         coordinator: Of the session; None in an xdist worker, which prints nothing.
+        look: Called with each tick; may end the session.
     """
 
-    def __init__(self, config: pytest.Config, coordinator: Coordinator | None) -> None:
+    def __init__(
+        self, config: pytest.Config, coordinator: Coordinator | None, look: Callable[[], None]
+    ) -> None:
         self._config = config
+        self._look = look
         self._coordinator = coordinator
         self._lock = threading.Lock()
         self._drawn_at = self._said_at = time.monotonic()
@@ -51,6 +55,7 @@ class LiveLine:
 
     def tick(self) -> None:
         """Say how far the session is, where that is due. Whoever waits calls it about once a second."""
+        self._look()
         coordinator = self._coordinator
         if coordinator is None:
             return

@@ -192,6 +192,45 @@ def test_a_signal_to_a_session_or_a_worker_ends_it_like_ctrl_c(
     assert "INTERNALERROR" not in session.text
 
 
+_SENDS = """
+import gc, os, signal
+
+def _collected(phase, about):
+    signal.raise_signal(signal.SIGTERM)
+    gc.callbacks.remove(_collected)
+
+def pytest_configure(config):
+    global is_meant
+    is_meant = hasattr(config, "workerinput") == ("WORKER" in os.environ)
+
+def pytest_runtest_logreport(report):
+    if is_meant and report.when == "call" and report.nodeid.endswith("-PT3[test/good]"):
+        gc.callbacks.append(_collected)
+        gc.collect()
+"""
+
+
+@pytest.mark.parametrize(("workers", "where"), [("-n0", ""), ("-n2", ""), ("-n2", "worker")])
+def test_a_signal_in_the_middle_of_a_collection_of_garbage_ends_the_session(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: str,
+    where: str,
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
+    (pytester.path / "sends.py").write_text(_SENDS, encoding="utf-8")
+    if where:
+        monkeypatch.setenv("WORKER", "yes")
+    provider.answers(latency_s=0.2)
+    limit = f"--helmbench-concurrency={_CONCURRENCY}"
+    session = Session(pytester.path, provider.url, workers, "-q", "-p", "sends", limit)
+    assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
+    assert "SIGTERM" in session.text
+    assert provider.count < 50
+    assert _run_status(pytester) == "interrupted"
+
+
 def test_workers_end_when_their_controller_is_killed(pytester: pytest.Pytester, provider: Provider) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
     provider.answers(hang=True)

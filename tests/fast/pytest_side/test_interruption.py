@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -79,3 +81,59 @@ def test_an_exception_that_somebody_caught_is_raised_again(
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+
+
+class _Signals:
+    """Gets a signal where Python drops what its handler raises."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def in_the_collector(self) -> None:
+        def called(_phase: str, _about: object) -> None:
+            signal.raise_signal(self.number)
+            gc.callbacks.remove(called)
+
+        gc.callbacks.append(called)
+        gc.collect()
+
+    def in_an_end(self) -> None:
+        number = self.number
+
+        class Ends:
+            def __del__(self) -> None:
+                signal.raise_signal(number)
+
+        Ends()
+
+    def in_a_callback(self) -> None:
+        ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(self.number))()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("where", "number"),
+    [
+        (_Signals.in_the_collector, signal.SIGTERM),
+        (_Signals.in_the_collector, signal.SIGINT),
+        (_Signals.in_an_end, signal.SIGTERM),
+        (_Signals.in_an_end, signal.SIGINT),
+        (_Signals.in_a_callback, signal.SIGTERM),
+    ],
+)
+def test_a_signal_that_python_drops_is_raised_where_it_is_looked_for(
+    heard: Interruptions, where: Callable[[_Signals], None], number: signal.Signals
+) -> None:
+    heard.look()
+    where(_Signals(number))
+    with pytest.raises(KeyboardInterrupt) as raised:
+        heard.look()
+    assert str(raised.value) == ("" if number == signal.SIGINT else "SIGTERM")
+    heard.begun(lambda: None)
+    heard.look()
+
+
+def test_ctrl_c_that_somebody_caught_is_not_raised_again(heard: Interruptions) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    heard.look()
