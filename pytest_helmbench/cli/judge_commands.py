@@ -60,14 +60,10 @@ def judge_command() -> None:
 @click.option(
     "--marking-model", multiple=True, metavar="ID", help="Judge; repeatable (default: that of models.yml)."
 )
-@click.option("--marking-base-url", metavar="URL", help="Server of the judges (default: --base-url).")
+@click.option("--marking-base-url", metavar="URL", help="Server of the judges (default: their provider's).")
 @click.option(
-    "--marking-api-key-env",
-    metavar="NAME",
-    help="Environment variable that holds their key (default: --api-key-env).",
+    "--marking-api-key-env", metavar="NAME", help="Variable that holds their key (default: the provider's)."
 )
-@click.option("--base-url", metavar="URL", help="Server of every model that has none of its own.")
-@click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the key of that server.")
 @click.option("--models-file", type=click.Path(path_type=Path), metavar="PATH", help="models.yml to use.")
 @as_json_option
 @no_db_option

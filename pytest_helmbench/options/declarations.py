@@ -200,14 +200,17 @@ class Options:
     base_url: UsersWord[str] | None = _MODELS(
         users(text("URL")),
         None,
-        "OpenAI-compatible server of every model that has none in models.yml",
+        "OpenAI-compatible server of every model under test that has none in models.yml",
         absent="the provider's",
     )
     api_key_env: UsersWord[str] | None = _MODELS(
         users(text("NAME")), None, "environment variable that holds the key", absent="the provider's"
     )
     marking_base_url: UsersWord[str] | None = _MODELS(
-        users(text("URL")), None, "server of the judges", absent="--helmbench-base-url"
+        users(text("URL")),
+        None,
+        "server of the judges",
+        absent="their provider's; --helmbench-base-url for one without a vendor, or under test",
     )
     marking_api_key_env: UsersWord[str] | None = _MODELS(
         users(text("NAME")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -57,7 +57,8 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
     """
     named = named_models(root, settings)
     entries = tuple(with_overrides(entry, settings.sampling) for entry in named.entries)
-    judges = tuple(_judge(entry, settings, environ) for entry in named.judges)
+    tested = [entry.id for entry in entries]
+    judges = tuple(_judge(entry, tested, settings, environ) for entry in named.judges)
     for entry in (*entries, *named.judges):
         _check_baseline(entry.id)
     if not entries:
@@ -121,10 +122,10 @@ def _check_baseline(model: str) -> None:
         )
 
 
-def _judge(entry: ModelEntry, settings: Settings, environ: Mapping[str, str]) -> Route:
+def _judge(entry: ModelEntry, tested: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Route:
     if entry.sampling.temperature is None:
         entry = replace(entry, sampling=replace(entry.sampling, temperature=0.0))
-    return Route(entry, _endpoint(entry, *judge_options(settings), settings, environ))
+    return Route(entry, _endpoint(entry, *_judge_options(entry.id, tested, settings), settings, environ))
 
 
 def session_concurrency(settings: Settings) -> int:
@@ -205,7 +206,8 @@ def named_models(root: Path, settings: Settings) -> NamedModels:
     if file is None or is_users:
         return NamedModels(tuple(map(_as_stated, wanted)), tuple(map(_as_stated, judges)))
     options = [(one, settings.base_url, settings.api_key_env) for one in wanted]
-    options += [(judge, *judge_options(settings)) for judge in judges]
+    tested = [one.entry.id for one in wanted]
+    options += [(judge, *_judge_options(judge.entry.id, tested, settings)) for judge in judges]
     if problems := tuple(dict.fromkeys(_refused(file, options, settings))):
         raise UnreadableBenchmarkError(problems)
     granted = [_as_far_as_said(*one, settings) for one in options]
@@ -227,11 +229,15 @@ def odd_models(file: Path) -> Iterator[Problem]:
             yield Problem(file, None, message, hint)
 
 
-def judge_options(settings: Settings) -> tuple[Word, Word]:
-    """Return the judge's server and the variable of its key, as options state them."""
-    # The key of the models under test belongs to their server, not to one that was split off.
-    shared_key_env = None if settings.marking_base_url else settings.api_key_env
-    return settings.marking_base_url or settings.base_url, settings.marking_api_key_env or shared_key_env
+def _judge_options(judge: str, tested: Sequence[str], settings: Settings) -> tuple[Word, Word]:
+    """Return a judge's server and the variable of its key, as options state them.
+
+    The server of the models under test, with its key, is that of a judge without a vendor, or that is one of them.
+    """
+    beside = "/" not in judge or judge in tested
+    if settings.marking_base_url or (settings.base_url and not beside):
+        return settings.marking_base_url, settings.marking_api_key_env
+    return settings.base_url, settings.marking_api_key_env or settings.api_key_env
 
 
 def _models_file(root: Path, settings: Settings) -> Path | None:

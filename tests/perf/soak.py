@@ -153,7 +153,8 @@ def _session(folder: Path, url: str, pytest: Sequence[str], workers: str, concur
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n", encoding="utf-8")
     command = [
         *(*pytest, "benchmark", "-q", "-p", "no:cacheprovider", workers),
-        *(f"--helmbench-base-url={url}", f"--helmbench-model={MODEL}", f"--helmbench-marking-model={_JUDGE}"),
+        *(f"--helmbench-{whose}base-url={url}" for whose in ("", "marking-")),
+        *(f"--helmbench-model={MODEL}", f"--helmbench-marking-model={_JUDGE}"),
         *(f"--helmbench-concurrency={concurrency}", "--helmbench-timeout=3", "--helmbench-max-retries=9"),
         "--helmbench-case-timeout=120",
     ]

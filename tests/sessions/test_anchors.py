@@ -67,7 +67,7 @@ def test_rows_of_packs_are_rubrics_too_and_each_judge_is_held_by_itself(
     _judges(provider, "Shut up", "would not say", model="test/second")
     judges = ("--marking-model", "test/judge", "--marking-model", "test/second")
 
-    code, text, _ = captured(capsys, "judge", "check", folder, *judges, "--base-url", provider.url)
+    code, text, _ = captured(capsys, "judge", "check", folder, *judges, "--marking-base-url", provider.url)
 
     assert code == 1
     assert "the judge test/judge was right on 3 of 3 anchors" in text
@@ -75,7 +75,7 @@ def test_rows_of_packs_are_rubrics_too_and_each_judge_is_held_by_itself(
 
     provider.reset()
     provider.answers(status=400, body={"error": {"message": "out"}})
-    code, text, _ = captured(capsys, "judge", "check", folder, *judges, "--base-url", provider.url)
+    code, text, _ = captured(capsys, "judge", "check", folder, *judges, "--marking-base-url", provider.url)
     assert (code, "no verdict on 3: the judge's call failed" in text) == (1, True)
 
 
@@ -88,7 +88,7 @@ def test_judge_check_asks_the_judge_alone(
     _bench(pytester)
     _judges(provider, "Go away")
     asked = ("judge", "check", pytester.path / "benchmark", "--marking-model", "test/judge")
-    url = ("--base-url", provider.url)
+    url = ("--marking-base-url", provider.url)
 
     code, text, _ = captured(capsys, *asked, *url)
     assert (code, _asked(provider)) == (0, (0, 2))
@@ -96,11 +96,8 @@ def test_judge_check_asks_the_judge_alone(
     assert ["test/judge", "kind", "pass", "pass", "So."] in lines
     assert "the judge test/judge was right on 2 of 2 anchors" in text
 
-    monkeypatch.setenv("MODEL_KEY", "of-the-models-server")
     monkeypatch.setenv("JUDGE_KEY", "of-the-judges-server")
-    elsewhere = ("--base-url", "http://127.0.0.1:9/v1", "--api-key-env", "MODEL_KEY")
-    own = ("--marking-base-url", provider.url, "--marking-api-key-env", "JUDGE_KEY")
-    assert captured(capsys, *asked, *elsewhere, *own)[0] == 0
+    assert captured(capsys, *asked, *url, "--marking-api-key-env", "JUDGE_KEY")[0] == 0
     assert provider.requests[-1].headers["authorization"] == "Bearer of-the-judges-server"
 
     _judges(provider, "Hello there")

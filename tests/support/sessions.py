@@ -60,7 +60,8 @@ def run_undisturbed(
 
 
 def _arguments(url: str, arguments: Sequence[str], paths: Sequence[str]) -> list[str]:
-    of_provider = [f"--helmbench-base-url={url}", f"--helmbench-model={MODEL}"]
+    of_provider = [f"--helmbench-{whose}base-url={url}" for whose in ("", "marking-")]
+    of_provider.append(f"--helmbench-model={MODEL}")
     return [*paths, *of_provider, "-p", "no:cacheprovider", *arguments]
 
 

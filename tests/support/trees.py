@@ -212,7 +212,7 @@ def run_tree(
 
     Args:
         arguments: More of the command line; a path takes the place of `benchmark`.
-        url: Of the provider; empty for none.
+        url: Of the provider, which answers judges too; empty for none.
         model: Under test, where a URL is given and no argument names one.
         apart: In a process of its own: limits and peaks of a process never go back.
     """
@@ -222,6 +222,8 @@ def run_tree(
     given = [] if own_path else ["benchmark"]
     if url:
         given.append(f"--helmbench-base-url={url}")
+        if not any(argument.startswith("--helmbench-marking-base-url") for argument in arguments):
+            given.append(f"--helmbench-marking-base-url={url}")
         if not any(argument.startswith("--helmbench-model") for argument in arguments):
             given.append(f"--helmbench-model={model}")
     run = run_pytest_forked if apart else run_pytest
