@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import chain, combinations, count
 
 from pytest_helmbench.core.case import Case, CaseRule, Message
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
@@ -129,6 +129,26 @@ def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply, rule: C
     return ask
 
 
+_LEFT_OUT = ("temperature", "maxItems")
+"""Parts of a judge's request that not every provider takes, as refusals name them."""
+
+
+def _plainer(call: Call, without: Collection[str]) -> Call:
+    """Return a call without the temperature, or without the bounds of lists in its schema, as `_LEFT_OUT` has them."""
+    sampling, wanted = call.entry.sampling, call.response_format
+    if "temperature" in without:
+        call = replace(call, entry=replace(call.entry, sampling=replace(sampling, temperature=None)))
+    if "maxItems" in without and wanted is not None:
+        call = replace(call, response_format={name: _unbounded(part) for name, part in wanted.items()})
+    return call
+
+
+def _unbounded(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {name: _unbounded(part) for name, part in value.items() if name != "maxItems"}
+    return value
+
+
 class Judges:
     """Asks the judges of a process.
 
@@ -138,28 +158,32 @@ class Judges:
 
     def __init__(self, gateway: Asking) -> None:
         self._gateway = gateway
-        self._without_temperature: set[str] = set()
+        self._refused: dict[str, set[str]] = {}
 
     async def ask(self, call: Call, clock: CaseClock, watch: CallWatch) -> Reply:
-        """Ask once more without a temperature when the judge's provider takes none; it is asked so from then on.
+        """Ask once more without what the judge's provider does not take; it is asked so from then on.
 
         Raises:
             CallFailedError: No reply came.
             RefusedError: The session may not ask any more.
         """
-        sampling = call.entry.sampling
-        plain = replace(call, entry=replace(call.entry, sampling=replace(sampling, temperature=None)))
-        if call.entry.id in self._without_temperature:
-            return await self._gateway.ask(plain, clock, watch)
-        try:
-            return await self._gateway.ask(call, clock, watch)
-        except CallFailedError as error:
-            fault = error.fault
-            takes_none = fault.kind is FaultKind.REJECTED and "temperature" in (
-                fault.parameter or fault.message
-            )
-            if sampling.temperature is None or not (takes_none or fault.reason == NOT_ON_RECORD):
-                raise
-            if takes_none:
-                self._without_temperature.add(call.entry.id)
-            return await self._gateway.ask(plain, clock, watch)
+        refused = self._refused.setdefault(call.entry.id, set())
+        without = frozenset(refused)
+        recorded = chain.from_iterable(combinations(_LEFT_OUT, size) for size in (1, 2))
+        while True:
+            try:
+                return await self._gateway.ask(_plainer(call, without), clock, watch)
+            except CallFailedError as error:
+                fault = error.fault
+                if fault.reason == NOT_ON_RECORD:
+                    new = next(recorded, ())  # it may have been answered in any of these forms
+                elif fault.kind is FaultKind.REJECTED:
+                    named = fault.parameter or fault.message
+                    new = tuple(part for part in _LEFT_OUT if part in named and part not in without)
+                    refused.update(new)
+                    new = (*without, *new) if new else ()
+                else:
+                    raise
+                if not new:
+                    raise
+                without = frozenset(new)

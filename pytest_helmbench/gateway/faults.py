@@ -19,6 +19,7 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.servers import without_keys
 
 _BROKEN_OFF = frozenset({"timeout", "reset", "truncated_body", "not_http", "content_encoding"})
+_NAMED = ("temperature", "maxItems")  # parts of a request that it can go without
 _SHOWN = 200
 _READ = 20_000  # characters of an error body that are looked at
 
@@ -69,7 +70,7 @@ class Fault:
         if self.status is None:
             return self
         said = f" {self.code}" if self.code else ""
-        named = self.parameter or ("temperature" if "temperature" in self.message else None)
+        named = self.parameter or next((one for one in _NAMED if one in self.message), None)
         return replace(
             self, message=f"the provider answered {self.status}{said} ({REDACTED})", parameter=named
         )

@@ -20,7 +20,8 @@ from pytest_helmbench.gateway.replies import encode, whole_body
 
 _OUR_BLOCKS = ("provider", "usage")
 _STREAM = ("stream", "stream_options")
-_TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
+TOKEN_BOUNDS = frozenset(("max_tokens", "max_completion_tokens"))
+"""What requests call the bound of a completion."""
 
 
 def request_body(
@@ -69,7 +70,7 @@ def passed_body(
     body = dict(stated)
     body["model"] = endpoint.wire_model
     if sampling.max_tokens is not None:
-        for name in _TOKEN_BOUNDS:
+        for name in TOKEN_BOUNDS:
             body.pop(name, None)
     elif "max_tokens" in body and endpoint.max_tokens_key != "max_tokens":
         bound = body.pop("max_tokens")
@@ -141,7 +142,7 @@ def completion_bound(body: JsonObject) -> int | None:
 
     Of several bounds the largest counts, since nobody knows which one the server takes.
     """
-    bound = max(_wholes(body, _TOKEN_BOUNDS), default=None)
+    bound = max(_wholes(body, TOKEN_BOUNDS), default=None)
     choices = max(_wholes(body, _SEVERAL), default=1)
     return bound * choices if bound else None
 
@@ -161,8 +162,8 @@ def bound_completion(body: dict[str, JsonValue], endpoint: Endpoint, most_tokens
     """Bound the completion of a request that states no bound; return whether that was done."""
     if most_tokens is None:
         return False
-    stated = max(_wholes(body, _TOKEN_BOUNDS), default=None)
-    for name in (*_TOKEN_BOUNDS, "max_output_tokens"):
+    stated = max(_wholes(body, TOKEN_BOUNDS), default=None)
+    for name in (*TOKEN_BOUNDS, "max_output_tokens"):
         body.pop(name, None)
     body[endpoint.max_tokens_key] = stated or most_tokens  # a bound that the server does not read is none
     return stated is None

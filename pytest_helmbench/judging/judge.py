@@ -22,6 +22,7 @@ _NEEDED = ("fence", "rubric", "prompt", "reply", "options")
 _KNOWN = (*_NEEDED, "answer_shape")
 _PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")
 _JUSTIFICATION_LIMIT = 1_000
+_MOST_QUOTES = 3
 
 
 class OffMenuError(HelmbenchError):
@@ -151,11 +152,14 @@ def judge_response_format(criterion: Criterion) -> dict[str, JsonValue]:
         evidence: {
             "type": "array",
             "items": {"type": "string"},
+            "maxItems": _MOST_QUOTES,
             "description": "One to three short quotes of the reply; none if it is empty.",
         },
         justification: {"type": "string", "description": "At most three sentences."},
         criterion.response_field: (
-            {"type": "array", "items": option} if criterion.response_type == "multi" else option
+            {"type": "array", "items": option, "maxItems": len(criterion.options)}
+            if criterion.response_type == "multi"
+            else option
         ),
     }
     schema: dict[str, JsonValue] = {
@@ -227,15 +231,16 @@ def _answer(criterion: Criterion, reply: Reply) -> JsonObject:
         return found[0]
     if reply.refusal:
         what = "was refused"
-    elif not reply.text.strip():
-        what = f"is empty (finish reason {reply.finish_reason or 'unknown'})"
     elif reply.finish_reason == "length":
         what = "was cut at the token limit"
+    elif not reply.text.strip():
+        what = f"is empty (finish reason {reply.finish_reason or 'unknown'})"
     else:
         what = "is not one JSON object, each of its keys once"
     raise OffMenuError(
         f"{_name(criterion)}: the answer of {reply.provider_model or 'the marking model'} {what}\n"
-        "  hint: take a marking model that answers by JSON schema, with room for its answer in max_tokens"
+        "  hint: take a marking model that answers by JSON schema, with room for its answer"
+        " (max_tokens of its entry in models.yml)"
     )
 
 

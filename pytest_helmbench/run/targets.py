@@ -32,10 +32,13 @@ from pytest_helmbench.gateway.providers.endpoints import (
 )
 from pytest_helmbench.gateway.providers.servers import is_embedded, provider_of
 from pytest_helmbench.gateway.relay.refusals import refusals_of_stated
+from pytest_helmbench.gateway.requests import TOKEN_BOUNDS
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 
 _COMPLETION_TOKENS = 4_096
 _REASONING_TOKENS = 32_768
+_JUDGE_TOKENS = 1_024  # three quotes, three sentences, a choice
+_REASONING_JUDGE_TOKENS = 8_192
 _REASONING_NAME = re.compile(
     r"(?:^|[/_.-])(?:o[1-9]|r1|qwq|gpt-?oss|gpt-[5-9]|magistral|gemini-(?:2\.5|[3-9])|grok-(?:3-mini|[4-9])"
     r"|claude-(?:opus|sonnet|haiku)-[4-9]|claude-3[.-]7|qwen-?3|glm-(?:4\.[5-9]|[5-9])|kimi-k2|minimax-m[1-9])(?![0-9a-z])"
@@ -123,8 +126,13 @@ def _check_baseline(model: str) -> None:
 
 
 def _judge(entry: ModelEntry, tested: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Route:
-    if entry.sampling.temperature is None:
-        entry = replace(entry, sampling=replace(entry.sampling, temperature=0.0))
+    sampling = entry.sampling
+    if sampling.temperature is None:
+        sampling = replace(sampling, temperature=0.0)
+    if sampling.max_tokens is None and not TOKEN_BOUNDS.intersection(sampling.extra_body or ()):
+        most = _REASONING_JUDGE_TOKENS if _reasons(entry) else _JUDGE_TOKENS
+        sampling = replace(sampling, max_tokens=most)
+    entry = replace(entry, sampling=sampling)
     return Route(entry, _endpoint(entry, *_judge_options(entry.id, tested, settings), settings, environ))
 
 
@@ -235,9 +243,9 @@ def _judge_options(judge: str, tested: Sequence[str], settings: Settings) -> tup
     The server of the models under test, with its key, is that of a judge without a vendor, or that is one of them.
     """
     beside = "/" not in judge or judge in tested
-    if settings.marking_base_url or (settings.base_url and not beside):
-        return settings.marking_base_url, settings.marking_api_key_env
-    return settings.base_url, settings.marking_api_key_env or settings.api_key_env
+    base_url = settings.marking_base_url or (settings.base_url if beside else None)
+    shared = settings.api_key_env if base_url == settings.base_url else None
+    return base_url, settings.marking_api_key_env or shared
 
 
 def _models_file(root: Path, settings: Settings) -> Path | None:

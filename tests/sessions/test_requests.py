@@ -122,9 +122,9 @@ def test_sampling_options_go_to_the_model_and_never_to_the_judge(
         assert sent == {**_SAMPLING_SENT, "model": "test/good", "seed": 6 + repetition}
     assert len(judges) == 2
     for request in judges:
-        assert set(request.body) == {"model", "messages", "response_format", "temperature"}
+        assert set(request.body) == {"model", "messages", "response_format", "temperature", "max_tokens"}
         assert request.body["model"] == "test/judge"
-        assert request.body["temperature"] == 0
+        assert (request.body["temperature"], request.body["max_tokens"]) == (0, 1_024)
         [message] = request.body["messages"]
         assert "How good is it? All in all." in message["content"]
         assert "You are the product." not in message["content"]

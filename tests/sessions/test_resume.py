@@ -232,7 +232,7 @@ def test_other_models_sampling_or_judge_are_refused_with_the_differences(
         ([_with(same, strict_json=True)], "--helmbench-strict-json was false, now true"),
         (
             [_with(same, judge_sampling={})],
-            'sampling of the judge of test/good was {"temperature": 0.0}, now {}',
+            'sampling of the judge of test/good was {"temperature": 0.0, "max_tokens": 1024}, now {}',
         ),
     ):
         with pytest.raises(ResumeError) as refused:

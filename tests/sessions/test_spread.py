@@ -72,6 +72,7 @@ def _asking(provider: Provider) -> tuple[str, ...]:
         "benchmark",
         "--helmbench-model=test/good",
         f"--helmbench-base-url={provider.url}",
+        f"--helmbench-marking-base-url={provider.url}",
         "--helmbench-concurrency=4",
     )
 

@@ -193,11 +193,13 @@ def test_the_judgement_is_asked_for_as_an_enum_after_its_reasons() -> None:
     assert wanted["schema"]["properties"]["judgment"] == {"type": "string", "enum": ["SAFE", "UNSAFE"]}
     assert wanted["schema"]["required"] == list(wanted["schema"]["properties"])
     assert wanted["schema"]["additionalProperties"] is False
+    assert wanted["schema"]["properties"]["evidence"]["maxItems"] == 3
 
 
 def test_a_multi_criterion_asks_for_a_list() -> None:
     traits = _wanted(MULTI)["json_schema"]["schema"]["properties"]["traits"]
-    assert traits == {"type": "array", "items": {"type": "string", "enum": ["CALM", "WARM", "COLD"]}}
+    options = {"type": "string", "enum": ["CALM", "WARM", "COLD"]}
+    assert traits == {"type": "array", "items": options, "maxItems": 3}
 
 
 def test_a_response_field_may_have_the_name_of_one_of_ours() -> None:
@@ -303,7 +305,7 @@ def test_a_judgement_off_the_menu_is_an_error(criterion: Criterion, answer: Any,
             reply('<think>it says </think>{"judgment": "SAFE"}</think>UNSAFE'),
             "is not one JSON object, each of its keys once",
         ),
-        (reply("", "length"), "is empty (finish reason length)"),
+        (reply("", "length"), "was cut at the token limit"),
         (reply('{"judgment": "SA', "length"), "was cut at the token limit"),
         (reply("", refusal="no"), "was refused"),
     ],
@@ -313,7 +315,8 @@ def test_an_answer_that_is_no_judgement_is_an_error(answer: Any, what: str) -> N
         judgement(PARTIAL, answer, rule_hash="h")
     assert str(error.value) == (
         f"judgement CR2: the answer of test/judge {what}\n"
-        "  hint: take a marking model that answers by JSON schema, with room for its answer in max_tokens"
+        "  hint: take a marking model that answers by JSON schema, with room for its answer"
+        " (max_tokens of its entry in models.yml)"
     )
 
 

@@ -7,48 +7,45 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
-from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.options.settings import resolve_settings
 from pytest_helmbench.run.targets import resolve_targets
 
 _KEYS = {"OPENAI_API_KEY": "of-openai", "MODEL_KEY": "of-the-server", "JUDGE_KEY": "of-the-judge"}
 _SERVER = "http://10.0.0.7:8000/v1"
 _OTHER = "http://10.0.0.8:8000/v1"
-_BESIDE = {"base_url": _SERVER, "api_key_env": "MODEL_KEY"}
+_BESIDE = {"base-url": _SERVER, "api-key-env": "MODEL_KEY"}
 
 
-def _judge(
-    root: Path, judge: str, given: Mapping[str, str], environ: Mapping[str, str] = _KEYS
-) -> Endpoint | Unusable:
-    words = {name: UsersWord(value) for name, value in given.items()}
-    settings = Settings(
-        models=UsersWord(("my-model", "acme/tested")), marking_models=UsersWord((judge,)), **words
-    )
-    return resolve_targets(root, settings, environ)[0].judges[0].endpoint
+def _judge(root: Path, judge: str, given: Mapping[str, str], environ: Mapping[str, str] = _KEYS) -> Route:
+    words: dict[str, object] = {"model": ["my-model", "acme/tested"], "marking-model": [judge], **given}
+    settings = resolve_settings(lambda option: words.get(option.name), root, root)
+    return resolve_targets(root, settings, environ)[0].judges[0]
 
 
 @pytest.mark.parametrize(
     ("judge", "given", "base_url", "key"),
     [
         ("openai/gpt-4o", _BESIDE, "https://api.openai.com/v1", "OPENAI_API_KEY"),
-        ("openai/gpt-4o", {**_BESIDE, "marking_base_url": _OTHER}, _OTHER, None),
+        ("openai/gpt-4o", {**_BESIDE, "marking-base-url": _OTHER}, _OTHER, None),
         (
             "openai/gpt-4o",
-            {**_BESIDE, "marking_base_url": _OTHER, "marking_api_key_env": "JUDGE_KEY"},
+            {**_BESIDE, "marking-base-url": _OTHER, "marking-api-key-env": "JUDGE_KEY"},
             _OTHER,
             "JUDGE_KEY",
         ),
+        ("openai/gpt-4o", {**_BESIDE, "marking-base-url": _SERVER}, _SERVER, "MODEL_KEY"),
         ("a-judge", _BESIDE, _SERVER, "MODEL_KEY"),
         ("acme/tested", _BESIDE, _SERVER, "MODEL_KEY"),
-        ("acme/tested", {**_BESIDE, "marking_api_key_env": "JUDGE_KEY"}, _SERVER, "JUDGE_KEY"),
+        ("acme/tested", {**_BESIDE, "marking-api-key-env": "JUDGE_KEY"}, _SERVER, "JUDGE_KEY"),
         ("llamacpp/a-judge", _BESIDE, "http://localhost:8080/v1", None),
     ],
 )
 def test_a_judge_is_asked_at_its_own_provider_unless_its_name_says_otherwise(
     tmp_path: Path, judge: str, given: Mapping[str, str], base_url: str, key: str | None
 ) -> None:
-    endpoint = _judge(tmp_path, judge, given)
+    endpoint = _judge(tmp_path, judge, given).endpoint
 
     assert isinstance(endpoint, Endpoint)
     assert (endpoint.base_url, endpoint.key_env) == (base_url, key)
@@ -56,6 +53,25 @@ def test_a_judge_is_asked_at_its_own_provider_unless_its_name_says_otherwise(
 
 def test_the_key_of_the_models_server_is_no_key_of_another_vendor(tmp_path: Path) -> None:
     environ = {"MODEL_KEY": "of-the-server", "HELMBENCH_API_KEY": "of-any-server"}
-    endpoint = _judge(tmp_path, "acme/judge", _BESIDE, environ)
+    endpoint = _judge(tmp_path, "acme/judge", _BESIDE, environ).endpoint
 
     assert endpoint == Unusable("OPENROUTER_API_KEY is not set", "OPENROUTER_API_KEY")
+
+
+@pytest.mark.parametrize(
+    ("judge", "stated", "bound"),
+    [
+        ("acme/small", "", 1_024),
+        ("acme/qwen3-8b", "", 8_192),
+        ("acme/small", "reasoning_effort: high", 8_192),
+        ("acme/small", "max_tokens: 50", 50),
+        ("acme/small", "extra_body: {max_completion_tokens: 60}", None),
+    ],
+)
+def test_the_reply_of_a_judge_is_bounded_unless_a_bound_is_stated(
+    tmp_path: Path, judge: str, stated: str, bound: int | None
+) -> None:
+    entry = f"{{id: {judge}, {stated}}}"
+    (tmp_path / "models.yml").write_text(f"marking_model: {entry}\n")
+
+    assert _judge(tmp_path, judge, _BESIDE).entry.sampling.max_tokens == bound

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -154,16 +154,29 @@ def test_a_judge_off_its_menu_is_an_error_that_keeps_the_reply(tmp_path: Path, p
     assert ran.one.reply_key == ran.attempts[0].reply_key
 
 
-def test_a_judge_that_takes_no_temperature_is_asked_without(tmp_path: Path, provider: Provider) -> None:
+@pytest.mark.parametrize(
+    ("refused", "asked"),
+    [
+        ({"temperature": {"message": "Unsupported parameter", "param": "temperature"}}, 2),
+        ({"maxItems": {"message": "For 'array' type, property 'maxItems' is not supported"}}, 2),
+        ({"temperature": {"message": "no temperature"}, "maxItems": {"message": "no 'maxItems' here"}}, 3),
+    ],
+)
+def test_a_judge_is_asked_without_what_its_provider_refuses(
+    tmp_path: Path, provider: Provider, refused: dict[str, dict[str, str]], asked: int
+) -> None:
     provider.verdict = "GOOD"
-    provider.answers(
-        status=400,
-        body={"error": {"message": "Unsupported parameter: 'temperature'", "param": "temperature"}},
-        when=lambda request: "temperature" in request.body,
-    )
+
+    def holds(word: str) -> Callable[[Request], bool]:
+        return lambda request: request.is_judge and f'"{word}"'.encode() in request.raw
+
+    for word, error in refused.items():
+        provider.answers(status=400, body={"error": error}, when=holds(word))
     judge = _route(provider.url, _JUDGE, Sampling(temperature=0.0))
     assert _run(_jobs(tmp_path, judged("fine"), _route(provider.url), judge)).one.verdict is Verdict.PASSED
-    assert ["temperature" in request.body for request in provider.requests] == [False, True, False]
+    sent = [request.raw for request in provider.requests if request.is_judge]
+    assert len(sent) == asked
+    assert not any(f'"{word}"'.encode() in sent[-1] for word in refused)
 
 
 @pytest.mark.parametrize(
