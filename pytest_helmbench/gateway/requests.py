@@ -20,7 +20,7 @@ from pytest_helmbench.gateway.replies import encode, whole_body
 
 _OUR_BLOCKS = ("provider", "usage")
 _STREAM = ("stream", "stream_options")
-TOKEN_BOUNDS = frozenset(("max_tokens", "max_completion_tokens"))
+TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
 """What requests call the bound of a completion."""
 
 
@@ -179,16 +179,16 @@ def other_bound(fault: Fault, body: JsonObject) -> str | None:
     """Return by which name a server wants the bound of a completion that has refused the one it was sent."""
     if fault.kind is not FaultKind.REJECTED:
         return None
-    sent = next((name for name in _TOKEN_BOUNDS if name in body), "")
+    sent = next((name for name in TOKEN_BOUNDS if name in body), "")
     blamed = sent and (fault.parameter == sent or re.search(rf"\b{sent}\b", fault.message))
     if not blamed or not _NOT_TAKEN.search(f"{fault.code} {fault.message}"):
         return None
-    return next(name for name in _TOKEN_BOUNDS if name != sent)
+    return next(name for name in TOKEN_BOUNDS if name != sent)
 
 
 def with_bound(body: JsonObject, name: str) -> bytes:
     """Return a request whose bound of the completion goes by a name."""
-    return encode({name if key in _TOKEN_BOUNDS else key: value for key, value in body.items()})
+    return encode({name if key in TOKEN_BOUNDS else key: value for key, value in body.items()})
 
 
 _LONG_PROMPT = 8_000

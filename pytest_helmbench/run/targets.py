@@ -129,7 +129,7 @@ def _judge(entry: ModelEntry, tested: Sequence[str], settings: Settings, environ
     sampling = entry.sampling
     if sampling.temperature is None:
         sampling = replace(sampling, temperature=0.0)
-    if sampling.max_tokens is None and not TOKEN_BOUNDS.intersection(sampling.extra_body or ()):
+    if sampling.max_tokens is None and not any(name in (sampling.extra_body or ()) for name in TOKEN_BOUNDS):
         most = _REASONING_JUDGE_TOKENS if _reasons(entry) else _JUDGE_TOKENS
         sampling = replace(sampling, max_tokens=most)
     entry = replace(entry, sampling=sampling)
