@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from looped import pytest_pyfunc_call
+
+__all__ = ["pytest_pyfunc_call"]
 
 _PROCESSES = ("subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn")
 _CONNECTIONS = (

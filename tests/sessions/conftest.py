@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from inner_pytest import import_everything
+from looped import pytest_pyfunc_call
+
+__all__ = ["pytest_pyfunc_call"]
 
 
 @pytest.fixture(scope="session", autouse=True)

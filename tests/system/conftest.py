@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 from browsers import Opened, chromium
+from looped import pytest_pyfunc_call
+
+__all__ = ["pytest_pyfunc_call"]
 
 
 @pytest.fixture(scope="module")  # while it is open an event loop runs, which tests of other files would meet

@@ -76,65 +76,53 @@ class _Crowd:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-def test_no_more_go_than_the_session_and_the_model_allow() -> None:
-    async def check() -> None:
-        gate = _gate(ModelLimits("m", 3), ModelLimits("narrow", 1))
-        crowd = _Crowd(gate)
-        await crowd.ask(*[_ask("narrow")] * 3, *[_ask("m")] * 5)
-        assert crowd.admitted() == [0, 3, 4, 5]
-        assert gate.in_flight == 4
-        await crowd.settle(0, _reply())
-        assert crowd.admitted() == [0, 1, 3, 4, 5]
-        await crowd.leave()
-
-    asyncio.run(check())
+async def test_no_more_go_than_the_session_and_the_model_allow() -> None:
+    gate = _gate(ModelLimits("m", 3), ModelLimits("narrow", 1))
+    crowd = _Crowd(gate)
+    await crowd.ask(*[_ask("narrow")] * 3, *[_ask("m")] * 5)
+    assert crowd.admitted() == [0, 3, 4, 5]
+    assert gate.in_flight == 4
+    await crowd.settle(0, _reply())
+    assert crowd.admitted() == [0, 1, 3, 4, 5]
+    await crowd.leave()
 
 
-def test_what_continues_a_case_goes_first_then_the_order_of_asking() -> None:
-    async def check() -> None:
-        gate = _gate(ModelLimits("m", 1), ModelLimits("judge", 1), concurrency=1)
-        crowd = _Crowd(gate)
-        await crowd.ask(_ask("m"), _ask("m"), _ask("m"), _ask("judge", urgent=True), _ask("m", urgent=True))
-        order = [0]
-        for _ in range(4):
-            await crowd.settle(order[-1], _reply())
-            order += [index for index in crowd.admitted() if index not in order]
-        assert order == [0, 3, 4, 1, 2]
-        await crowd.leave()
-
-    asyncio.run(check())
+async def test_what_continues_a_case_goes_first_then_the_order_of_asking() -> None:
+    gate = _gate(ModelLimits("m", 1), ModelLimits("judge", 1), concurrency=1)
+    crowd = _Crowd(gate)
+    await crowd.ask(_ask("m"), _ask("m"), _ask("m"), _ask("judge", urgent=True), _ask("m", urgent=True))
+    order = [0]
+    for _ in range(4):
+        await crowd.settle(order[-1], _reply())
+        order += [index for index in crowd.admitted() if index not in order]
+    assert order == [0, 3, 4, 1, 2]
+    await crowd.leave()
 
 
-def test_a_ticket_that_is_granted_in_the_turn_of_a_cancellation_comes_back() -> None:
-    async def check() -> None:
-        gate = _gate(concurrency=1)
-        crowd = _Crowd(gate)
-        await crowd.ask(_ask(), _ask(), _ask())
-        first = crowd.tasks[0].result()
-        gate.settle(first, _reply())  # grants the second, whose task has not run yet
-        crowd.tasks[1].cancel()
-        await crowd.turn()
-        assert crowd.admitted() == [0, 2]
-        assert gate.in_flight == 1
-        await crowd.leave()
-
-    asyncio.run(check())
+async def test_a_ticket_that_is_granted_in_the_turn_of_a_cancellation_comes_back() -> None:
+    gate = _gate(concurrency=1)
+    crowd = _Crowd(gate)
+    await crowd.ask(_ask(), _ask(), _ask())
+    first = crowd.tasks[0].result()
+    gate.settle(first, _reply())  # grants the second, whose task has not run yet
+    crowd.tasks[1].cancel()
+    await crowd.turn()
+    assert crowd.admitted() == [0, 2]
+    assert gate.in_flight == 1
+    await crowd.leave()
 
 
-def test_a_ticket_counts_once_however_often_it_comes_back() -> None:
-    async def check() -> None:
-        gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=1.0)
-        permit = await gate.acquire(_ask())
-        await gate.acquire(_ask())
-        assert gate.budget.reserved_usd == pytest.approx(0.02)
-        gate.settle(permit, _reply(0.005))
-        gate.settle(permit, _reply(0.005))
-        gate.settle(permit, AttemptUsage(Ending.OTHER))
-        assert gate.in_flight == 1
-        assert gate.budget.spent_usd == pytest.approx(0.005)
-        assert gate.budget.reserved_usd == pytest.approx(0.01)
-
-    asyncio.run(check())
+async def test_a_ticket_counts_once_however_often_it_comes_back() -> None:
+    gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=1.0)
+    permit = await gate.acquire(_ask())
+    await gate.acquire(_ask())
+    assert gate.budget.reserved_usd == pytest.approx(0.02)
+    gate.settle(permit, _reply(0.005))
+    gate.settle(permit, _reply(0.005))
+    gate.settle(permit, AttemptUsage(Ending.OTHER))
+    assert gate.in_flight == 1
+    assert gate.budget.spent_usd == pytest.approx(0.005)
+    assert gate.budget.reserved_usd == pytest.approx(0.01)
 
 
 def test_a_dead_model_refuses_who_waits_and_who_comes_and_others_go_on() -> None:
@@ -158,44 +146,38 @@ def test_a_dead_model_refuses_who_waits_and_who_comes_and_others_go_on() -> None
     assert stopped == [("bad", "the key is wrong")]
 
 
-def test_money_is_reserved_and_a_call_waits_while_others_may_turn_out_cheaper() -> None:
-    async def check() -> None:
-        gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=0.025)
-        crowd = _Crowd(gate)
-        await crowd.ask(*[_ask()] * 4)
-        assert crowd.admitted() == [0, 1]
-        await crowd.settle(0, _reply(0.001))
-        assert crowd.admitted() == [0, 1, 2]  # 0.001 spent, two cents reserved
-        await crowd.settle(1, _reply(0.01))
-        await crowd.settle(2, _reply(0.01))
-        refusal = crowd.tasks[3].exception()
-        assert isinstance(refusal, BudgetSpentError)
-        assert str(refusal) == "budget spent: 0.0210 of 0.0250 USD, the call may cost 0.0100"
-        assert gate.refused_for_budget == 1
-        assert gate.budget.spent_usd == pytest.approx(0.021)
-
-    asyncio.run(check())
+async def test_money_is_reserved_and_a_call_waits_while_others_may_turn_out_cheaper() -> None:
+    gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=0.025)
+    crowd = _Crowd(gate)
+    await crowd.ask(*[_ask()] * 4)
+    assert crowd.admitted() == [0, 1]
+    await crowd.settle(0, _reply(0.001))
+    assert crowd.admitted() == [0, 1, 2]  # 0.001 spent, two cents reserved
+    await crowd.settle(1, _reply(0.01))
+    await crowd.settle(2, _reply(0.01))
+    refusal = crowd.tasks[3].exception()
+    assert isinstance(refusal, BudgetSpentError)
+    assert str(refusal) == "budget spent: 0.0210 of 0.0250 USD, the call may cost 0.0100"
+    assert gate.refused_for_budget == 1
+    assert gate.budget.spent_usd == pytest.approx(0.021)
 
 
-def test_where_no_price_is_known_one_call_goes_until_a_reply_names_its_cost() -> None:
-    async def check() -> None:
-        gate = _gate(max_cost_usd=0.05)
-        crowd = _Crowd(gate)
-        await crowd.ask(*[_ask()] * 8)
-        assert crowd.admitted() == [0]
-        await crowd.settle(0, AttemptUsage(Ending.OTHER))
-        assert crowd.admitted() == [0, 1]
-        # A reply of 10 tokens cost a cent: what one of 1,000 may cost is more than there is, so each goes alone.
-        await crowd.settle(1, _reply(0.01))
-        assert crowd.admitted() == [0, 1, 2]
-        for number in (2, 3, 4):
-            await crowd.settle(number, _reply(0.01))
-            assert crowd.admitted() == list(range(number + 2))
-        await crowd.settle(5, _reply(0.01))
-        assert crowd.admitted() == [0, 1, 2, 3, 4, 5]
-        await crowd.leave()
-
-    asyncio.run(check())
+async def test_where_no_price_is_known_one_call_goes_until_a_reply_names_its_cost() -> None:
+    gate = _gate(max_cost_usd=0.05)
+    crowd = _Crowd(gate)
+    await crowd.ask(*[_ask()] * 8)
+    assert crowd.admitted() == [0]
+    await crowd.settle(0, AttemptUsage(Ending.OTHER))
+    assert crowd.admitted() == [0, 1]
+    # A reply of 10 tokens cost a cent: what one of 1,000 may cost is more than there is, so each goes alone.
+    await crowd.settle(1, _reply(0.01))
+    assert crowd.admitted() == [0, 1, 2]
+    for number in (2, 3, 4):
+        await crowd.settle(number, _reply(0.01))
+        assert crowd.admitted() == list(range(number + 2))
+    await crowd.settle(5, _reply(0.01))
+    assert crowd.admitted() == [0, 1, 2, 3, 4, 5]
+    await crowd.leave()
 
 
 def test_a_budget_that_cannot_be_held_ends_the_session_with_the_way_out() -> None:
@@ -216,42 +198,33 @@ def test_a_budget_that_cannot_be_held_ends_the_session_with_the_way_out() -> Non
     ]
 
 
-def test_a_reservation_never_shrinks_to_what_a_cheap_reply_has_cost_and_grows_with_a_dear_one() -> None:
-    async def check() -> None:
-        gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=10.0)
-        gate.settle(await gate.acquire(_ask()), _reply(0.0001, completion_tokens=1))
-        permit = await gate.acquire(_ask())
-        assert permit.reserved_usd == pytest.approx(0.01)
-        gate.settle(permit, _reply(0.05, completion_tokens=1000))
-        assert (await gate.acquire(_ask())).reserved_usd == pytest.approx(0.05)
-
-    asyncio.run(check())
+async def test_a_reservation_never_shrinks_to_what_a_cheap_reply_has_cost_and_grows_with_a_dear_one() -> None:
+    gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=10.0)
+    gate.settle(await gate.acquire(_ask()), _reply(0.0001, completion_tokens=1))
+    permit = await gate.acquire(_ask())
+    assert permit.reserved_usd == pytest.approx(0.01)
+    gate.settle(permit, _reply(0.05, completion_tokens=1000))
+    assert (await gate.acquire(_ask())).reserved_usd == pytest.approx(0.05)
 
 
-def test_without_a_price_the_dearest_token_so_far_is_what_every_token_may_cost() -> None:
-    async def check() -> None:
-        gate = _gate(max_cost_usd=100.0)
-        gate.settle(await gate.acquire(_ask(max_tokens=100)), _reply(0.01, completion_tokens=10))
-        permit = await gate.acquire(_ask(max_tokens=100))
-        assert permit.reserved_usd == pytest.approx(0.001 * 8 * 100)
-        gate.settle(permit, _reply(0.0001, completion_tokens=10))
-        assert (await gate.acquire(_ask(max_tokens=100))).reserved_usd == pytest.approx(0.001 * 8 * 100)
-
-    asyncio.run(check())
+async def test_without_a_price_the_dearest_token_so_far_is_what_every_token_may_cost() -> None:
+    gate = _gate(max_cost_usd=100.0)
+    gate.settle(await gate.acquire(_ask(max_tokens=100)), _reply(0.01, completion_tokens=10))
+    permit = await gate.acquire(_ask(max_tokens=100))
+    assert permit.reserved_usd == pytest.approx(0.001 * 8 * 100)
+    gate.settle(permit, _reply(0.0001, completion_tokens=10))
+    assert (await gate.acquire(_ask(max_tokens=100))).reserved_usd == pytest.approx(0.001 * 8 * 100)
 
 
-def test_what_was_sent_and_not_answered_counts_as_spent() -> None:
-    async def check() -> None:
-        gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=0.035)
-        for _ in range(3):
-            gate.settle(await gate.acquire(_ask()), AttemptUsage(Ending.TIMEOUT, unanswered=True))
-        assert gate.budget.spent_usd == pytest.approx(0.03)
-        assert gate.budget.unanswered == 3
-        assert gate.budget.unanswered_usd == pytest.approx(0.03)
-        with pytest.raises(BudgetSpentError):
-            await gate.acquire(_ask())
-
-    asyncio.run(check())
+async def test_what_was_sent_and_not_answered_counts_as_spent() -> None:
+    gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=0.035)
+    for _ in range(3):
+        gate.settle(await gate.acquire(_ask()), AttemptUsage(Ending.TIMEOUT, unanswered=True))
+    assert gate.budget.spent_usd == pytest.approx(0.03)
+    assert gate.budget.unanswered == 3
+    assert gate.budget.unanswered_usd == pytest.approx(0.03)
+    with pytest.raises(BudgetSpentError):
+        await gate.acquire(_ask())
 
 
 def test_a_budget_without_a_price_is_given_up_when_calls_go_unanswered() -> None:
@@ -273,37 +246,31 @@ def test_a_budget_without_a_price_is_given_up_when_calls_go_unanswered() -> None
     ]
 
 
-def test_a_pause_holds_back_its_model_alone_and_ends_by_itself() -> None:
-    async def check() -> None:
-        gate = _gate(ModelLimits("m", 4), ModelLimits("other", 4))
-        crowd = _Crowd(gate)
-        await crowd.ask(_ask("m"))
-        started = time.monotonic()
-        await crowd.settle(0, AttemptUsage(Ending.RATE_LIMITED, pause_s=0.1))
-        await crowd.ask(_ask("m"), _ask("other"))
-        assert crowd.admitted() == [0, 2]
-        await crowd.tasks[1]
-        assert 0.09 <= time.monotonic() - started < 1
-
-    asyncio.run(check())
+async def test_a_pause_holds_back_its_model_alone_and_ends_by_itself() -> None:
+    gate = _gate(ModelLimits("m", 4), ModelLimits("other", 4))
+    crowd = _Crowd(gate)
+    await crowd.ask(_ask("m"))
+    started = time.monotonic()
+    await crowd.settle(0, AttemptUsage(Ending.RATE_LIMITED, pause_s=0.1))
+    await crowd.ask(_ask("m"), _ask("other"))
+    assert crowd.admitted() == [0, 2]
+    await crowd.tasks[1]
+    assert 0.09 <= time.monotonic() - started < 1
 
 
-def test_requests_of_all_models_share_the_rate_of_the_session() -> None:
-    async def check() -> None:
-        now = 0.0
-        gate = _gate(
-            ModelLimits("m", 40),
-            ModelLimits("other", 40),
-            clock=lambda: now,
-            concurrency=40,
-            requests_per_minute=120,
-        )
-        crowd = _Crowd(gate)
-        await crowd.ask(*[_ask("m"), _ask("other")] * 5)
-        assert len(crowd.admitted()) == 2
-        now = 1.1
-        await crowd.settle(0, _reply())
-        assert len(crowd.admitted()) == 4
-        await crowd.leave()
-
-    asyncio.run(check())
+async def test_requests_of_all_models_share_the_rate_of_the_session() -> None:
+    now = 0.0
+    gate = _gate(
+        ModelLimits("m", 40),
+        ModelLimits("other", 40),
+        clock=lambda: now,
+        concurrency=40,
+        requests_per_minute=120,
+    )
+    crowd = _Crowd(gate)
+    await crowd.ask(*[_ask("m"), _ask("other")] * 5)
+    assert len(crowd.admitted()) == 2
+    now = 1.1
+    await crowd.settle(0, _reply())
+    assert len(crowd.admitted()) == 4
+    await crowd.leave()

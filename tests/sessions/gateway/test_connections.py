@@ -116,7 +116,7 @@ def test_a_kept_connection_that_the_server_has_closed_is_made_anew() -> None:
     assert asyncio.run(run()) == 3
 
 
-def test_a_cancelled_transfer_closes_its_connection() -> None:
+async def test_a_cancelled_transfer_closes_its_connection() -> None:
     asked, gone = asyncio.Event(), asyncio.Event()
 
     async def waits(_number: int, writer: asyncio.StreamWriter) -> None:
@@ -126,17 +126,14 @@ def test_a_cancelled_transfer_closes_its_connection() -> None:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         gone.set()
 
-    async def run() -> None:
-        async with served(waits) as (_, port), ChatClient() as client:
-            task = asyncio.create_task(client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", 5))
-            await asyncio.wait_for(asked.wait(), 5)
-            task.cancel()
-            await asyncio.wait_for(gone.wait(), 5)
-
-    asyncio.run(run())
+    async with served(waits) as (_, port), ChatClient() as client:
+        task = asyncio.create_task(client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", 5))
+        await asyncio.wait_for(asked.wait(), 5)
+        task.cancel()
+        await asyncio.wait_for(gone.wait(), 5)
 
 
-def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:
+async def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:
     async def stream(_number: int, writer: asyncio.StreamWriter) -> None:
         writer.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 11\r\n\r\ndata: {}\n\n\n"
@@ -145,14 +142,11 @@ def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:
     def take(_event: bytes) -> None:
         raise LookupError("nobody takes it")
 
-    async def run() -> None:
-        async with served(stream) as (_, port), ChatClient() as client:
-            at = endpoint(f"http://127.0.0.1:{port}/v1")
-            with pytest.raises(LookupError, match="nobody takes it"):
-                await client.post(at, b"{}", 5, take)
-            assert (await client.post(at, b"{}", 5)).status == 200
-
-    asyncio.run(run())
+    async with served(stream) as (_, port), ChatClient() as client:
+        at = endpoint(f"http://127.0.0.1:{port}/v1")
+        with pytest.raises(LookupError, match="nobody takes it"):
+            await client.post(at, b"{}", 5, take)
+        assert (await client.post(at, b"{}", 5)).status == 200
 
 
 class _LoopOfWindows(asyncio.SelectorEventLoop):

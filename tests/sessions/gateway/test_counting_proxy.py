@@ -167,29 +167,23 @@ def test_who_goes_away_leaves_no_fault() -> None:
         (b"", "it closed the connection"),
     ],
 )
-def test_only_a_2xx_passes_a_health_check(answer: bytes, saw: str | None) -> None:
-    async def check() -> None:
-        proxies = CountingProxies()
-        async with Upstream(answer) as upstream:
-            assert await proxies.unhealthy(f"{upstream.url}/health", 0.4) == saw
-            assert upstream.seen[0].line == "GET /health HTTP/1.1"
-        await proxies.close()
-
-    asyncio.run(check())
+async def test_only_a_2xx_passes_a_health_check(answer: bytes, saw: str | None) -> None:
+    proxies = CountingProxies()
+    async with Upstream(answer) as upstream:
+        assert await proxies.unhealthy(f"{upstream.url}/health", 0.4) == saw
+        assert upstream.seen[0].line == "GET /health HTTP/1.1"
+    await proxies.close()
 
 
-def test_a_health_check_waits_for_a_server_that_starts_late_and_gives_one_up_that_hangs() -> None:
-    async def check() -> None:
-        proxies = CountingProxies()
-        port = free_port()
-        looking = asyncio.create_task(proxies.unhealthy(f"http://127.0.0.1:{port}/health", 10))
-        await asyncio.sleep(0.05)
+async def test_a_health_check_waits_for_a_server_that_starts_late_and_gives_one_up_that_hangs() -> None:
+    proxies = CountingProxies()
+    port = free_port()
+    looking = asyncio.create_task(proxies.unhealthy(f"http://127.0.0.1:{port}/health", 10))
+    await asyncio.sleep(0.05)
 
-        async with Upstream(plain(), port=port):
-            assert await looking is None
-        assert await proxies.unhealthy(f"http://127.0.0.1:{port}/health", 0.05) == "Connection refused"
-        async with Upstream(asyncio.Event().wait) as hanging:
-            assert await proxies.unhealthy(f"{hanging.url}/health", 0.05) == "it did not answer"
-        await proxies.close()
-
-    asyncio.run(check())
+    async with Upstream(plain(), port=port):
+        assert await looking is None
+    assert await proxies.unhealthy(f"http://127.0.0.1:{port}/health", 0.05) == "Connection refused"
+    async with Upstream(asyncio.Event().wait) as hanging:
+        assert await proxies.unhealthy(f"{hanging.url}/health", 0.05) == "it did not answer"
+    await proxies.close()

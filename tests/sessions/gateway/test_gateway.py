@@ -44,22 +44,19 @@ async def _no_sleep(_seconds: float) -> None:
     await asyncio.sleep(0)
 
 
-def test_a_reply_comes_with_its_cost_and_stands_on_record(provider: Provider) -> None:
+async def test_a_reply_comes_with_its_cost_and_stands_on_record(provider: Provider) -> None:
     provider.answers(text="Grüße")
 
-    async def check() -> None:
-        async with wired() as coordinator:
-            reply = await _ask(coordinator, provider.url)
-        assert reply.text == "Grüße"
-        assert reply.usage.cost_usd == 0.001
-        assert reply.provider_model == "test/good"
-        (record,) = coordinator.attempts
-        assert (record.status_code, record.attempt, record.reply_key) == (200, 1, reply.key)
-        assert record.request_body == provider.requests[0].raw
-        assert record.error is None
-        assert coordinator.gate.in_flight == 0
-
-    asyncio.run(check())
+    async with wired() as coordinator:
+        reply = await _ask(coordinator, provider.url)
+    assert reply.text == "Grüße"
+    assert reply.usage.cost_usd == 0.001
+    assert reply.provider_model == "test/good"
+    (record,) = coordinator.attempts
+    assert (record.status_code, record.attempt, record.reply_key) == (200, 1, reply.key)
+    assert record.request_body == provider.requests[0].raw
+    assert record.error is None
+    assert coordinator.gate.in_flight == 0
 
 
 def test_429s_are_waited_out_for_as_long_as_asked_and_use_up_no_retry(provider: Provider) -> None:
@@ -135,7 +132,7 @@ def test_time_in_our_own_queue_does_not_count_against_a_case(provider: Provider)
     assert provider.max_in_flight == 1
 
 
-def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(provider: Provider) -> None:
+async def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(provider: Provider) -> None:
     def is_bad(request: Request) -> bool:
         return request.model.endswith("bad")
 
@@ -147,29 +144,26 @@ def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(provide
     async def sleep(_seconds: float) -> None:
         await asyncio.sleep(60)
 
-    async def check() -> None:
-        models = [ModelLimits("x/bad", 4), ModelLimits("x/good", 4)]
-        async with wired(models, sleep=sleep, patience=Patience(grace_s=0.2)) as coordinator:
-            good = asyncio.create_task(_ask(coordinator, provider.url, "x/good"))
-            bad = []
-            for count in range(1, 5):
-                bad.append(asyncio.create_task(_ask(coordinator, provider.url, "x/bad")))
-                await _until(lambda count=count: provider.count == count + 1)  # type: ignore[misc]
-            started = time.monotonic()
-            ends = await asyncio.gather(*bad, return_exceptions=True)
-            assert time.monotonic() - started < 2
-            assert [type(end) for end in ends] == [ModelStoppedError] * 3 + [ModelFoundStoppedError]
-            assert len({str(end) for end in ends}) == 1
-            assert "401" in str(ends[0])
-            with pytest.raises(ModelStoppedError):
-                await _ask(coordinator, provider.url, "x/bad")
-            assert (await good).text == "ok"
-            assert coordinator.gate.in_flight == 0
-        errors = sorted(str(record.error).split(":")[0] for record in coordinator.attempts if record.error)
-        assert errors[1:3] == ["cancelled", "cancelled"]
-        assert len(coordinator.attempts) == provider.count == 5
-
-    asyncio.run(check())
+    models = [ModelLimits("x/bad", 4), ModelLimits("x/good", 4)]
+    async with wired(models, sleep=sleep, patience=Patience(grace_s=0.2)) as coordinator:
+        good = asyncio.create_task(_ask(coordinator, provider.url, "x/good"))
+        bad = []
+        for count in range(1, 5):
+            bad.append(asyncio.create_task(_ask(coordinator, provider.url, "x/bad")))
+            await _until(lambda count=count: provider.count == count + 1)  # type: ignore[misc]
+        started = time.monotonic()
+        ends = await asyncio.gather(*bad, return_exceptions=True)
+        assert time.monotonic() - started < 2
+        assert [type(end) for end in ends] == [ModelStoppedError] * 3 + [ModelFoundStoppedError]
+        assert len({str(end) for end in ends}) == 1
+        assert "401" in str(ends[0])
+        with pytest.raises(ModelStoppedError):
+            await _ask(coordinator, provider.url, "x/bad")
+        assert (await good).text == "ok"
+        assert coordinator.gate.in_flight == 0
+    errors = sorted(str(record.error).split(":")[0] for record in coordinator.attempts if record.error)
+    assert errors[1:3] == ["cancelled", "cancelled"]
+    assert len(coordinator.attempts) == provider.count == 5
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -192,23 +186,20 @@ def test_one_401_of_a_model_that_has_answered_is_tried_again_once(provider: Prov
     assert provider.count == 3
 
 
-def test_a_cancelled_call_gives_its_ticket_back_and_stays_cancelled(provider: Provider) -> None:
+async def test_a_cancelled_call_gives_its_ticket_back_and_stays_cancelled(provider: Provider) -> None:
     provider.answers(hang=True)
 
-    async def check() -> None:
-        async with wired() as coordinator:
-            task = asyncio.create_task(_ask(coordinator, provider.url))
-            await _until(lambda: provider.in_flight)
-            # Both in one turn: whoever cancels from outside must be obeyed.
-            coordinator.gateway.stop_model("test/good", "its key is wrong")
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert coordinator.gate.in_flight == 0
-            (record,) = coordinator.attempts
-            assert (record.error, record.reply_key) == ("cancelled", None)
-
-    asyncio.run(check())
+    async with wired() as coordinator:
+        task = asyncio.create_task(_ask(coordinator, provider.url))
+        await _until(lambda: provider.in_flight)
+        # Both in one turn: whoever cancels from outside must be obeyed.
+        coordinator.gateway.stop_model("test/good", "its key is wrong")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert coordinator.gate.in_flight == 0
+        (record,) = coordinator.attempts
+        assert (record.error, record.reply_key) == ("cancelled", None)
 
 
 def test_nothing_is_sent_once_the_run_is_cancelled(provider: Provider) -> None:

@@ -115,37 +115,34 @@ def test_a_stream_says_the_same_as_the_reply(provider: Provider) -> None:
     assert parsed[-1].choices[0].finish_reason == "tool_calls"
 
 
-def test_a_stream_shows_signs_of_life_and_tells_of_a_late_fault_in_an_event(provider: Provider) -> None:
+async def test_a_stream_shows_signs_of_life_and_tells_of_a_late_fault_in_an_event(provider: Provider) -> None:
     provider.answers(times=1, status=400, latency_s=0.5)
     provider.answers(times=1, status=400)
 
-    async def check() -> None:
-        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.15)) as setup:
-            item, address = await setup.item()
-            late = await setup.send(address, json=body(stream=True))
-            assert late.status == 200
-            *beats, event, end = late.body.split(b"\n\n")
-            assert len(beats) >= 2
-            assert set(beats) == {b": waiting for the model"}
-            assert end == b""
-            kind, _, data = event.partition(b"\ndata: ")
-            assert kind == b"event: error"
-            assert json.loads(data)["error"]["code"] == "rejected"
-            early = await setup.send(address, json=body(stream=True))
-            assert early.status == 400
-            assert error_of(early)["code"] == "rejected"
-            assert len(item.sums.open_faults) == 1
+    async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.15)) as setup:
+        item, address = await setup.item()
+        late = await setup.send(address, json=body(stream=True))
+        assert late.status == 200
+        *beats, event, end = late.body.split(b"\n\n")
+        assert len(beats) >= 2
+        assert set(beats) == {b": waiting for the model"}
+        assert end == b""
+        kind, _, data = event.partition(b"\ndata: ")
+        assert kind == b"event: error"
+        assert json.loads(data)["error"]["code"] == "rejected"
+        early = await setup.send(address, json=body(stream=True))
+        assert early.status == 400
+        assert error_of(early)["code"] == "rejected"
+        assert len(item.sums.open_faults) == 1
 
-            provider.answers(times=1, status=400, latency_s=0.5)
-            async with client_of(address) as client:
-                stream = await client.chat.completions.create(
-                    model="m", messages=[{"role": "user", "content": "Hello"}], stream=True
-                )
-                with pytest.raises(openai.APIError, match="the provider answered 400"):
-                    async for _ in stream:
-                        pass
-
-    asyncio.run(check())
+        provider.answers(times=1, status=400, latency_s=0.5)
+        async with client_of(address) as client:
+            stream = await client.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": "Hello"}], stream=True
+            )
+            with pytest.raises(openai.APIError, match="the provider answered 400"):
+                async for _ in stream:
+                    pass
 
 
 def test_items_in_parallel_never_mix_and_share_the_sessions_limits(provider: Provider) -> None:
@@ -177,37 +174,34 @@ def test_items_in_parallel_never_mix_and_share_the_sessions_limits(provider: Pro
     assert provider.max_in_flight == 6
 
 
-def test_paths_work_with_and_without_v1_and_say_what_there_is(provider: Provider) -> None:
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            _, address = await setup.item()
-            for path in (
-                "/chat/completions",
-                "/chat/completions/",
-                "/v1/chat/completions",
-                "//chat/completions",
-            ):
-                for url in (address.base_url, address.base_url.removesuffix("/v1")):
-                    assert (await setup.send(address, path, url=url, json=body())).status == 200
-            for path in ("/models", "/models/"):
-                answered = await setup.send(address, path, method="GET")
-                assert [model["id"] for model in json.loads(answered.body)["data"]] == ["test/good"]
-            async with client_of(address) as client:
-                assert [model.id async for model in client.models.list()] == ["test/good"]
-                with pytest.raises(openai.NotFoundError) as caught:
-                    await client.completions.create(model="m", prompt="x")
-            assert caught.value.body == {
-                "message": "there is no /completions here; there is POST /chat/completions and GET /models,"
-                " with and without /v1 before them",
-                "type": "invalid_request_error",
-                "param": None,
-                "code": "not_found",
-            }
-            wrong = await setup.send(address, "/chat/completions", method="GET")
-            assert (wrong.status, error_of(wrong)["message"]) == (405, "GET is not answered here: use POST")
-            assert (await setup.send(address, "/models", json=body())).status == 405
-
-    asyncio.run(check())
+async def test_paths_work_with_and_without_v1_and_say_what_there_is(provider: Provider) -> None:
+    async with relayed(provider.url) as setup:
+        _, address = await setup.item()
+        for path in (
+            "/chat/completions",
+            "/chat/completions/",
+            "/v1/chat/completions",
+            "//chat/completions",
+        ):
+            for url in (address.base_url, address.base_url.removesuffix("/v1")):
+                assert (await setup.send(address, path, url=url, json=body())).status == 200
+        for path in ("/models", "/models/"):
+            answered = await setup.send(address, path, method="GET")
+            assert [model["id"] for model in json.loads(answered.body)["data"]] == ["test/good"]
+        async with client_of(address) as client:
+            assert [model.id async for model in client.models.list()] == ["test/good"]
+            with pytest.raises(openai.NotFoundError) as caught:
+                await client.completions.create(model="m", prompt="x")
+        assert caught.value.body == {
+            "message": "there is no /completions here; there is POST /chat/completions and GET /models,"
+            " with and without /v1 before them",
+            "type": "invalid_request_error",
+            "param": None,
+            "code": "not_found",
+        }
+        wrong = await setup.send(address, "/chat/completions", method="GET")
+        assert (wrong.status, error_of(wrong)["message"]) == (405, "GET is not answered here: use POST")
+        assert (await setup.send(address, "/models", json=body())).status == 405
 
 
 def test_the_server_is_loaded_only_when_an_address_is_asked_for() -> None:

@@ -85,36 +85,30 @@ def test_what_the_user_has_set_wins_and_the_rest_passes(
     assert found == {"model": endpoint.wire_model, "messages": body()["messages"], **sent}
 
 
-def test_a_request_that_brought_nothing_gives_its_number_to_the_next(provider: Provider) -> None:
+async def test_a_request_that_brought_nothing_gives_its_number_to_the_next(provider: Provider) -> None:
     provider.answers(times=1, status=400)
 
-    async def check() -> None:
-        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
-            assert [(await item.complete(body())).status for _ in range(3)] == [400, 200, 200]
-        refused, first, second = (record.request_hash for record in coordinator.attempts)
-        assert refused == first != second
-
-    asyncio.run(check())
+    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+        assert [(await item.complete(body())).status for _ in range(3)] == [400, 200, 200]
+    refused, first, second = (record.request_hash for record in coordinator.attempts)
+    assert refused == first != second
 
 
-def test_an_item_is_told_what_its_calls_came_to(provider: Provider) -> None:
-    async def check() -> None:
-        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
-            assert item.sums.usage == Usage()
-            assert item.sums.latency_ms is None
-            provider.answers(times=1, usage={"prompt_tokens": 10, "completion_tokens": 2, "cost": 0.5})
-            provider.answers(times=1, finish_reason="length", usage={"prompt_tokens": 5, "cost": 0.25})
-            await item.complete(body())
-            await item.complete(body())
-            sums = item.sums
-            assert sums.usage == Usage(prompt_tokens=15, completion_tokens=None, cost_usd=0.75)
-            assert (sums.requests, sums.answered, sums.recalled) == (2, 2, 0)
-            assert (sums.finish_reason, sums.provider_model) == ("length", "test/good")
-            assert sums.reply_key == coordinator.attempts[-1].reply_key
-            measured = sum(record.latency_ms for record in coordinator.attempts)
-            assert sums.latency_ms == pytest.approx(measured)
-
-    asyncio.run(check())
+async def test_an_item_is_told_what_its_calls_came_to(provider: Provider) -> None:
+    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+        assert item.sums.usage == Usage()
+        assert item.sums.latency_ms is None
+        provider.answers(times=1, usage={"prompt_tokens": 10, "completion_tokens": 2, "cost": 0.5})
+        provider.answers(times=1, finish_reason="length", usage={"prompt_tokens": 5, "cost": 0.25})
+        await item.complete(body())
+        await item.complete(body())
+        sums = item.sums
+        assert sums.usage == Usage(prompt_tokens=15, completion_tokens=None, cost_usd=0.75)
+        assert (sums.requests, sums.answered, sums.recalled) == (2, 2, 0)
+        assert (sums.finish_reason, sums.provider_model) == ("length", "test/good")
+        assert sums.reply_key == coordinator.attempts[-1].reply_key
+        measured = sum(record.latency_ms for record in coordinator.attempts)
+        assert sums.latency_ms == pytest.approx(measured)
 
 
 def test_the_bound_that_a_request_states_is_what_is_reserved_of_the_budget(provider: Provider) -> None:

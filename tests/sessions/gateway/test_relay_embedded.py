@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,31 +12,26 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.permits import ModelLimits
 
 
-def test_embedded_models_answer_through_the_relay() -> None:
+async def test_embedded_models_answer_through_the_relay() -> None:
     schema = {"type": "object", "properties": {"a": {"enum": ["x", "list"]}}, "required": ["a"]}
     wanted = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
 
-    async def check() -> None:
-        async with relayed(
-            "http://unused.invalid/v1", [ModelLimits("baseline/lexical", 8, free=True)]
-        ) as setup:
-            item, address = await setup.item(entry=ModelEntry("baseline/lexical"))
-            async with client_of(address) as client:
+    async with relayed("http://unused.invalid/v1", [ModelLimits("baseline/lexical", 8, free=True)]) as setup:
+        item, address = await setup.item(entry=ModelEntry("baseline/lexical"))
+        async with client_of(address) as client:
 
-                async def ask(**options: Any) -> Any:
-                    parts: Any = [{"type": "text", "text": "Please list all files."}]
-                    messages: Any = [
-                        {"role": "developer", "content": "Be brief"},
-                        {"role": "user", "content": parts},
-                    ]
-                    reply = await client.chat.completions.create(model="m", messages=messages, **options)
-                    return reply.choices[0]
+            async def ask(**options: Any) -> Any:
+                parts: Any = [{"type": "text", "text": "Please list all files."}]
+                messages: Any = [
+                    {"role": "developer", "content": "Be brief"},
+                    {"role": "user", "content": parts},
+                ]
+                reply = await client.chat.completions.create(model="m", messages=messages, **options)
+                return reply.choices[0]
 
-                assert (await ask(tools=TOOLS)).message.content == "Please list all files."
-                assert (await ask(response_format=wanted)).message.content == '{"a": "list"}'
-            assert item.sums.usage.cost_usd == 0.0
-
-    asyncio.run(check())
+            assert (await ask(tools=TOOLS)).message.content == "Please list all files."
+            assert (await ask(response_format=wanted)).message.content == '{"a": "list"}'
+        assert item.sums.usage.cost_usd == 0.0
 
 
 @pytest.mark.parametrize(
@@ -61,15 +55,10 @@ def test_embedded_models_answer_through_the_relay() -> None:
         ),
     ],
 )
-def test_embedded_models_survive_any_request(fields: Mapping[str, Any], sentence: str) -> None:
-    async def check() -> None:
-        async with relayed(
-            "http://unused.invalid/v1", [ModelLimits("baseline/first", 8, free=True)]
-        ) as setup:
-            item, address = await setup.item(entry=ModelEntry("baseline/first"))
-            answered = await setup.send(address, json=body(**fields))
-            assert (answered.status, error_of(answered)["code"]) == (400, "no_answer")
-            assert sentence in error_of(answered)["message"]
-            await item.end()
-
-    asyncio.run(check())
+async def test_embedded_models_survive_any_request(fields: Mapping[str, Any], sentence: str) -> None:
+    async with relayed("http://unused.invalid/v1", [ModelLimits("baseline/first", 8, free=True)]) as setup:
+        item, address = await setup.item(entry=ModelEntry("baseline/first"))
+        answered = await setup.send(address, json=body(**fields))
+        assert (answered.status, error_of(answered)["code"]) == (400, "no_answer")
+        assert sentence in error_of(answered)["message"]
+        await item.end()

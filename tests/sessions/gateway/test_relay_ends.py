@@ -54,78 +54,66 @@ def test_path_and_token_must_belong_together_and_end_with_the_item(provider: Pro
     assert provider.count == 2
 
 
-def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
+async def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
     provider.answers(times=2, hang=True)
 
-    async def check() -> None:
-        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.01)) as setup:
-            item, address = await setup.item(grace_s=0.02)
-            for stream in (False, True):
-                sending = asyncio.create_task(setup.send(address, json=body(stream=stream)))
-                await until(lambda: setup.coordinator.gate.in_flight)
-                await asyncio.sleep(0.03)
-                sending.cancel()
-                await until(lambda: not setup.coordinator.gate.in_flight)
-            assert [record.error for record in setup.coordinator.attempts] == ["cancelled"] * 2
-            for stream in (False, True):
-                assert (await setup.send(address, json=body(stream=stream))).status == 200
-            assert not item.sums.open_faults
-
-    asyncio.run(check())
+    async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.01)) as setup:
+        item, address = await setup.item(grace_s=0.02)
+        for stream in (False, True):
+            sending = asyncio.create_task(setup.send(address, json=body(stream=stream)))
+            await until(lambda: setup.coordinator.gate.in_flight)
+            await asyncio.sleep(0.03)
+            sending.cancel()
+            await until(lambda: not setup.coordinator.gate.in_flight)
+        assert [record.error for record in setup.coordinator.attempts] == ["cancelled"] * 2
+        for stream in (False, True):
+            assert (await setup.send(address, json=body(stream=stream))).status == 200
+        assert not item.sums.open_faults
 
 
-def test_the_end_of_an_item_ends_what_its_clients_wait_for(provider: Provider) -> None:
+async def test_the_end_of_an_item_ends_what_its_clients_wait_for(provider: Provider) -> None:
     provider.answers(hang=True)
 
-    async def check() -> None:
-        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.01)) as setup:
-            item, address = await setup.item()
-            waiting = [
-                asyncio.create_task(setup.send(address, json=body(stream=stream))) for stream in (False, True)
-            ]
-            await until(lambda: provider.in_flight == 2)
-            await asyncio.sleep(0.03)
-            await item.end()
-            plain, streamed = await asyncio.gather(*waiting)
-            assert (plain.status, error_of(plain)["code"]) == (410, "item_ended")
-            assert streamed.body.endswith(b'"code": "item_ended"}}\n\n')
-
-    asyncio.run(check())
+    async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.01)) as setup:
+        item, address = await setup.item()
+        waiting = [
+            asyncio.create_task(setup.send(address, json=body(stream=stream))) for stream in (False, True)
+        ]
+        await until(lambda: provider.in_flight == 2)
+        await asyncio.sleep(0.03)
+        await item.end()
+        plain, streamed = await asyncio.gather(*waiting)
+        assert (plain.status, error_of(plain)["code"]) == (410, "item_ended")
+        assert streamed.body.endswith(b'"code": "item_ended"}}\n\n')
 
 
-def test_the_end_of_the_session_is_told_and_then_nobody_listens(provider: Provider) -> None:
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            item, address = await setup.item()
-            item._watch.check = _cancelled
-            answered = await setup.send(address, json=body())
-            assert (answered.status, error_of(answered)["message"]) == (
-                503,
-                "the session makes no more calls",
-            )
-            await setup.relay.close()
-            with pytest.raises(aiohttp.ClientConnectionError):
-                await setup.send(address, json=body())
-
-    asyncio.run(check())
+async def test_the_end_of_the_session_is_told_and_then_nobody_listens(provider: Provider) -> None:
+    async with relayed(provider.url) as setup:
+        item, address = await setup.item()
+        item._watch.check = _cancelled
+        answered = await setup.send(address, json=body())
+        assert (answered.status, error_of(answered)["message"]) == (
+            503,
+            "the session makes no more calls",
+        )
+        await setup.relay.close()
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await setup.send(address, json=body())
 
 
 def _cancelled() -> None:
     raise asyncio.CancelledError
 
 
-def test_connections_beyond_the_bound_are_refused(provider: Provider) -> None:
-    async def run() -> None:
-        async with relayed(provider.url, bounds=RelayBounds(connections=2)) as all_of_it:
-            _, address = await all_of_it.item()
-            port = int(address.base_url.split(":")[2].split("/")[0])
-            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-            await asyncio.sleep(0.05)
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            assert await reader.read() == b""
-            for one in (writer, *(pair[1] for pair in held)):
-                one.close()
-            await asyncio.sleep(0.05)
-            assert (await all_of_it.send(address, json=body())).status == 200
-
-    asyncio.run(run())
+async def test_connections_beyond_the_bound_are_refused(provider: Provider) -> None:
+    async with relayed(provider.url, bounds=RelayBounds(connections=2)) as all_of_it:
+        _, address = await all_of_it.item()
+        port = int(address.base_url.split(":")[2].split("/")[0])
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await reader.read() == b""
+        for one in (writer, *(pair[1] for pair in held)):
+            one.close()
+        await asyncio.sleep(0.05)
+        assert (await all_of_it.send(address, json=body())).status == 200

@@ -44,28 +44,23 @@ from pytest_helmbench.gateway.relay.server import RelayBounds
         (Answer(status=401), openai.InternalServerError, "model_stopped"),
     ],
 )
-def test_faults_that_last_reach_the_client_as_its_own_errors(
+async def test_faults_that_last_reach_the_client_as_its_own_errors(
     provider: Provider, answer: Answer, error: type[openai.APIStatusError], code: str
 ) -> None:
     provider.reply = lambda _request: answer
 
-    async def check() -> None:
-        patience = Patience(case_timeout_s=1.0, max_retries=0)
-        limits = SessionLimits(8, longest_pause_s=patience.longest_pause_s)
-        async with relayed(provider.url, patience=patience, limits=limits) as setup:
-            item, address = await setup.item()
-            async with client_of(address) as client:
-                with pytest.raises(error) as caught:
-                    await client.chat.completions.create(
-                        model="m", messages=[{"role": "user", "content": "x"}]
-                    )
-            assert type(caught.value) is error
-            assert caught.value.code == code
-            assert caught.value.response.headers["x-should-retry"] == "false"
-            assert urlsplit(provider.url).netloc not in caught.value.response.text
-            assert item.sums.requests == 1  # the client has not tried again
-
-    asyncio.run(check())
+    patience = Patience(case_timeout_s=1.0, max_retries=0)
+    limits = SessionLimits(8, longest_pause_s=patience.longest_pause_s)
+    async with relayed(provider.url, patience=patience, limits=limits) as setup:
+        item, address = await setup.item()
+        async with client_of(address) as client:
+            with pytest.raises(error) as caught:
+                await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
+        assert type(caught.value) is error
+        assert caught.value.code == code
+        assert caught.value.response.headers["x-should-retry"] == "false"
+        assert urlsplit(provider.url).netloc not in caught.value.response.text
+        assert item.sums.requests == 1  # the client has not tried again
 
 
 @pytest.mark.parametrize(
@@ -99,27 +94,24 @@ def test_what_is_no_request_is_refused_with_a_sentence(
     assert provider.count == 0
 
 
-def test_an_item_holds_only_so_much_at_once(provider: Provider) -> None:
+async def test_an_item_holds_only_so_much_at_once(provider: Provider) -> None:
     provider.answers(times=1, hang=True)
 
-    async def check() -> None:
-        async with relayed(provider.url, bounds=RelayBounds(item_bytes=2 * 2**20)) as setup:
-            _, address = await setup.item(grace_s=0.0)
-            _, other = await setup.item()
-            large = json.dumps(body("x" * 2**20)).encode()
-            holding = asyncio.create_task(setup.send(address, data=io.BytesIO(large)))
-            await until(lambda: provider.in_flight)
-            refused = await setup.send(address, data=io.BytesIO(large))
-            assert refused.status == 429
-            assert error_of(refused)["message"] == "the requests of this item hold more than 2 MiB at once"
-            assert (await setup.send(other, data=io.BytesIO(large))).status == 200
-            holding.cancel()
-            server = setup.relay._server
-            await until(lambda: server is not None and not server._held)
-            await until(lambda: not setup.coordinator.gate.in_flight)
-            assert (await setup.send(address, data=io.BytesIO(large))).status == 200
-
-    asyncio.run(check())
+    async with relayed(provider.url, bounds=RelayBounds(item_bytes=2 * 2**20)) as setup:
+        _, address = await setup.item(grace_s=0.0)
+        _, other = await setup.item()
+        large = json.dumps(body("x" * 2**20)).encode()
+        holding = asyncio.create_task(setup.send(address, data=io.BytesIO(large)))
+        await until(lambda: provider.in_flight)
+        refused = await setup.send(address, data=io.BytesIO(large))
+        assert refused.status == 429
+        assert error_of(refused)["message"] == "the requests of this item hold more than 2 MiB at once"
+        assert (await setup.send(other, data=io.BytesIO(large))).status == 200
+        holding.cancel()
+        server = setup.relay._server
+        await until(lambda: server is not None and not server._held)
+        await until(lambda: not setup.coordinator.gate.in_flight)
+        assert (await setup.send(address, data=io.BytesIO(large))).status == 200
 
 
 def test_the_size_of_a_request_is_bounded(provider: Provider) -> None:

@@ -11,41 +11,35 @@ from relayed import body, converse, until
 from wired import Onlooker, wired
 
 
-def test_who_hangs_up_pays_once_and_may_come_back_for_the_reply(provider: Provider) -> None:
-    async def check() -> None:
-        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
-            provider.answers(times=1, text="late", latency_s=0.1)
-            for _ in range(2):  # the second takes the first one's call over, and hangs up too
-                waiting = asyncio.create_task(item.complete(body()))
-                await until(lambda: provider.in_flight)
-                waiting.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await waiting
-            await until(lambda: coordinator.attempts)
-            assert item.sums.answered == 1
-            raw = await item.complete(body())
-            assert raw.reply is not None
-            assert raw.reply.text == "late"
-            assert provider.count == 1
-            assert (await item.complete(body())).message()["content"] == "ok"
-            assert coordinator.attempts[0].request_hash != coordinator.attempts[1].request_hash
-
-    asyncio.run(check())
+async def test_who_hangs_up_pays_once_and_may_come_back_for_the_reply(provider: Provider) -> None:
+    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+        provider.answers(times=1, text="late", latency_s=0.1)
+        for _ in range(2):  # the second takes the first one's call over, and hangs up too
+            waiting = asyncio.create_task(item.complete(body()))
+            await until(lambda: provider.in_flight)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        await until(lambda: coordinator.attempts)
+        assert item.sums.answered == 1
+        raw = await item.complete(body())
+        assert raw.reply is not None
+        assert raw.reply.text == "late"
+        assert provider.count == 1
+        assert (await item.complete(body())).message()["content"] == "ok"
+        assert coordinator.attempts[0].request_hash != coordinator.attempts[1].request_hash
 
 
-def test_an_item_holds_its_place_while_one_of_its_calls_sleeps(provider: Provider) -> None:
+async def test_an_item_holds_its_place_while_one_of_its_calls_sleeps(provider: Provider) -> None:
     class Sleepless(Onlooker):
         def asleep(self) -> Any:
             raise AssertionError("the item's own code runs on")
 
     provider.answers(times=1, status=429, retry_after=0.01)
 
-    async def check() -> None:
-        async with (
-            wired() as coordinator,
-            converse(coordinator.gateway, provider.url, watch=Sleepless()) as item,
-        ):
-            assert (await item.complete(body())).status == 200
-        assert [record.status_code for record in coordinator.attempts] == [429, 200]
-
-    asyncio.run(check())
+    async with (
+        wired() as coordinator,
+        converse(coordinator.gateway, provider.url, watch=Sleepless()) as item,
+    ):
+        assert (await item.complete(body())).status == 200
+    assert [record.status_code for record in coordinator.attempts] == [429, 200]

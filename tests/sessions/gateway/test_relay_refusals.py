@@ -28,23 +28,20 @@ from pytest_helmbench.gateway.relay.refusals import BadRequestError, failure_of
 _LOCAL = resolved("ollama/m")
 
 
-def test_a_fault_stays_open_until_the_same_request_is_answered(provider: Provider) -> None:
+async def test_a_fault_stays_open_until_the_same_request_is_answered(provider: Provider) -> None:
     provider.answers(times=2, status=400)
 
-    async def check() -> None:
-        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
-            await item.complete(body("a"))
-            await item.complete(body("b"))
-            await item.complete(body("b"))
-            assert list(map(type, item.sums.open_faults)) == [CallFailedError]
-            await item.complete(body("a"))
-            assert not item.sums.open_faults
-            await item.complete(body(n=2))
-            await item.complete(body())
-            assert list(map(type, item.sums.open_faults)) == [BadRequestError]
-            assert (item.sums.requests, item.sums.answered) == (6, 3)
-
-    asyncio.run(check())
+    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+        await item.complete(body("a"))
+        await item.complete(body("b"))
+        await item.complete(body("b"))
+        assert list(map(type, item.sums.open_faults)) == [CallFailedError]
+        await item.complete(body("a"))
+        assert not item.sums.open_faults
+        await item.complete(body(n=2))
+        await item.complete(body())
+        assert list(map(type, item.sums.open_faults)) == [BadRequestError]
+        assert (item.sums.requests, item.sums.answered) == (6, 3)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +113,7 @@ def test_every_error_has_a_status_and_says_nothing_of_the_session(
         assert word not in told
 
 
-def test_what_a_client_is_told_names_no_address_and_no_key(provider: Provider) -> None:
+async def test_what_a_client_is_told_names_no_address_and_no_key(provider: Provider) -> None:
     host = provider.url.removeprefix("http://").removesuffix("/v1")
 
     def quoting(request: Request) -> Answer:
@@ -125,25 +122,22 @@ def test_what_a_client_is_told_names_no_address_and_no_key(provider: Provider) -
 
     provider.reply = quoting
 
-    async def check() -> None:
-        async with wired() as coordinator:
-            plain = converse(coordinator.gateway, provider.url)
-            found = resolve_endpoint(
-                plain.line.entry,
-                default_base_url=said(provider.url),
-                default_key_env=said("MY_KEY"),
-                environ={"MY_KEY": "a-key-that-is-secret"},
-            )
-            assert isinstance(found, Endpoint)
-            line = type(plain.line)(plain.line.origin, plain.line.entry, found, "agent")
-            async with Conversation(
-                coordinator.gateway, line, CaseClock(coordinator.gateway.patience), Onlooker()
-            ) as item:
-                raw = await item.complete(body())
-            text = raw.body.decode()
-            assert "[address]" in text
-            assert json.loads(raw.body)["error"]["param"] == "messages"
-            for secret in ("a-key-that-is-secret", "MY_KEY", "127.0.0.1", host):
-                assert secret not in text
-
-    asyncio.run(check())
+    async with wired() as coordinator:
+        plain = converse(coordinator.gateway, provider.url)
+        found = resolve_endpoint(
+            plain.line.entry,
+            default_base_url=said(provider.url),
+            default_key_env=said("MY_KEY"),
+            environ={"MY_KEY": "a-key-that-is-secret"},
+        )
+        assert isinstance(found, Endpoint)
+        line = type(plain.line)(plain.line.origin, plain.line.entry, found, "agent")
+        async with Conversation(
+            coordinator.gateway, line, CaseClock(coordinator.gateway.patience), Onlooker()
+        ) as item:
+            raw = await item.complete(body())
+        text = raw.body.decode()
+        assert "[address]" in text
+        assert json.loads(raw.body)["error"]["param"] == "messages"
+        for secret in ("a-key-that-is-secret", "MY_KEY", "127.0.0.1", host):
+            assert secret not in text

@@ -97,22 +97,19 @@ def test_a_replay_gives_the_same_bytes_in_the_same_order_without_a_network(
     assert _rows(path, "SELECT count(DISTINCT body) FROM requests") == [(2,)]
 
 
-def test_an_item_that_was_killed_goes_on_where_it_was(counting: Provider, path: Path) -> None:
-    async def check() -> None:
-        async with recording(path) as (gateway, run_id):
-            told = await _ask(converse(gateway, counting.url, run_id=run_id), _ASKED[:3])
-        async with recording(path, resumes=run_id) as (gateway, _):
-            item = converse(gateway, counting.url, run_id=run_id)
-            assert await _ask(item, _ASKED[:3]) == told
-            assert counting.count == 3
-            assert item.sums.usage.cost_usd == pytest.approx(0.003)  # its own calls stay its own
-            rest = await _ask(item, _ASKED[3:])
-            assert [json.loads(raw)["choices"][0]["message"]["content"] for _, raw in rest] == [
-                "draw 4",
-                "count 5",
-            ]
-
-    asyncio.run(check())
+async def test_an_item_that_was_killed_goes_on_where_it_was(counting: Provider, path: Path) -> None:
+    async with recording(path) as (gateway, run_id):
+        told = await _ask(converse(gateway, counting.url, run_id=run_id), _ASKED[:3])
+    async with recording(path, resumes=run_id) as (gateway, _):
+        item = converse(gateway, counting.url, run_id=run_id)
+        assert await _ask(item, _ASKED[:3]) == told
+        assert counting.count == 3
+        assert item.sums.usage.cost_usd == pytest.approx(0.003)  # its own calls stay its own
+        rest = await _ask(item, _ASKED[3:])
+        assert [json.loads(raw)["choices"][0]["message"]["content"] for _, raw in rest] == [
+            "draw 4",
+            "count 5",
+        ]
 
 
 def test_items_share_the_first_of_identical_requests_and_then_the_second(
@@ -131,7 +128,7 @@ def test_items_share_the_first_of_identical_requests_and_then_the_second(
     assert counting.count == 2
 
 
-def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path) -> None:
+async def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path) -> None:
     entry = ModelEntry("openai/gpt")
     forwarded = ForwardedRequest(body())
 
@@ -150,19 +147,16 @@ def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path
             asked=entry.id,
         )
 
-    async def check() -> None:
-        store, run_id = opened_store(path)
-        with closing(store):
-            for number in (1, 2):
-                store.record_attempt(recorded(run_id, number))
-        async with recording(path, CacheMode.ONLY) as (gateway, run_id):
-            line = ItemLine(Origin(run_id, "ROW-1", 1), entry, replay_endpoint(entry.id), "pack")
-            item = Conversation(gateway, line, CaseClock(gateway.patience), Onlooker())
-            for number in (1, 2):
-                raw = await item.complete(body())
-                assert raw.message()["content"] == f"reply {number}"
-
-    asyncio.run(check())
+    store, run_id = opened_store(path)
+    with closing(store):
+        for number in (1, 2):
+            store.record_attempt(recorded(run_id, number))
+    async with recording(path, CacheMode.ONLY) as (gateway, run_id):
+        line = ItemLine(Origin(run_id, "ROW-1", 1), entry, replay_endpoint(entry.id), "pack")
+        item = Conversation(gateway, line, CaseClock(gateway.patience), Onlooker())
+        for number in (1, 2):
+            raw = await item.complete(body())
+            assert raw.message()["content"] == f"reply {number}"
 
 
 _WORKER = """

@@ -27,86 +27,76 @@ async def _die_while_asking(item: Conversation, provider: Provider) -> None:
     await asyncio.sleep(0)
 
 
-def test_code_that_starts_over_is_given_its_replies_again(provider: Provider) -> None:
+async def test_code_that_starts_over_is_given_its_replies_again(provider: Provider) -> None:
     numbers = iter(range(100))
     provider.reply = lambda _request: Answer(f"reply {next(numbers)}")
 
-    async def run() -> None:
-        async with (
-            wired([ModelLimits("test/good", 8)]) as coordinator,
-            converse(coordinator.gateway, provider.url) as item,
-        ):
-            first = await _told(item, "a", "b", "a")
-            before = item.sums
-            item.rewind()
-            assert await _told(item, "a", "a", "b", "a", "c") == [*first[::2], first[1], "reply 3", "reply 4"]
-            assert first == ["reply 0", "reply 1", "reply 2"]
-            assert (before.recalled, item.sums.recalled) == (0, 3)
-            assert item.sums.answered == 5
-            assert item.sums.usage.prompt_tokens == sum(
-                record.usage.prompt_tokens or 0 for record in coordinator.attempts
-            )
-            item.rewind()
-            assert await _told(item, "c", "a") == ["reply 4", "reply 0"]
-
-    asyncio.run(run())
+    async with (
+        wired([ModelLimits("test/good", 8)]) as coordinator,
+        converse(coordinator.gateway, provider.url) as item,
+    ):
+        first = await _told(item, "a", "b", "a")
+        before = item.sums
+        item.rewind()
+        assert await _told(item, "a", "a", "b", "a", "c") == [*first[::2], first[1], "reply 3", "reply 4"]
+        assert first == ["reply 0", "reply 1", "reply 2"]
+        assert (before.recalled, item.sums.recalled) == (0, 3)
+        assert item.sums.answered == 5
+        assert item.sums.usage.prompt_tokens == sum(
+            record.usage.prompt_tokens or 0 for record in coordinator.attempts
+        )
+        item.rewind()
+        assert await _told(item, "c", "a") == ["reply 4", "reply 0"]
 
 
-def test_a_request_that_is_open_at_the_end_of_its_item_is_told(provider: Provider) -> None:
+async def test_a_request_that_is_open_at_the_end_of_its_item_is_told(provider: Provider) -> None:
     provider.answers(hang=True)
 
-    async def run() -> None:
-        async with (
-            wired([ModelLimits("test/good", 8)]) as coordinator,
-            converse(coordinator.gateway, provider.url) as item,
-        ):
-            assert await item.settle() is None
-            waiting = asyncio.ensure_future(item.complete(body()))
-            await until(lambda: provider.in_flight)
-            assert isinstance(await item.settle(), ClientGaveUpError)
-            assert item.sums.open_faults == ()
-            await item.end()
-            await waiting
-
-    asyncio.run(run())
+    async with (
+        wired([ModelLimits("test/good", 8)]) as coordinator,
+        converse(coordinator.gateway, provider.url) as item,
+    ):
+        assert await item.settle() is None
+        waiting = asyncio.ensure_future(item.complete(body()))
+        await until(lambda: provider.in_flight)
+        assert isinstance(await item.settle(), ClientGaveUpError)
+        assert item.sums.open_faults == ()
+        await item.end()
+        await waiting
 
 
-def test_a_reply_that_came_while_its_code_was_dead_is_given_to_the_code_that_follows(
+async def test_a_reply_that_came_while_its_code_was_dead_is_given_to_the_code_that_follows(
     provider: Provider,
 ) -> None:
     provider.reply = lambda _request: Answer("late", latency_s=0.2)
 
-    async def run() -> None:
-        async with (
-            wired([ModelLimits("test/good", 8)]) as coordinator,
-            converse(coordinator.gateway, provider.url) as item,
-        ):
-            await _die_while_asking(item, provider)
-            assert await _told(item, "Hello") == ["late"]
-            assert provider.count == 1
-            assert item.sums.open_faults == ()
-
-    asyncio.run(run())
+    async with (
+        wired([ModelLimits("test/good", 8)]) as coordinator,
+        converse(coordinator.gateway, provider.url) as item,
+    ):
+        await _die_while_asking(item, provider)
+        assert await _told(item, "Hello") == ["late"]
+        assert provider.count == 1
+        assert item.sums.open_faults == ()
 
 
-def test_a_request_that_its_client_gave_up_is_a_fault_until_the_same_is_answered(provider: Provider) -> None:
+async def test_a_request_that_its_client_gave_up_is_a_fault_until_the_same_is_answered(
+    provider: Provider,
+) -> None:
     provider.reply = lambda _request: Answer("slow", latency_s=0.2)
 
-    async def run() -> None:
-        async with (
-            wired([ModelLimits("test/good", 8)]) as coordinator,
-            converse(coordinator.gateway, provider.url) as item,
-        ):
-            impatient = asyncio.ensure_future(item.complete(body()))
-            await until(lambda: provider.in_flight)
-            impatient.cancel()
-            await asyncio.wait((impatient,))
-            (fault,) = item.sums.open_faults
-            assert "test/good had not answered when the code that asked gave up waiting" in str(fault)
-            assert await _told(item, "Hello") == ["slow"]
-            assert item.sums.open_faults == ()
-
-    asyncio.run(run())
+    async with (
+        wired([ModelLimits("test/good", 8)]) as coordinator,
+        converse(coordinator.gateway, provider.url) as item,
+    ):
+        impatient = asyncio.ensure_future(item.complete(body()))
+        await until(lambda: provider.in_flight)
+        impatient.cancel()
+        await asyncio.wait((impatient,))
+        (fault,) = item.sums.open_faults
+        assert "test/good had not answered when the code that asked gave up waiting" in str(fault)
+        assert await _told(item, "Hello") == ["slow"]
+        assert item.sums.open_faults == ()
 
 
 def test_the_clock_of_an_item_leaves_out_what_its_requests_wait_for_leave() -> None:

@@ -114,24 +114,21 @@ def test_a_stream_that_breaks_off_is_a_fault_that_is_not_tried_again(provider: P
     assert provider.count == 2
 
 
-def test_a_client_that_leaves_a_stream_has_had_its_answer(provider: Provider) -> None:
+async def test_a_client_that_leaves_a_stream_has_had_its_answer(provider: Provider) -> None:
     provider.answers(events=_STREAM * 50, pace_s=0.02)
 
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            item, address = await setup.item(grace_s=0.05)
-            async with _client(address) as client:
-                messages: Any = [{"role": "user", "content": "Hello"}]
-                stream = await client.chat.completions.create(model="m", messages=messages, stream=True)
-                async for _ in stream:
-                    break
-                await stream.close()
-            await until(lambda: not setup.coordinator.gate.in_flight)
-            assert (item.sums.open_faults, item.sums.answered) == ((), 1)
-        (record,) = setup.coordinator.attempts
-        assert (record.error, record.unanswered) == ("cancelled", True)
-
-    asyncio.run(check())
+    async with relayed(provider.url) as setup:
+        item, address = await setup.item(grace_s=0.05)
+        async with _client(address) as client:
+            messages: Any = [{"role": "user", "content": "Hello"}]
+            stream = await client.chat.completions.create(model="m", messages=messages, stream=True)
+            async for _ in stream:
+                break
+            await stream.close()
+        await until(lambda: not setup.coordinator.gate.in_flight)
+        assert (item.sums.open_faults, item.sums.answered) == ((), 1)
+    (record,) = setup.coordinator.attempts
+    assert (record.error, record.unanswered) == ("cancelled", True)
 
 
 def test_a_stream_is_replayed_at_once(provider: Provider, tmp_path: Path) -> None:

@@ -83,18 +83,15 @@ def test_the_users_own_code_may_ask_all_but_another_model_address_or_key(provide
     assert provider.requests[0].body["x_mine"] == 2
 
 
-def test_a_pack_that_probes_paths_is_left_alone_and_one_that_needs_them_is_an_error(
+async def test_a_pack_that_probes_paths_is_left_alone_and_one_that_needs_them_is_an_error(
     provider: Provider,
 ) -> None:
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            item, address = await setup.item()
-            assert (await setup.send(address, "/props", method="GET")).status == 404
-            assert not item.sums.open_faults
-            assert (await setup.send(address, "/images/generations", json={})).status == 404
-            assert "there is no /images/generations here" in str(item.sums.open_faults[0])
-
-    asyncio.run(check())
+    async with relayed(provider.url) as setup:
+        item, address = await setup.item()
+        assert (await setup.send(address, "/props", method="GET")).status == 404
+        assert not item.sums.open_faults
+        assert (await setup.send(address, "/images/generations", json={})).status == 404
+        assert "there is no /images/generations here" in str(item.sums.open_faults[0])
 
 
 def test_what_the_relay_refuses_a_hand_written_test_is_no_failure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -184,29 +183,26 @@ def test_a_killed_session_takes_the_server_and_all_it_started_with_it(tmp_path: 
         ({"default_mode": VerifierDefault.DOCKER}, ("URL",), "custom_url"),
     ],
 )
-def test_a_server_of_somebody_else_is_used_when_it_is_well_and_its_url_stays_hidden(
+async def test_a_server_of_somebody_else_is_used_when_it_is_well_and_its_url_stays_hidden(
     tmp_path: Path, spec: dict[str, Any], choices: tuple[str, ...], mode: str
 ) -> None:
-    async def run() -> None:
-        async with Upstream(plain()) as upstream:
-            filled = {
-                name: value.replace("URL", upstream.url) if name.endswith("url") else value
-                for name, value in spec.items()
-            }
-            pack = Pack(tmp_path, {**filled, "health_path": "/well"})
-            verifiers = pack.verifiers(*(choice.replace("URL", upstream.url) for choice in choices))
-            assert await verifiers.ready() is None
-            assert upstream.seen[0].line == "GET /well HTTP/1.1"
-            async with await verifiers.open() as opened:
-                (endpoint,) = opened.endpoints
-                assert (endpoint.mode, endpoint.status, endpoint.details) == (mode, "running", "")
-                assert endpoint.url != upstream.url
-                assert await asked(opened) == (200, "well")
-            await verifiers.close()
-        assert pack.events[0]["message"] == "The verifier is looked for at /well."
-        assert pack.phases == ["waiting_for_healthcheck"]
-
-    asyncio.run(run())
+    async with Upstream(plain()) as upstream:
+        filled = {
+            name: value.replace("URL", upstream.url) if name.endswith("url") else value
+            for name, value in spec.items()
+        }
+        pack = Pack(tmp_path, {**filled, "health_path": "/well"})
+        verifiers = pack.verifiers(*(choice.replace("URL", upstream.url) for choice in choices))
+        assert await verifiers.ready() is None
+        assert upstream.seen[0].line == "GET /well HTTP/1.1"
+        async with await verifiers.open() as opened:
+            (endpoint,) = opened.endpoints
+            assert (endpoint.mode, endpoint.status, endpoint.details) == (mode, "running", "")
+            assert endpoint.url != upstream.url
+            assert await asked(opened) == (200, "well")
+        await verifiers.close()
+    assert pack.events[0]["message"] == "The verifier is looked for at /well."
+    assert pack.phases == ["waiting_for_healthcheck"]
 
 
 @pytest.mark.parametrize(
@@ -290,45 +286,42 @@ def looks(what):
 """
 
 
-def test_in_the_fence_the_packs_own_server_sees_its_folder_and_reaches_the_relay_alone(
+async def test_in_the_fence_the_packs_own_server_sees_its_folder_and_reaches_the_relay_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     (tmp_path / "private").write_text("of the user's")
     pack = Pack(tmp_path / "pack").with_files(server__py=_LOOKS + SERVER, data="of the pack's")
 
-    async def check() -> None:
-        fence = await find_fence(UsersWord("auto"))
-        assert isinstance(fence, Fence)
-        pack.fence = fence
-        verifiers = pack.verifiers(PROCESS)
-        async with Upstream(plain(body=b"the relay's")) as relay:
-            door = Door(int(relay.url.rpartition(":")[2]), relay.serve, relay)
-            try:
-                assert await verifiers.ready() is None
-                async with await verifiers.open() as opened:
-                    (endpoint,) = opened.endpoints
-                    assert endpoint.details == "a process in a sandbox on this machine"
-                    assert "sk-secret" not in (await asked(opened, "/env"))[1]
-                    address = f"{relay.url}/"
-                    tries = {
-                        f"open({str(pack.folder / 'data')!r}).read()": "of the pack's",
-                        f"open({str(pack.folder / 'data')!r}, 'w')": "OSError",
-                        f"open({str(tmp_path / 'private')!r})": "FileNotFoundError",
-                        "u.urlopen(" + repr(address) + ", timeout=5).read().decode()": "URLError",
-                        f"open('/proc/{os.getpid()}/environ', 'rb').read()": "FileNotFoundError",
-                        "socket.create_connection(('192.0.2.1', 80), 1)": "OSError",
-                    }
-                    for tried, expected in tries.items():
-                        assert await _looked(opened, tried) == expected, tried
-                    await verifiers.admit(door)
-                    await verifiers.admit(door)
-                    assert await _looked(opened, list(tries)[3]) == "the relay's"
-            finally:
-                await verifiers.close()
-                await fence.close()
-
-    asyncio.run(check())
+    fence = await find_fence(UsersWord("auto"))
+    assert isinstance(fence, Fence)
+    pack.fence = fence
+    verifiers = pack.verifiers(PROCESS)
+    async with Upstream(plain(body=b"the relay's")) as relay:
+        door = Door(int(relay.url.rpartition(":")[2]), relay.serve, relay)
+        try:
+            assert await verifiers.ready() is None
+            async with await verifiers.open() as opened:
+                (endpoint,) = opened.endpoints
+                assert endpoint.details == "a process in a sandbox on this machine"
+                assert "sk-secret" not in (await asked(opened, "/env"))[1]
+                address = f"{relay.url}/"
+                tries = {
+                    f"open({str(pack.folder / 'data')!r}).read()": "of the pack's",
+                    f"open({str(pack.folder / 'data')!r}, 'w')": "OSError",
+                    f"open({str(tmp_path / 'private')!r})": "FileNotFoundError",
+                    "u.urlopen(" + repr(address) + ", timeout=5).read().decode()": "URLError",
+                    f"open('/proc/{os.getpid()}/environ', 'rb').read()": "FileNotFoundError",
+                    "socket.create_connection(('192.0.2.1', 80), 1)": "OSError",
+                }
+                for tried, expected in tries.items():
+                    assert await _looked(opened, tried) == expected, tried
+                await verifiers.admit(door)
+                await verifiers.admit(door)
+                assert await _looked(opened, list(tries)[3]) == "the relay's"
+        finally:
+            await verifiers.close()
+            await fence.close()
 
 
 async def _looked(opened: OpenVerifiers, expression: str) -> str:
