@@ -125,24 +125,21 @@ async def test_a_ticket_counts_once_however_often_it_comes_back() -> None:
     assert gate.budget.reserved_usd == pytest.approx(0.01)
 
 
-def test_a_dead_model_refuses_who_waits_and_who_comes_and_others_go_on() -> None:
+async def test_a_dead_model_refuses_who_waits_and_who_comes_and_others_go_on() -> None:
     stopped: list[tuple[str, str]] = []
 
-    async def check() -> None:
-        gate = Limiter(SessionLimits(4), time.monotonic, lambda model, why: stopped.append((model, why)))
-        gate.add_models([ModelLimits("bad", 2), ModelLimits("good", 2)])
-        crowd = _Crowd(gate)
-        await crowd.ask(*[_ask("bad")] * 5, _ask("good"))
-        dead = AttemptUsage(Ending.DEAD, sentence="the key is wrong")
-        await crowd.settle(0, dead)
-        await crowd.settle(1, dead)
-        assert [str(task.exception()) for task in crowd.tasks[2:5]] == ["the key is wrong"] * 3
-        with pytest.raises(ModelStoppedError, match="the key is wrong"):
-            await gate.acquire(_ask("bad"))
-        assert crowd.admitted() == [0, 1, 5]
-        assert gate.stopped_models == {"bad": "the key is wrong"}
-
-    asyncio.run(check())
+    gate = Limiter(SessionLimits(4), time.monotonic, lambda model, why: stopped.append((model, why)))
+    gate.add_models([ModelLimits("bad", 2), ModelLimits("good", 2)])
+    crowd = _Crowd(gate)
+    await crowd.ask(*[_ask("bad")] * 5, _ask("good"))
+    dead = AttemptUsage(Ending.DEAD, sentence="the key is wrong")
+    await crowd.settle(0, dead)
+    await crowd.settle(1, dead)
+    assert [str(task.exception()) for task in crowd.tasks[2:5]] == ["the key is wrong"] * 3
+    with pytest.raises(ModelStoppedError, match="the key is wrong"):
+        await gate.acquire(_ask("bad"))
+    assert crowd.admitted() == [0, 1, 5]
+    assert gate.stopped_models == {"bad": "the key is wrong"}
     assert stopped == [("bad", "the key is wrong")]
 
 
@@ -180,17 +177,14 @@ async def test_where_no_price_is_known_one_call_goes_until_a_reply_names_its_cos
     await crowd.leave()
 
 
-def test_a_budget_that_cannot_be_held_ends_the_session_with_the_way_out() -> None:
+async def test_a_budget_that_cannot_be_held_ends_the_session_with_the_way_out() -> None:
     said: list[str] = []
 
-    async def check() -> None:
-        gate = Limiter(SessionLimits(4, max_cost_usd=1.0), time.monotonic, on_overdrawn=said.append)
-        gate.add_models([ModelLimits("m", 4)])
-        gate.settle(await gate.acquire(_ask()), _reply(None))
-        with pytest.raises(RefusedError, match="--helmbench-max-cost cannot be held"):
-            await gate.acquire(_ask())
-
-    asyncio.run(check())
+    gate = Limiter(SessionLimits(4, max_cost_usd=1.0), time.monotonic, on_overdrawn=said.append)
+    gate.add_models([ModelLimits("m", 4)])
+    gate.settle(await gate.acquire(_ask()), _reply(None))
+    with pytest.raises(RefusedError, match="--helmbench-max-cost cannot be held"):
+        await gate.acquire(_ask())
     assert said == [
         "--helmbench-max-cost cannot be held: m has no known price and its reply names no cost\n"
         "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or start anew"
@@ -227,18 +221,15 @@ async def test_what_was_sent_and_not_answered_counts_as_spent() -> None:
         await gate.acquire(_ask())
 
 
-def test_a_budget_without_a_price_is_given_up_when_calls_go_unanswered() -> None:
+async def test_a_budget_without_a_price_is_given_up_when_calls_go_unanswered() -> None:
     said: list[str] = []
 
-    async def check() -> None:
-        gate = Limiter(SessionLimits(4, max_cost_usd=1.0), time.monotonic, on_overdrawn=said.append)
-        gate.add_models([ModelLimits("m", 4)])
-        for _ in range(3):
-            gate.settle(await gate.acquire(_ask()), AttemptUsage(Ending.TIMEOUT, unanswered=True))
-        with pytest.raises(RefusedError, match="--helmbench-max-cost cannot be held"):
-            await gate.acquire(_ask())
-
-    asyncio.run(check())
+    gate = Limiter(SessionLimits(4, max_cost_usd=1.0), time.monotonic, on_overdrawn=said.append)
+    gate.add_models([ModelLimits("m", 4)])
+    for _ in range(3):
+        gate.settle(await gate.acquire(_ask()), AttemptUsage(Ending.TIMEOUT, unanswered=True))
+    with pytest.raises(RefusedError, match="--helmbench-max-cost cannot be held"):
+        await gate.acquire(_ask())
     assert said == [
         "--helmbench-max-cost cannot be held: m has no known price, and 3 calls were sent and not answered\n"
         "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or start anew"

@@ -59,76 +59,64 @@ async def test_a_reply_comes_with_its_cost_and_stands_on_record(provider: Provid
     assert coordinator.gate.in_flight == 0
 
 
-def test_429s_are_waited_out_for_as_long_as_asked_and_use_up_no_retry(provider: Provider) -> None:
+async def test_429s_are_waited_out_for_as_long_as_asked_and_use_up_no_retry(provider: Provider) -> None:
     provider.answers(times=3, status=429, retry_after=0.2)
 
-    async def check() -> None:
-        async with wired(patience=Patience(max_retries=0)) as coordinator:
-            await _ask(coordinator, provider.url)
-        assert [record.status_code for record in coordinator.attempts] == [429, 429, 429, 200]
-
-    asyncio.run(check())
+    async with wired(patience=Patience(max_retries=0)) as coordinator:
+        await _ask(coordinator, provider.url)
+    assert [record.status_code for record in coordinator.attempts] == [429, 429, 429, 200]
     gaps = [b.at - a.at for a, b in zip(provider.requests, provider.requests[1:], strict=False)]
     assert min(gaps) >= 0.2
 
 
-def test_what_keeps_failing_is_retried_with_growing_pauses_and_then_given_up(provider: Provider) -> None:
+async def test_what_keeps_failing_is_retried_with_growing_pauses_and_then_given_up(
+    provider: Provider,
+) -> None:
     provider.answers(status=503)
     pauses: list[float] = []
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    async def check() -> None:
-        async with wired(patience=Patience(max_retries=3), sleep=sleep) as coordinator:
-            with pytest.raises(CallFailedError, match=r"503 .*after 4 attempts"):
-                await _ask(coordinator, provider.url)
-            assert coordinator.gate.in_flight == 0
-        assert [record.attempt for record in coordinator.attempts] == [1, 2, 3, 4]
-
-    asyncio.run(check())
+    async with wired(patience=Patience(max_retries=3), sleep=sleep) as coordinator:
+        with pytest.raises(CallFailedError, match=r"503 .*after 4 attempts"):
+            await _ask(coordinator, provider.url)
+        assert coordinator.gate.in_flight == 0
+    assert [record.attempt for record in coordinator.attempts] == [1, 2, 3, 4]
     assert pauses == [0.25, 0.5, 1.0]
     assert provider.count == 4
 
 
-def test_a_pause_beyond_the_limit_of_a_case_stops_the_model(provider: Provider) -> None:
+async def test_a_pause_beyond_the_limit_of_a_case_stops_the_model(provider: Provider) -> None:
     provider.answers(status=429, retry_after=60)
 
-    async def check() -> None:
-        limits = SessionLimits(4, longest_pause_s=5)
-        async with wired(patience=Patience(case_timeout_s=5), limits=limits) as coordinator:
-            with pytest.raises(ModelStoppedError, match="it asks for a pause of 60 s; a case may take 5 s"):
-                await _ask(coordinator, provider.url)
-
     started = time.monotonic()
-    asyncio.run(check())
+
+    limits = SessionLimits(4, longest_pause_s=5)
+    async with wired(patience=Patience(case_timeout_s=5), limits=limits) as coordinator:
+        with pytest.raises(ModelStoppedError, match="it asks for a pause of 60 s; a case may take 5 s"):
+            await _ask(coordinator, provider.url)
     assert time.monotonic() - started < 2
     assert provider.count == 1
 
 
-def test_a_case_that_has_used_up_its_time_sends_nothing_more(provider: Provider) -> None:
-    async def check() -> None:
-        now = 0.0
-        async with wired(patience=Patience(case_timeout_s=5)) as coordinator:
-            clock = CaseClock(coordinator.gateway.patience, lambda: now)
-            with clock.running():
-                now = 6.0
-            with pytest.raises(CallFailedError) as caught:
-                await coordinator.gateway.ask(call_to(provider.url), clock, Onlooker())
-            assert str(caught.value) == "the case has used up its 5 s\n  hint: raise --helmbench-case-timeout"
-
-    asyncio.run(check())
+async def test_a_case_that_has_used_up_its_time_sends_nothing_more(provider: Provider) -> None:
+    now = 0.0
+    async with wired(patience=Patience(case_timeout_s=5)) as coordinator:
+        clock = CaseClock(coordinator.gateway.patience, lambda: now)
+        with clock.running():
+            now = 6.0
+        with pytest.raises(CallFailedError) as caught:
+            await coordinator.gateway.ask(call_to(provider.url), clock, Onlooker())
+        assert str(caught.value) == "the case has used up its 5 s\n  hint: raise --helmbench-case-timeout"
     assert provider.count == 0
 
 
-def test_time_in_our_own_queue_does_not_count_against_a_case(provider: Provider) -> None:
+async def test_time_in_our_own_queue_does_not_count_against_a_case(provider: Provider) -> None:
     provider.latency_s = 0.15
 
-    async def check() -> None:
-        async with wired(patience=Patience(case_timeout_s=0.4), limits=SessionLimits(1)) as coordinator:
-            await asyncio.gather(*(_ask(coordinator, provider.url) for _ in range(5)))
-
-    asyncio.run(check())
+    async with wired(patience=Patience(case_timeout_s=0.4), limits=SessionLimits(1)) as coordinator:
+        await asyncio.gather(*(_ask(coordinator, provider.url) for _ in range(5)))
     assert provider.max_in_flight == 1
 
 
@@ -167,22 +155,21 @@ async def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(p
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_one_401_of_a_model_that_has_answered_is_tried_again_once(provider: Provider, more: int) -> None:
-    async def check() -> None:
-        patience = Patience(max_retries=0)
-        async with wired(patience=patience, sleep=_no_sleep) as coordinator, ChatClient() as client:
-            # What it has answered another worker counts too.
-            other = Gateway(coordinator.backend, client, patience)
-            await other.ask(call_to(provider.url), CaseClock(patience), Onlooker())
-            provider.answers(times=1 + more, status=401)
-            asked = asyncio.create_task(_ask(coordinator, provider.url))
-            if more:
-                with pytest.raises(ModelStoppedError, match="401"):
-                    await asked
-            else:
-                assert (await asked).text == "ok"
-
-    asyncio.run(check())
+async def test_one_401_of_a_model_that_has_answered_is_tried_again_once(
+    provider: Provider, more: int
+) -> None:
+    patience = Patience(max_retries=0)
+    async with wired(patience=patience, sleep=_no_sleep) as coordinator, ChatClient() as client:
+        # What it has answered another worker counts too.
+        other = Gateway(coordinator.backend, client, patience)
+        await other.ask(call_to(provider.url), CaseClock(patience), Onlooker())
+        provider.answers(times=1 + more, status=401)
+        asked = asyncio.create_task(_ask(coordinator, provider.url))
+        if more:
+            with pytest.raises(ModelStoppedError, match="401"):
+                await asked
+        else:
+            assert (await asked).text == "ok"
     assert provider.count == 3
 
 
@@ -202,42 +189,36 @@ async def test_a_cancelled_call_gives_its_ticket_back_and_stays_cancelled(provid
         assert (record.error, record.reply_key) == ("cancelled", None)
 
 
-def test_nothing_is_sent_once_the_run_is_cancelled(provider: Provider) -> None:
+async def test_nothing_is_sent_once_the_run_is_cancelled(provider: Provider) -> None:
     provider.answers(times=1, status=503)
 
-    async def check() -> None:
-        async with wired(sleep=_no_sleep, limits=SessionLimits(1)) as coordinator:
-            blocker = await coordinator.gate.acquire(_blocking_ask())
-            watch = Onlooker()
-            waiting = asyncio.create_task(_ask(coordinator, provider.url, watch=watch))
-            await asyncio.sleep(0.01)
-            watch.stopped = True
-            coordinator.backend.release(blocker)  # lets the other one go, but too late
-            with pytest.raises(asyncio.CancelledError):
-                await waiting
-            assert coordinator.gate.in_flight == 0
-            assert coordinator.attempts == []
-
-    asyncio.run(check())
+    async with wired(sleep=_no_sleep, limits=SessionLimits(1)) as coordinator:
+        blocker = await coordinator.gate.acquire(_blocking_ask())
+        watch = Onlooker()
+        waiting = asyncio.create_task(_ask(coordinator, provider.url, watch=watch))
+        await asyncio.sleep(0.01)
+        watch.stopped = True
+        coordinator.backend.release(blocker)  # lets the other one go, but too late
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert coordinator.gate.in_flight == 0
+        assert coordinator.attempts == []
     assert provider.count == 0
 
 
-def test_no_ticket_is_lost_when_the_record_breaks(provider: Provider) -> None:
+async def test_no_ticket_is_lost_when_the_record_breaks(provider: Provider) -> None:
     def broken(_record: AttemptRecord) -> None:
         raise MemoryError("no room for the record")
 
-    async def check() -> None:
-        gate = Limiter(SessionLimits(1), time.monotonic)
-        gate.add_models([ModelLimits("test/good", 1)])
-        results: list[ResultRecord] = []
-        gateway = Gateway(LocalBackend(gate, broken, results.append), ChatClient(), Patience())
-        for _ in range(3):
-            with pytest.raises(MemoryError):
-                await gateway.ask(call_to(provider.url), CaseClock(Patience()), Onlooker())
-        assert gate.in_flight == 0
-        await gateway.close()
-
-    asyncio.run(check())
+    gate = Limiter(SessionLimits(1), time.monotonic)
+    gate.add_models([ModelLimits("test/good", 1)])
+    results: list[ResultRecord] = []
+    gateway = Gateway(LocalBackend(gate, broken, results.append), ChatClient(), Patience())
+    for _ in range(3):
+        with pytest.raises(MemoryError):
+            await gateway.ask(call_to(provider.url), CaseClock(Patience()), Onlooker())
+    assert gate.in_flight == 0
+    await gateway.close()
     assert provider.count == 3
 
 

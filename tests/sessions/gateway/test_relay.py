@@ -52,26 +52,23 @@ _RICH: Any = {
 }
 
 
-def test_a_json_client_gets_the_body_as_the_provider_sent_it(provider: Provider) -> None:
+async def test_a_json_client_gets_the_body_as_the_provider_sent_it(provider: Provider) -> None:
     sent = b'{ "choices": [{"finish_reason": "stop", "message": {"content": "ok \\ud800"}, "x": 1}],\n "mine": 1e5}\n'
     provider.answers(body=sent, headers={"X-Secret": "of-the-provider"})
 
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            item, address = await setup.item()
-            async with client_of(address) as client:
-                raw = await client.chat.completions.with_raw_response.create(
-                    model="whatever", messages=[{"role": "user", "content": "Hello"}], temperature=0.5
-                )
-            assert raw.http_response.content == sent
-            assert raw.headers["content-type"] == "application/json"
-            assert "of-the-provider" not in str(raw.headers)
-            assert item.sums.answered == 1
-        (record,) = setup.coordinator.attempts
-        assert record.response_body == sent
-        assert (record.code, record.purpose, record.sequence) == ("ROW-1", "pack", 1)
-
-    asyncio.run(check())
+    async with relayed(provider.url) as setup:
+        item, address = await setup.item()
+        async with client_of(address) as client:
+            raw = await client.chat.completions.with_raw_response.create(
+                model="whatever", messages=[{"role": "user", "content": "Hello"}], temperature=0.5
+            )
+        assert raw.http_response.content == sent
+        assert raw.headers["content-type"] == "application/json"
+        assert "of-the-provider" not in str(raw.headers)
+        assert item.sums.answered == 1
+    (record,) = setup.coordinator.attempts
+    assert record.response_body == sent
+    assert (record.code, record.purpose, record.sequence) == ("ROW-1", "pack", 1)
     assert provider.requests[0].body == {**body(), "model": "test/good", "temperature": 0.5}
 
 

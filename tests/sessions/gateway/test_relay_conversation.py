@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -111,19 +110,16 @@ async def test_an_item_is_told_what_its_calls_came_to(provider: Provider) -> Non
         assert sums.latency_ms == pytest.approx(measured)
 
 
-def test_the_bound_that_a_request_states_is_what_is_reserved_of_the_budget(provider: Provider) -> None:
+async def test_the_bound_that_a_request_states_is_what_is_reserved_of_the_budget(provider: Provider) -> None:
     provider.answers(usage={"prompt_tokens": 1, "completion_tokens": 1})
     entry = ModelEntry("test/good", price=Price(0.0, 1e6))
     model_id = ModelLimits("test/good", 8, price=entry.price)
 
-    async def check() -> None:
-        limits = SessionLimits(8, max_cost_usd=10.0)
-        connected = wired([model_id], limits=limits)
-        async with connected as coordinator, converse(coordinator.gateway, provider.url, entry=entry) as item:
-            assert (await item.complete(body(max_completion_tokens=10))).status == 200
-            raw = await item.complete(body(max_tokens=11))
-            assert isinstance(raw.error, BudgetSpentError)
-            assert (raw.status, json.loads(raw.body)["error"]["code"]) == (402, "budget_spent")
-
-    asyncio.run(check())
+    limits = SessionLimits(8, max_cost_usd=10.0)
+    connected = wired([model_id], limits=limits)
+    async with connected as coordinator, converse(coordinator.gateway, provider.url, entry=entry) as item:
+        assert (await item.complete(body(max_completion_tokens=10))).status == 200
+        raw = await item.complete(body(max_tokens=11))
+        assert isinstance(raw.error, BudgetSpentError)
+        assert (raw.status, json.loads(raw.body)["error"]["code"]) == (402, "budget_spent")
     assert provider.count == 1

@@ -13,44 +13,41 @@ from relayed import body, error_of, relayed, until
 from pytest_helmbench.gateway.relay.server import RelayBounds
 
 
-def test_path_and_token_must_belong_together_and_end_with_the_item(provider: Provider) -> None:
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            first, mine = await setup.item("ROW-1")
-            _, other = await setup.item("ROW-2")
-            assert mine.token not in repr(mine)
-            assert len({mine.base_url, other.base_url, mine.token, other.token}) == 4
+async def test_path_and_token_must_belong_together_and_end_with_the_item(provider: Provider) -> None:
+    async with relayed(provider.url) as setup:
+        first, mine = await setup.item("ROW-1")
+        _, other = await setup.item("ROW-2")
+        assert mine.token not in repr(mine)
+        assert len({mine.base_url, other.base_url, mine.token, other.token}) == 4
 
-            sentence = "this address takes only the bearer token that was given out with it"
-            strangers = (
-                {"url": other.base_url},
-                {"url": mine.base_url.replace("/v1", "x/v1")},
-                {"url": f"http://{urlsplit(mine.base_url).netloc}"},
-                {"headers": {"Authorization": ""}},
-                {"headers": {"Authorization": mine.token}},
-                {"headers": {"Authorization": f"Basic {mine.token}"}},
-                {"headers": {"Authorization": "Bearer "}},
-                {"headers": {"Authorization": f"Bearer {mine.token}x"}},
-            )
-            for options in strangers:
-                for path in ("/chat/completions", "/models"):
-                    answered = await setup.send(mine, path, json=body(), **options)
-                    assert answered.status == 401
-                    assert error_of(answered)["message"] == sentence
-            lower = {"Authorization": f"bearer  {mine.token} "}
-            assert (await setup.send(mine, json=body(), headers=lower)).status == 200
+        sentence = "this address takes only the bearer token that was given out with it"
+        strangers = (
+            {"url": other.base_url},
+            {"url": mine.base_url.replace("/v1", "x/v1")},
+            {"url": f"http://{urlsplit(mine.base_url).netloc}"},
+            {"headers": {"Authorization": ""}},
+            {"headers": {"Authorization": mine.token}},
+            {"headers": {"Authorization": f"Basic {mine.token}"}},
+            {"headers": {"Authorization": "Bearer "}},
+            {"headers": {"Authorization": f"Bearer {mine.token}x"}},
+        )
+        for options in strangers:
+            for path in ("/chat/completions", "/models"):
+                answered = await setup.send(mine, path, json=body(), **options)
+                assert answered.status == 401
+                assert error_of(answered)["message"] == sentence
+        lower = {"Authorization": f"bearer  {mine.token} "}
+        assert (await setup.send(mine, json=body(), headers=lower)).status == 200
 
-            await first.end()
-            answered = await setup.send(mine, json=body())
-            assert answered.status == 410
-            assert error_of(answered)["message"] == "the item that this address was made for has ended"
-            assert (await setup.send(mine, "/models", method="GET")).status == 410
-            assert (await setup.relay.open(first)).token != mine.token
-            assert (await setup.send(await setup.relay.open(first), json=body())).status == 410
-            assert (await setup.send(mine, headers={"Authorization": "Bearer x"})).status == 401
-            assert (await setup.send(other, json=body())).status == 200
-
-    asyncio.run(check())
+        await first.end()
+        answered = await setup.send(mine, json=body())
+        assert answered.status == 410
+        assert error_of(answered)["message"] == "the item that this address was made for has ended"
+        assert (await setup.send(mine, "/models", method="GET")).status == 410
+        assert (await setup.relay.open(first)).token != mine.token
+        assert (await setup.send(await setup.relay.open(first), json=body())).status == 410
+        assert (await setup.send(mine, headers={"Authorization": "Bearer x"})).status == 401
+        assert (await setup.send(other, json=body())).status == 200
     assert provider.count == 2
 
 

@@ -80,17 +80,14 @@ async def test_faults_that_last_reach_the_client_as_its_own_errors(
     ],
     ids=["broken", "list", "latin", "nan", "inf", "deep", "deep messages", "parts"],
 )
-def test_what_is_no_request_is_refused_with_a_sentence(
+async def test_what_is_no_request_is_refused_with_a_sentence(
     provider: Provider, sent: bytes, sentence: str
 ) -> None:
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            item, address = await setup.item()
-            answered = await setup.send(address, data=io.BytesIO(sent))
-            assert (answered.status, error_of(answered)["message"]) == (400, sentence)
-            assert (item.sums.requests, [str(fault) for fault in item.sums.open_faults]) == (1, [sentence])
-
-    asyncio.run(check())
+    async with relayed(provider.url) as setup:
+        item, address = await setup.item()
+        answered = await setup.send(address, data=io.BytesIO(sent))
+        assert (answered.status, error_of(answered)["message"]) == (400, sentence)
+        assert (item.sums.requests, [str(fault) for fault in item.sums.open_faults]) == (1, [sentence])
     assert provider.count == 0
 
 
@@ -114,34 +111,31 @@ async def test_an_item_holds_only_so_much_at_once(provider: Provider) -> None:
         assert (await setup.send(address, data=io.BytesIO(large))).status == 200
 
 
-def test_the_size_of_a_request_is_bounded(provider: Provider) -> None:
+async def test_the_size_of_a_request_is_bounded(provider: Provider) -> None:
     async def chunked() -> Any:
         for _ in range(3):
             yield b" " * 2**20
 
-    async def check() -> None:
-        bounds = RelayBounds(body_bytes=2 * 2**20)
-        async with relayed(provider.url, bounds=bounds) as setup:
-            _, address = await setup.item()
-            bomb = gzip.compress(b" " * 3 * 2**20)
-            for options in (
-                {"data": io.BytesIO(b" " * 3 * 2**20)},
-                {"data": chunked()},
-                {"data": bomb, "headers": {"Content-Encoding": "gzip"}},
-            ):
-                answered = await setup.send(address, **options)
-                assert answered.status == 413
-                assert error_of(answered)["message"] == "the request body is larger than 2 MiB"
-            answered = await setup.send(address, data=b"no gzip at all", headers={"Content-Encoding": "gzip"})
-            assert (answered.status, error_of(answered)["message"]) == (400, "the request body is damaged")
-            answered = await setup.send(address, json=body(), headers={"X": "y" * 10_000})
-            assert answered.status == 400
-            squeezed = gzip.compress(json.dumps(body()).encode())
-            answered = await setup.send(address, data=squeezed, headers={"Content-Encoding": "gzip"})
-            assert answered.status == 200
-            assert (await setup.send(address, json=body(), expect100=True)).status == 200
-
-    asyncio.run(check())
+    bounds = RelayBounds(body_bytes=2 * 2**20)
+    async with relayed(provider.url, bounds=bounds) as setup:
+        _, address = await setup.item()
+        bomb = gzip.compress(b" " * 3 * 2**20)
+        for options in (
+            {"data": io.BytesIO(b" " * 3 * 2**20)},
+            {"data": chunked()},
+            {"data": bomb, "headers": {"Content-Encoding": "gzip"}},
+        ):
+            answered = await setup.send(address, **options)
+            assert answered.status == 413
+            assert error_of(answered)["message"] == "the request body is larger than 2 MiB"
+        answered = await setup.send(address, data=b"no gzip at all", headers={"Content-Encoding": "gzip"})
+        assert (answered.status, error_of(answered)["message"]) == (400, "the request body is damaged")
+        answered = await setup.send(address, json=body(), headers={"X": "y" * 10_000})
+        assert answered.status == 400
+        squeezed = gzip.compress(json.dumps(body()).encode())
+        answered = await setup.send(address, data=squeezed, headers={"Content-Encoding": "gzip"})
+        assert answered.status == 200
+        assert (await setup.send(address, json=body(), expect100=True)).status == 200
     assert provider.count == 2
 
 

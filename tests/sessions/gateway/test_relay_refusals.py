@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -64,27 +63,21 @@ async def test_a_fault_stays_open_until_the_same_request_is_answered(provider: P
         ),
     ],
 )
-def test_what_cannot_be_passed_on_is_refused_with_a_sentence(
+async def test_what_cannot_be_passed_on_is_refused_with_a_sentence(
     provider: Provider, fields: Mapping[str, Any], sentence: str
 ) -> None:
-    async def check() -> None:
-        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
-            raw = await item.complete(body(**fields))
-            error = json.loads(raw.body)["error"]
-            assert (raw.status, error["message"], error["param"]) == (400, sentence, next(iter(fields)))
-            assert error["type"] == "invalid_request_error"
-
-    asyncio.run(check())
+    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+        raw = await item.complete(body(**fields))
+        error = json.loads(raw.body)["error"]
+        assert (raw.status, error["message"], error["param"]) == (400, sentence, next(iter(fields)))
+        assert error["type"] == "invalid_request_error"
     assert provider.count == 0
 
 
-def test_what_the_user_has_set_is_not_refused(provider: Provider) -> None:
-    async def check() -> None:
-        entry = with_sampling(extra_body={"plugins": [{"id": "web"}]})
-        async with wired() as coordinator, converse(coordinator.gateway, provider.url, entry=entry) as item:
-            assert (await item.complete(body(plugins=[]))).status == 200
-
-    asyncio.run(check())
+async def test_what_the_user_has_set_is_not_refused(provider: Provider) -> None:
+    entry = with_sampling(extra_body={"plugins": [{"id": "web"}]})
+    async with wired() as coordinator, converse(coordinator.gateway, provider.url, entry=entry) as item:
+        assert (await item.complete(body(plugins=[]))).status == 200
     assert provider.requests[0].body["plugins"] == [{"id": "web"}]
 
 

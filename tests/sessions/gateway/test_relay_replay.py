@@ -112,19 +112,16 @@ async def test_an_item_that_was_killed_goes_on_where_it_was(counting: Provider, 
         ]
 
 
-def test_items_share_the_first_of_identical_requests_and_then_the_second(
+async def test_items_share_the_first_of_identical_requests_and_then_the_second(
     counting: Provider, path: Path
 ) -> None:
     counting.latency_s = 0.02
 
-    async def check() -> None:
-        async with recording(path, CacheMode.REUSE) as (gateway, run_id):
-            items = [converse(gateway, counting.url, f"ROW-{n}", run_id=run_id) for n in (1, 2)]
-            left, right = await asyncio.gather(*(_ask(item, ("draw", "draw")) for item in items))
-        assert left == right
-        assert left[0] != left[1]
-
-    asyncio.run(check())
+    async with recording(path, CacheMode.REUSE) as (gateway, run_id):
+        items = [converse(gateway, counting.url, f"ROW-{n}", run_id=run_id) for n in (1, 2)]
+        left, right = await asyncio.gather(*(_ask(item, ("draw", "draw")) for item in items))
+    assert left == right
+    assert left[0] != left[1]
     assert counting.count == 2
 
 

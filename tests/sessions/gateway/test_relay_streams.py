@@ -54,21 +54,18 @@ async def _texts(client: AsyncOpenAI, seen: list[float] | None = None, **more: A
     return texts
 
 
-def test_events_arrive_at_the_pace_of_the_model_and_its_counts_are_metered(provider: Provider) -> None:
+async def test_events_arrive_at_the_pace_of_the_model_and_its_counts_are_metered(provider: Provider) -> None:
     provider.answers(events=_STREAM, pace_s=0.1)
     seen: list[float] = []
 
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            item, address = await setup.item()
-            async with _client(address) as client:
-                assert await _texts(client, seen) == [f"w{number} " for number in range(5)]
-            assert (item.sums.usage.prompt_tokens, item.sums.usage.completion_tokens) == (7, 5)
-            assert (item.sums.answered, item.sums.streams, item.sums.finish_reason) == (1, 1, "stop")
-        (record,) = setup.coordinator.attempts
-        assert record.response_body == b"".join(_STREAM)
-
-    asyncio.run(check())
+    async with relayed(provider.url) as setup:
+        item, address = await setup.item()
+        async with _client(address) as client:
+            assert await _texts(client, seen) == [f"w{number} " for number in range(5)]
+        assert (item.sums.usage.prompt_tokens, item.sums.usage.completion_tokens) == (7, 5)
+        assert (item.sums.answered, item.sums.streams, item.sums.finish_reason) == (1, 1, "stop")
+    (record,) = setup.coordinator.attempts
+    assert record.response_body == b"".join(_STREAM)
     assert provider.requests[0].body["stream_options"] == {"include_usage": True}
     assert 0.3 < seen[4] - seen[0] < 2  # 10 a second; all at once would be 0
 
@@ -88,29 +85,26 @@ def test_counts_that_nobody_asked_for_are_not_shown(provider: Provider, *, asked
     assert shown.endswith(_DONE)
 
 
-def test_a_stream_that_breaks_off_is_a_fault_that_is_not_tried_again(provider: Provider) -> None:
+async def test_a_stream_that_breaks_off_is_a_fault_that_is_not_tried_again(provider: Provider) -> None:
     provider.answers(events=_WORDS, breaks_off=True)
 
-    async def check() -> None:
-        async with relayed(provider.url) as setup:
-            item, address = await setup.item()
-            async with _client(address) as client:
-                with pytest.raises(openai.APIError):
-                    await _texts(client)
-            async with setup.web.post(
-                f"{address.base_url}/chat/completions",
-                json=body("again", stream=True),
-                headers={"Authorization": f"Bearer {address.token}"},
-            ) as response:
-                with pytest.raises(aiohttp.ClientPayloadError):
-                    await response.read()  # as it broke off, so it ends: no end of the body
-            assert [str(fault).split(" (")[0] for fault in item.sums.open_faults] == [
-                "the provider's answer broke off before its end"
-            ] * 2
-            assert item.sums.answered == 0
-        assert [record.unanswered for record in setup.coordinator.attempts] == [True, True]
-
-    asyncio.run(check())
+    async with relayed(provider.url) as setup:
+        item, address = await setup.item()
+        async with _client(address) as client:
+            with pytest.raises(openai.APIError):
+                await _texts(client)
+        async with setup.web.post(
+            f"{address.base_url}/chat/completions",
+            json=body("again", stream=True),
+            headers={"Authorization": f"Bearer {address.token}"},
+        ) as response:
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await response.read()  # as it broke off, so it ends: no end of the body
+        assert [str(fault).split(" (")[0] for fault in item.sums.open_faults] == [
+            "the provider's answer broke off before its end"
+        ] * 2
+        assert item.sums.answered == 0
+    assert [record.unanswered for record in setup.coordinator.attempts] == [True, True]
     assert provider.count == 2
 
 

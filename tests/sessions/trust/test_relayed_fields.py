@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -53,32 +52,26 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_a_field_that_reaches_further_is_refused_and_its_twin_passes(
+async def test_a_field_that_reaches_further_is_refused_and_its_twin_passes(
     provider: Provider, refused: dict[str, Any], passes: dict[str, Any], field: str
 ) -> None:
-    async def check() -> None:
-        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
-            raw = await item.complete({**body(), **refused})
-            assert (raw.status, json.loads(raw.body)["error"]["param"]) == (400, field)
-            assert len(item.sums.open_faults) == 1
-            assert (await item.complete({**body(), **passes})).status == 200
-            assert len(item.sums.open_faults) == 1  # no other answer makes it good
-
-    asyncio.run(check())
+    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+        raw = await item.complete({**body(), **refused})
+        assert (raw.status, json.loads(raw.body)["error"]["param"]) == (400, field)
+        assert len(item.sums.open_faults) == 1
+        assert (await item.complete({**body(), **passes})).status == 200
+        assert len(item.sums.open_faults) == 1  # no other answer makes it good
     assert provider.count == 1
 
 
-def test_the_users_own_code_may_ask_all_but_another_model_address_or_key(provider: Provider) -> None:
-    async def check() -> None:
-        async with wired() as coordinator:
-            item = converse(coordinator.gateway, provider.url)
-            line = replace(item.line, trusted=True)
-            own = Conversation(coordinator.gateway, line, item._clock, item._watch)
-            assert (await own.complete(body(plugins=[1], x_mine=2, web_search_options={}))).status == 200
-            for name in ("models", "fallbacks", "api_base", "api_key", "custom_llm_provider"):
-                assert (await own.complete({**body(), name: ["x"]})).status == 400
-
-    asyncio.run(check())
+async def test_the_users_own_code_may_ask_all_but_another_model_address_or_key(provider: Provider) -> None:
+    async with wired() as coordinator:
+        item = converse(coordinator.gateway, provider.url)
+        line = replace(item.line, trusted=True)
+        own = Conversation(coordinator.gateway, line, item._clock, item._watch)
+        assert (await own.complete(body(plugins=[1], x_mine=2, web_search_options={}))).status == 200
+        for name in ("models", "fallbacks", "api_base", "api_key", "custom_llm_provider"):
+            assert (await own.complete({**body(), name: ["x"]})).status == 400
     assert provider.count == 1
     assert provider.requests[0].body["x_mine"] == 2
 

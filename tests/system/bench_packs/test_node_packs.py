@@ -133,7 +133,7 @@ def test_what_cannot_be_loaded_says_why(tmp_path: Path, source: str, message: st
     assert item.begun == 0
 
 
-def test_progress_and_log_arrive_in_order_and_nothing_after_the_result(tmp_path: Path) -> None:
+async def test_progress_and_log_arrive_in_order_and_nothing_after_the_result(tmp_path: Path) -> None:
     act = """async () => {
       context.logger.info("began", { by: 1n });
       await emit({ type: "model_progress", modelId: input.model.id, scenarioId: "A", message: "halfway" });
@@ -146,11 +146,8 @@ def test_progress_and_log_arrive_in_order_and_nothing_after_the_result(tmp_path:
     )
     item = Item("A")
 
-    async def go() -> None:
-        async with bridge_to(root) as bridge:
-            assert (await outcomes(bridge, [item, Item("B")]))[0]["status"] == "pass"
-
-    asyncio.run(go())
+    async with bridge_to(root) as bridge:
+        assert (await outcomes(bridge, [item, Item("B")]))[0]["status"] == "pass"
     assert item.events == [
         {"type": "log", "level": "info", "message": "began", "meta": {"by": "1"}},
         {"type": "model_progress", "modelId": "test/m", "scenarioId": "A", "message": "halfway"},

@@ -75,20 +75,17 @@ def test_the_environment_of_a_pack_holds_no_key_and_no_home(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems know no subreaper")
 @pytest.mark.parametrize("then", [*_THENS, "stops-its-launcher"])
-def test_nothing_is_left_when_an_item_hangs_or_the_bridge_is_closed(tmp_path: Path, then: str) -> None:
+async def test_nothing_is_left_when_an_item_hangs_or_the_bridge_is_closed(tmp_path: Path, then: str) -> None:
     act = _TREE.replace("THEN", _THENS.get(then, "process.kill(process.ppid, 'SIGSTOP'); " + _THENS["idles"]))
     root = write_bench_pack_folder(tmp_path / "pack", {"A": act})
 
-    async def go() -> None:
-        async with bridge_to(root, fenced=False, bounds=HASTY) as bridge:
-            running = asyncio.create_task(bridge.run(Item("A"), 1.0))
-            if then == "idles":
-                await asyncio.to_thread(_pids, root)
-                running.cancel()
-            with pytest.raises((PackFailedError, asyncio.CancelledError)):
-                await running
-
-    asyncio.run(go())
+    async with bridge_to(root, fenced=False, bounds=HASTY) as bridge:
+        running = asyncio.create_task(bridge.run(Item("A"), 1.0))
+        if then == "idles":
+            await asyncio.to_thread(_pids, root)
+            running.cancel()
+        with pytest.raises((PackFailedError, asyncio.CancelledError)):
+            await running
     assert all(stopped(pid) for pid in _pids(root))
 
 
