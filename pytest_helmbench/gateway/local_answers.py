@@ -78,6 +78,19 @@ async def call_function(named: UsersWord[str], body: JsonObject, timeout_s: floa
     return RawAnswer(200, {}, json.dumps(document).encode(), (time.perf_counter() - started) * 1000)
 
 
+def check_function(named: UsersWord[str]) -> None:
+    """Import a function before it is asked first.
+
+    Raises:
+        HelmbenchError: There is none that takes the messages of a case.
+    """
+    try:
+        _found(named.value)
+    except TransportError as error:
+        hint = f"\n  hint: {error.fault.hint}" if error.fault.hint else ""
+        raise HelmbenchError(f"{error.fault.message}; nothing was called{hint}") from error
+
+
 @cache
 def _found(function: str) -> tuple[Callable[..., object], bool]:
     """Return a function, and whether it wants all of the request."""

@@ -13,6 +13,7 @@ from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.backend import CacheMode
+from pytest_helmbench.gateway.local_answers import check_function
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY
 from pytest_helmbench.reports.session_texts import (
@@ -106,7 +107,7 @@ class Announcer:
         settings = coordinator.settings
         if plan.dry:
             return
-        self._check_judges(coordinator.book.left(plan))
+        self._check_routes(coordinator.book.left(plan))
         budget_usd = coordinator.budget_usd(plan)
         if budget_usd is not None:
             self._check_budget(plan, budget_usd)
@@ -197,19 +198,22 @@ class Announcer:
                 target = self._coordinator.book.targets[run.key]
                 yield target if run.judge_calls else replace(target, judges=())
 
-    def _check_judges(self, left: Plan) -> None:
-        """Refuse a judge that is needed and cannot be called, before anything is paid."""
+    def _check_routes(self, left: Plan) -> None:
+        """Refuse a judge that is needed and cannot be called, and a function that is none, before a run is stored."""
         for run in left.runs:
-            if not (run.usable and (run.judge_calls or run.may_ask_judge)):
-                continue
-            for judge in self._coordinator.book.targets[run.key].judges:
-                if isinstance(judge.endpoint, Unusable):
+            target = self._coordinator.book.targets[run.key]
+            judges = target.judges if run.judge_calls or run.may_ask_judge else ()
+            for route in (target.model, *judges) if run.usable else ():
+                if isinstance(route.endpoint, Unusable):
                     raise pytest.UsageError(
-                        f"the judge {judge.entry.id} cannot be called: {judge.endpoint.reason}; nothing was called\n"
+                        f"the judge {route.entry.id} cannot be called: {route.endpoint.reason}; nothing was called\n"
                         "  hint: --helmbench-marking-base-url=URL names its server, and"
                         " --helmbench-marking-api-key-env=NAME the variable of its key; a judge that is named without"
                         " a vendor is asked at --helmbench-base-url"
                     )
+                function = route.endpoint.server.function
+                if function and self._coordinator.settings.cache_mode is not CacheMode.ONLY:
+                    check_function(function)
 
     def _check_gates(self, plan: Plan) -> None:
         """Refuse a gate that no run can pass, before anything is paid."""

@@ -115,25 +115,44 @@ def test_a_function_is_asked_metered_recorded_and_replayed(
 
 def test_async_functions_get_the_request_and_what_fails_is_an_error(pytester: pytest.Pytester) -> None:
     _write(pytester.path, "app_b", cases=1)
-    models = [
-        f"--helmbench-model=python:app_b:{name}" for name in ("later", "bot.answer", "broken", "absent")
-    ]
-    models += ["--helmbench-model=python:app_none:x"]
+    models = [f"--helmbench-model=python:app_b:{name}" for name in ("later", "bot.answer", "broken")]
     result = run_pytest_forked(
         pytester, "benchmark", *models, "--helmbench-temperature=0.5", "--helmbench-max-retries=1"
     )
-    result.assert_outcomes(passed=1, errors=4)
+    result.assert_outcomes(passed=1, errors=2)
     for sentence in (
         "*python:app_b:bot.answer returned NoneType: neither text nor a chat completion*",
         "*python:app_b:broken raised ValueError: no tea*",
-        "*python:app_b:absent cannot be imported: AttributeError*",
-        "*python:app_none:x cannot be imported: ModuleNotFoundError*",
     ):
         result.stdout.fnmatch_lines([sentence])
     found = rows(
         pytester.path / "helmbench.db", "SELECT attempt, error FROM calls WHERE error LIKE '%no tea%'"
     )
     assert [attempt for attempt, _ in found] == [1, 2]  # as any call that breaks off
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        ("app_e:absent", "python:app_e:absent cannot be imported: AttributeError*; nothing was called"),
+        ("app_e:bot.x", "python:app_e:bot.x cannot be imported: AttributeError*; nothing was called"),
+        ("app_none:x", "python:app_none:x cannot be imported: ModuleNotFoundError*; nothing was called"),
+        ("app_e:asyncio.new_event_loop", "python:app_e:asyncio.new_event_loop cannot be called with *"),
+        ("app_e:__name__", "python:app_e:__name__ is str, not a function; nothing was called"),
+    ],
+)
+def test_a_function_that_cannot_be_called_is_told_before_a_run_is_stored(
+    pytester: pytest.Pytester, function: str, sentence: str
+) -> None:
+    _write(pytester.path, "app_e", cases=1)
+    model = f"--helmbench-model=python:{function}"
+    workers = "-n2" if function == "app_none:x" else "-n0"
+    result = run_pytest_forked(pytester, "benchmark", "--helmbench-model=baseline/first", model, workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {sentence}"])
+    result.stdout.no_fnmatch_line("*resume*")
+    assert not (pytester.path / "helmbench.db").exists()
+    assert not (pytester.path / "asked.txt").exists()
 
 
 def test_an_address_is_asked_by_its_templates(
