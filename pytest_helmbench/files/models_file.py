@@ -61,13 +61,22 @@ def load_models(path: Path, root: Path | None = None) -> ModelsFile:
         for index, item in enumerate(_items(data.get("models")))
     )
     judges = tuple(
-        StatedModel(ModelEntry(value))
+        _named(value, models)
         if isinstance(value, str)
         else _entry(a_mapping(value), _line(document, a_mapping(value), *place))
         for place, value in _judges(data)
     )
     prices = {one.entry.id: one.entry.price for one in (*judges, *models) if one.entry.price is not None}
     return ModelsFile(_priced(models, prices), _priced(judges, prices))
+
+
+def _named(judge: str, models: tuple[StatedModel, ...]) -> StatedModel:
+    """Return the entry of that id, else the only one of that name behind a vendor; else a model of that id."""
+    for of_id in ((one.entry.id for one in models), (one.entry.id.partition("/")[2] for one in models)):
+        found = [one for one, name in zip(models, of_id, strict=True) if name == judge]
+        if len(found) == 1:
+            return found[0]
+    return StatedModel(ModelEntry(judge))
 
 
 def _priced(stated: tuple[StatedModel, ...], prices: Mapping[str, Price]) -> tuple[StatedModel, ...]:
