@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib.resources import files
-from typing import cast
+from typing import NamedTuple, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -86,6 +86,10 @@ _TYPE_WORDS = {
 }
 
 
+_CLOSING = {"key": 0, "unknown": 1, "type": 2}
+"""Kinds of sentences that leave nothing to say of a value, in the order in which one goes before another."""
+
+
 def validate(document: Document, schema: FormatSchema, definition: str | None = None) -> list[Fault]:
     """Return what is wrong with a document, in the order of its lines.
 
@@ -96,14 +100,44 @@ def validate(document: Document, schema: FormatSchema, definition: str | None = 
     """
     if document.data is None and document.faults:
         return list(document.faults)
-    faults = [*document.faults]
     validator = _validator(schema, definition)
     root = a_mapping(cast("JsonValue", validator.schema))
-    for error in validator.iter_errors(document.data):
-        if not (document.faults and _is_infinite(error.instance)):
-            for place, message, hint in _sentences(error, root):
-                faults.append(Fault(document.line(*place), message, hint))
+    said = [
+        sentence
+        for error in validator.iter_errors(document.data)
+        if not (document.faults and _is_infinite(error.instance))
+        for sentence in _sentences(error, root)
+    ]
+    faults = [
+        *document.faults,
+        *(Fault(document.line(*one.place), one.message, one.hint) for one in _first(said)),
+    ]
     return sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
+
+
+class _Sentence(NamedTuple):
+    """What is wrong at a place, and what to do; `kind` says what the value below it is worth."""
+
+    place: Place
+    message: str
+    hint: str
+    kind: str = ""
+
+
+def _first(said: list[_Sentence]) -> Iterator[_Sentence]:
+    """Yield one sentence of each place, and none of what is below a wrong type or key, or lacks for a misspelt one."""
+    told: dict[Place, _Sentence] = {}
+    for one in sorted(said, key=lambda one: _CLOSING.get(one.kind, len(_CLOSING))):
+        above = (told.get(one.place[:end]) for end in range(len(one.place)))
+        if one.place not in told and not any(each and each.kind in _CLOSING for each in above):
+            told[one.place] = one
+    hints = [(one.place[:-1], one.hint) for one in told.values() if one.kind == "unknown"]
+    for place, one in told.items():
+        meant = f"did you mean {place[-1]!r}?" if place else ""
+        if one.kind != "required" or not any(
+            at == place[:-1] and hint.startswith(meant) for at, hint in hints
+        ):
+            yield one
 
 
 def shown(value: object) -> str:
@@ -130,7 +164,7 @@ def _is_infinite(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _sentences(error: ValidationError, root: JsonObject) -> Iterator[tuple[Place, str, str]]:
+def _sentences(error: ValidationError, root: JsonObject) -> Iterator[_Sentence]:
     """Yield places with what is wrong there and what to do, which is often what the schema itself says."""
     if error.validator == "anyOf":
         for inner in _nearest_branch(error):
@@ -142,40 +176,43 @@ def _sentences(error: ValidationError, root: JsonObject) -> Iterator[tuple[Place
     said = f"{name} is {shown(value)}"
     kind = "propertyNames" if "propertyNames" in error.absolute_schema_path else str(error.validator)
     if kind == "not" and wanted == {}:
-        yield place, *_out_of_place(error, root)
+        yield _Sentence(place, *_out_of_place(error, root), "key")
     elif kind == "propertyNames":
-        yield (*place, str(value)), f"{name} has the key {value!r}", hint
+        yield _Sentence((*place, str(value)), f"{name} has the key {value!r}", hint, "key")
     elif kind == "additionalProperties":
         inside = f" in {name}" if place and isinstance(place[-1], str) else ""
         known = a_mapping(own.get("properties"))
         what = "known keys" if len(known) > 1 else "the only key"
-        for key in a_mapping(value):
-            if key not in known:
-                yield (*place, key), f"unknown key {named(key)}{inside}", listed(key, known, what)
+        for key in [one for one in a_mapping(value) if one not in known]:
+            message = f"unknown key {named(key)}{inside}"
+            yield _Sentence((*place, key), message, listed(key, known, what), "unknown")
     elif kind == "required":
         for key in _names(wanted):
             if key not in a_mapping(value):
                 described = a_mapping(a_mapping(own.get("properties")).get(key)).get("description")
                 lacks = f"{name} has no {key!r}" if place else f"there is no {key!r}"
-                yield place, lacks, str(described or f"add the key {key!r}")
+                yield _Sentence((*place, key), lacks, str(described or f"add the key {key!r}"), kind)
     elif kind == "enum":
         menu = [one for one in _names(wanted) if one != "None"]
-        yield place, said, listed(value, menu, "known types" if place[-1:] == ("type",) else "known values")
+        what = "known types" if place[-1:] == ("type",) else "known values"
+        yield _Sentence(place, said, listed(value, menu, what))
     elif kind == "type":
         words = _type_words(_names(wanted))
-        yield place, f"{said}, not {words}", hint or f"write {words}{_range(own)}"
+        yield _Sentence(place, f"{said}, not {words}", hint or f"write {words}{_range(own)}", kind)
     elif kind in ("minimum", "maximum", "exclusiveMinimum"):
-        yield place, f"{said}, out of range", hint or f"write a number{_range(own)}"
+        yield _Sentence(place, f"{said}, out of range", hint or f"write a number{_range(own)}")
     elif kind == "pattern":
         # a key pasted where its variable's name belongs must not be repeated in a log
-        yield place, f"{name}{'' if own.get('writeOnly') else f' {shown(value)}'} has the wrong form", hint
+        yield _Sentence(
+            place, f"{name}{'' if own.get('writeOnly') else f' {shown(value)}'} has the wrong form", hint
+        )
     elif kind in ("minItems", "minLength", "minProperties"):
-        yield place, f"{name} is empty", hint or "write something there"
+        yield _Sentence(place, f"{name} is empty", hint or "write something there")
     elif kind == "uniqueItems" and isinstance(value, list):
         double = next(item for item in value if value.count(item) > 1)
-        yield place, f"{name} lists {shown(double)} twice", "keep one of them"
+        yield _Sentence(place, f"{name} lists {shown(double)} twice", "keep one of them")
     else:
-        yield place, said, hint
+        yield _Sentence(place, said, hint)
 
 
 def _json(value: object) -> JsonValue:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from trees import category, write_tree
 
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.files.yaml_text import parse_yaml
 
 _SECRET = "alias s3cr3t='hunter2'"
 
@@ -69,15 +67,3 @@ def test_row_files_have_a_size_and_are_files(tmp_path: Path) -> None:
 
 def _pack_problems(root: Path) -> str:
     return "\n".join(problem.text() for problem in load_pack(root).all_problems())
-
-
-def test_merges_of_merges_are_no_yaml() -> None:
-    merges = ["a0: &a0 {x: 1}"]
-    merges += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 10)]
-    began = time.thread_time()
-    document = parse_yaml("\n".join(merges))
-    assert document.data is None
-    assert "its aliases stand for more than 1,000,000 values" in document.faults[0].message
-    assert time.thread_time() - began < 1
-    honest = parse_yaml("a: &a [1, 2]\nb: *a\nc: {<<: {d: 1}}")
-    assert honest.data == {"a": [1, 2], "b": [1, 2], "c": {"d": 1}}

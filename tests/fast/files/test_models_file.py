@@ -32,28 +32,14 @@ def test_a_model_that_also_judges_has_its_price_there_too(tmp_path: Path, judge:
 
 
 @pytest.mark.parametrize(
-    ("judge", "of_id", "has_entry"),
-    [
-        ("judge", "judge", True),
-        ("a/b", "a/b", True),
-        ("d", "c/d", True),
-        ("d/e", "c/d/e", True),
-        ("b", "b", False),
-        ("other", "other", False),
-    ],
+    ("judge", "of_id"),
+    [("judge", "judge"), ("a/b", "a/b"), ("d", "c/d"), ("d/e", "c/d/e"), ("b", None), ("other", None)],
 )
-def test_a_judge_is_the_entry_of_its_id_or_name(
-    tmp_path: Path, judge: str, of_id: str, has_entry: bool
-) -> None:
-    entries = "\n".join(
-        f"  - {{id: {one}, base_url: 'http://127.0.0.1:1/v1', temperature: 0.5}}"
-        for one in ("judge", "a/b", "x/b", "c/d", "c/d/e")
-    )
-    (found,) = models(tmp_path, f"marking_model: {judge}\nmodels:\n{entries}\n").marking_models
-    assert (found.entry.id, found.base_url is not None) == (of_id, has_entry)
-    assert (found.entry.sampling.temperature == 0.5) is has_entry
-    (found, _) = models(tmp_path, f"marking_models: [{judge}, y/z]\nmodels:\n{entries}\n").marking_models
-    assert found.entry.id == of_id
+def test_a_judge_is_the_entry_of_its_id_or_name(tmp_path: Path, judge: str, of_id: str | None) -> None:
+    entries = "".join(f"\n- {{id: {one}, seed: 1}}" for one in ("judge", "a/b", "x/b", "c/d", "c/d/e"))
+    for named in (f"marking_model: {judge}", f"marking_models: [{judge}, y/z]"):
+        found = models(tmp_path, f"{named}\nmodels:{entries}\n").marking_models[0].entry
+        assert (found.id, found.sampling.seed) == ((of_id, 1) if of_id else (judge, None))
 
 
 @pytest.mark.parametrize("text", ["", "models:\n", "marking_model:\n", "[]\n"])

@@ -162,7 +162,8 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
     check_answer_form(faults, data)
     found = [*document.faults, *faults.errors, *faults.warnings]
     reader.findings.add(path, *sorted(found, key=lambda fault: fault.line or 0))
-    family, version = defaults.get("family"), data.get("version")
+    family = defaults.get("family", None if isinstance(data.get("defaults"), dict | None) else "")
+    version = data.get("version")
     return Manifest(
         path=path,
         id=text_in(data, "id") or "",

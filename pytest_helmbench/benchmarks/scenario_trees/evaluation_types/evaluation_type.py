@@ -54,6 +54,10 @@ class RuleSource:
         """Return the text or texts of a key, as written."""
         return texts(self.values.get(key))
 
+    def has_only(self, *keys: str) -> bool:
+        """Return whether the rule has no other keys, of which one may be meant for one of these."""
+        return self.values.keys() <= {"type", "polarity", *keys}
+
     def typed(self, place: Place, parts: Collection[JsonObject]) -> tuple[str | float, ...]:
         """Return the text or texts at a place of the frontmatter as the schema's type.
 

@@ -69,7 +69,7 @@ def _compared(schema: JsonObject, kind: str, parts: tuple[JsonObject, ...]) -> t
 
 def _check(source: RuleSource, kind: str) -> None:
     written = _written(source, kind)
-    if written is None and kind == "category_match" and "expected" not in source.values:
+    if written is None and kind == "category_match" and source.has_only("field"):
         message = "nothing says which reply passes: there is neither 'category' nor 'evaluation'"
         source.fault(message, "add 'category: NAME' to the frontmatter, or 'evaluation:' with a type")
     prompt = source.files.prompt

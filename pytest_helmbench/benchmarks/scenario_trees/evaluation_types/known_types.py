@@ -153,7 +153,7 @@ def _length(source: RuleSource) -> LengthRule:
 def _check_length(source: RuleSource) -> None:
     values = source.values
     least, most = (a_number(values.get(key)) for key in ("min", "max"))
-    if not {"min", "max"} & values.keys():
+    if source.has_only("field", "unit"):
         source.fault("length: there is neither 'min' nor 'max'", "write 'max: 200', for example")
     if least is not None and most is not None and least > most:
         source.fault(f"length: min is {least:g}, max is {most:g}", "no reply can be both", "min")

@@ -109,7 +109,6 @@ def test_what_is_wrong_at_any_key_has_a_line_and_a_hint(tmp_path: Path, name: st
             [
                 "5: evaluation.of entry 1.type is 'contians'",
                 "6: unknown key 'maxx'",
-                "6: length: there is neither 'min' nor 'max'",
                 "7: regex: the pattern '*' cannot be read",
                 "8: all: rubric is judged by a model and stands alone",
                 "9: all: contains has a polarity of its own",
@@ -122,6 +121,12 @@ def test_what_is_wrong_at_any_key_has_a_line_and_a_hint(tmp_path: Path, name: st
             ],
             id="parts beside parts",
         ),
+        pytest.param(
+            ["type: category_match", "field: tags", "expeted: A"],
+            ["5: unknown key 'expeted' in evaluation"],
+            id="a misspelt key is not missing too",
+        ),
+        pytest.param(["type: length"], ["2: length: there is neither 'min' nor 'max'"], id="no bound"),
         pytest.param(
             ["type: rubric", "rubric: ''", "cases: {PT9: x, PT1: 3, pt1: y}"],
             [
