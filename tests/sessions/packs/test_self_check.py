@@ -114,6 +114,7 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
         task_row("solved", **{"eval.checker": {"command": "test ! -e wrong.txt"}}),
         task_row("chroots", **{"eval.needed_commands": ["chroot"], "eval.checker": {"command": "true"}}),
         _patch_row("lost-too", "0123456789abcdef", GONE),
+        task_row("no-start", **{"eval.checker": {"command": "bash securebench/evaluation_inputs/run.sh"}}),
     ]
     (pytester.path / "benchmark" / "hidden" / "empty").mkdir(parents=True)
     (pytester.path / "benchmark" / "assets" / "notes.md").write_text(f"# Notes\n\n{gold}")
@@ -145,6 +146,11 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
             15,
             "lost-too: a patch must have a verdict, but it cannot be judged (base_commit is '0123456789abcdef',"
             " which calculator.bundle does not hold: it is at",
+        ),
+        (
+            16,
+            "no-start: the untouched workspace must have a verdict, but it cannot be judged"
+            " (eval.checker.command: cannot be started (exit code 127)",
         ),
     ]
 

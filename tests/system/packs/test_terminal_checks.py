@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Judge:
     folder: Path
     environment: Environment = Environment()
     assets: tuple[PlannedFile, ...] = ()
+    inputs: tuple[PlannedFile, ...] = ()
 
     def evaluator(self, contents: Mapping[str, str], entry: str | None) -> CheckerFiles:
         """Write files of a checker and plan them."""
@@ -65,7 +66,7 @@ class Judge:
 
     def command(self, *argv: str, script: str = "true", **changes: Any) -> AgentFinding:
         """Judge what a script leaves, by a command."""
-        return self._judge(CommandCheck(argv, **changes), CheckerFiles(), script)
+        return self._judge(CommandCheck(argv, **changes), CheckerFiles(inputs=self.inputs), script)
 
     def tests(
         self,
@@ -109,17 +110,23 @@ def _is(finding: AgentFinding, verdict: Verdict, reason: str, message: str) -> N
 
 
 _FAILED, _ERROR = Verdict.FAILED, Verdict.ERROR
+_NO_START, _AS_EVER = "eval.checker.command: cannot be started", ", as it does without the candidate"
 
 
 @pytest.mark.parametrize(
     ("argv", "verdict", "reason", "message"),
     [
         (("sh", "-lc", "exit 3"), _FAILED, "check_failed", "eval.checker.command: ended with exit code 3"),
+        (("sh", "-lc", "./gone"), _ERROR, "cannot_start", f"{_NO_START} (exit code 127){_AS_EVER}"),
+        (("sh", "-c", ": > f; ./f"), _ERROR, "cannot_start", f"{_NO_START} (exit code 126){_AS_EVER}"),
+        (("bash", "in/gone.sh"), _ERROR, "cannot_start", f"{_NO_START} (exit code 127){_AS_EVER}"),
+        (("in/gone.sh",), _ERROR, "cannot_start", f"{_NO_START} (exit code 127){_AS_EVER}"),
+        (("sh", "-c", "./answer.txt"), _FAILED, "cannot_start", f"{_NO_START} (exit code 127)"),
         (
-            ("sh", "-lc", "./gone"),
-            _FAILED,
+            ("python3", "-c", "import sys; sys.exit(127)"),
+            _ERROR,
             "cannot_start",
-            "eval.checker.command: cannot be started (exit code 127)",
+            f"{_NO_START} (exit code 127){_AS_EVER}",
         ),
         (("sh", "-c", "exit 124"), _FAILED, "timeout", "eval.checker.command: stopped"),
         (("sleep", "60"), _FAILED, "timeout", "eval.checker.command: stopped after 0.5 s"),
@@ -131,6 +138,17 @@ def test_how_a_command_ends(
     judge: Judge, argv: tuple[str, ...], verdict: Verdict, reason: str, message: str
 ) -> None:
     _is(judge.command(*argv, script="mkfifo pipe", timeout_s=0.5), verdict, reason, message)
+
+
+@pytest.mark.parametrize("code", [2, 126, 127])
+def test_an_agent_that_has_its_own_program_end_so_has_failed(judge: Judge, code: int) -> None:
+    made = f"echo 'exit {code}' > solution.sh"
+    finding = judge.command("sh", "-c", "test ! -f solution.sh || sh solution.sh", script=made)
+    assert finding.verdict is _FAILED, finding
+    finding = judge.command(
+        "sh", "-c", "sh ./build && python3 -m pytest", script=f"echo 'exit {code}' > build"
+    )
+    assert finding.verdict is _FAILED, finding
 
 
 def test_a_command_passes_in_the_folder_that_it_names(judge: Judge) -> None:
@@ -149,12 +167,78 @@ def test_a_command_passes_in_the_folder_that_it_names(judge: Judge) -> None:
         ("check.py", "import pathlib, sys\nsys.exit(not pathlib.Path('answer.txt').exists())\n"),
         ("check.sh", "test -f answer.txt\n"),
         ("sub/check.sh", 'test -f answer.txt && test -f "$SECUREBENCH_EVALUATOR/sub/check.sh"\n'),
+        ("sub/check.sh", 'test -f answer.txt && test "$TEST_DIR" = "$SECUREBENCH_EVALUATOR/sub/tests"\n'),
+        ("check.sh", 'test -f answer.txt && test "$TEST_DIR" = "$SECUREBENCH_EVALUATOR/tests"\n'),
     ],
 )
 def test_scripts(judge: Judge, name: str, script: str) -> None:
     assert judge.tests({name: script}, "touch answer.txt", entry=name, source="script") == _PASSED
     finding = judge.tests({name: script}, entry=name, source="script")
     _is(finding, _FAILED, "check_failed", "eval.checker.path: ended with exit code 1")
+
+
+_INPUTS = "securebench/evaluation_inputs"
+_LOOKS = f"ls -d {_INPUTS} $(dirname $PWD)/evaluator* 2>/dev/null > seen || true; "
+
+
+def _with_inputs(judge: Judge, contents: Mapping[str, str]) -> Judge:
+    planned = judge.evaluator(contents, None).files
+    judge.inputs = tuple(replace(item, target=f"{_INPUTS}/{item.target}") for item in planned)
+    return judge
+
+
+@pytest.mark.parametrize("kind", ["judge", "bare"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "true",
+        f"mkdir -p {_INPUTS}/t; echo 'exit 0' > {_INPUTS}/t/run.sh; chmod 0 {_INPUTS}",
+        "echo x > securebench",
+        "mkdir d; ln -s d securebench",
+    ],
+)
+def test_evaluation_inputs_lie_in_the_workspace_while_the_checker_runs_and_not_before(
+    request: pytest.FixtureRequest, kind: str, script: str
+) -> None:
+    run = f'test ! -s seen && test "$(cat {_INPUTS}/t/tests/data)" = 42 && ! echo x 2>/dev/null > {_INPUTS}/t/run.sh'
+    run += f" && ! rm -rf {_INPUTS} 2>/dev/null && test -f answer.txt"
+    judge = _with_inputs(request.getfixturevalue(kind), {"t/run.sh": run, "t/tests/data": "42"})
+    finding = judge.command("sh", f"{_INPUTS}/t/run.sh", script=f"{_LOOKS}{script}; touch answer.txt")
+    assert finding == _PASSED
+    taken = ("securebench was taken away: files of the evaluator lie there",)
+    assert finding.taken[:1] == (() if script == "true" else taken)
+    finding = judge.command("sh", f"{_INPUTS}/t/run.sh", script=f"{_LOOKS}{script}")
+    _is(finding, _FAILED, "check_failed", "eval.checker.command: ended with exit code 1")
+
+
+_CONFTEST = """
+import pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    return True if "evaluation_inputs" in str(pyfuncitem.path) else None
+def pytest_collection_modifyitems(items):
+    items[:] = items[:1]
+"""
+
+
+@pytest.mark.parametrize(
+    "command", ["-m pytest {}", "-m pytest {}/t", "-m pytest {}/t/test_it.py::test_answer {}/t"]
+)
+def test_settings_of_the_workspace_mean_nothing_to_tests_among_the_inputs(judge: Judge, command: str) -> None:
+    _with_inputs(judge, {"t/test_it.py": f"{_ANSWER}\n\ndef test_more():\n    pass\n"})
+    traps = f"cat > conftest.py <<'END'\n{_CONFTEST}END\n"
+    traps += (
+        "printf '[pytest]\\naddopts = --maxfail=1\\npython_files = *.py\\n' > pytest.ini; touch setup.py\n"
+    )
+    argv = ("python3", *command.format(_INPUTS, _INPUTS).split())
+    assert judge.command(*argv, script="echo 42 > answer.txt") == _PASSED
+    assert judge.command(*argv, script=f"{traps}echo 42 > answer.txt") == _PASSED
+    _is(
+        judge.command(*argv, script=traps),
+        _FAILED,
+        "check_failed",
+        "eval.checker.command: 1 of 2 tests failed",
+    )
 
 
 def test_pytest_runs_the_tests_where_it_is_importable(judge: Judge) -> None:
@@ -221,6 +305,12 @@ _NO_PYTEST = "which is not installed"
         ),
         ("", _ERROR, "there are no tests"),
         ("import solution\n", _FAILED, "1 file of tests cannot be collected"),
+        ("class TestX: pass\n", _ERROR, f"test_x.py: the class TestX needs pytest, {_NO_PYTEST}"),
+        (
+            "async def test_x(): pass\n",
+            _ERROR,
+            "test_x.py: test_x() needs pytest and a plugin, which are not",
+        ),
         ("raise SystemExit(0)\n", _ERROR, "1 file of tests cannot be collected"),
         ("def test_x(): raise SystemExit(0)\n", _FAILED, "1 of 1 tests failed"),
         (
@@ -236,6 +326,32 @@ def test_what_the_runner_of_functions_cannot_judge(
     finding = bare.tests({"test_x.py": code})
     assert finding.verdict is verdict
     assert finding.message.startswith(f"eval.checker.path: {message}"), finding
+
+
+_OWN = "import os, sys\nsys.path.append(os.getcwd())\nfrom solution import *\nfrom solution import add\n\n\n"
+_OWN += "def test_a():\n    assert add(1, 2) == 3\n\n\ndef test_b():\n    assert add(0, 0) == 0\n"
+_STOPS = "import sys\ndef add(a, b):\n    for place in range(1, 4):\n"
+_STOPS += "        for value in sys._getframe(place).f_locals.values():\n"
+_STOPS += "            value.clear() if type(value) in (list, dict) else None\n    return 3\n"
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [
+        "import pytest\n",
+        "raise ImportError(name='pytest')\n",
+        "class TestX: pass\ndef add(a, b): return 0\n",
+        "def test_y(needed): pass\ndef add(a, b): return 0\n",
+        "async def test_y(): pass\ndef add(a, b): return 0\n",
+        "import os\ndef add(a, b): return 3 if a else os._exit(0)\n",
+        "def add(a, b):\n    if a: return 3\n    raise SystemExit(0)\n",
+        _STOPS,
+        "import sys\ndef add(a, b):\n    sys._getframe(1).f_globals['test_b'] = lambda: 0\n    return 3\n",
+    ],
+)
+def test_no_solution_hinders_the_runner_of_functions(bare: Judge, solution: str) -> None:
+    finding = bare.tests({"test_own.py": _OWN}, f"cat > solution.py <<'END'\n{solution}END")
+    assert finding.verdict is _FAILED, finding
 
 
 def test_a_workspace_filled_from_the_image(bare: Judge) -> None:

@@ -15,7 +15,9 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.sandbox.box import Ended
 
 _RUNS_TESTS = re.compile(r"(?<![\w./-])(?:[\w./-]*/)?(?:py\.test|pytest)(?![\w./-])")
-_NOT_STARTED = (126, 127)
+NOT_STARTED = (126, 127)
+"""Exit codes of a command that cannot be started, as shells say it."""
+
 _NO_TESTS = 5
 _OUTPUT_TAIL = 4_000
 _MOST_SHOWN = 4
@@ -151,17 +153,20 @@ def _lost_tests(seen: Witnessed, wanted: Witnessed, without: Witnessed | None) -
     """Yield names of tests that did not pass as often as they are there, with what became of them."""
     good, other = seen.counts(_GOOD), seen.counts(_OTHER)
     excused = Counter[str]() if without is None else without.counts(_OTHER - {"failed"})
-    ran = None if without is None else without.counts(_GOOD | _OTHER)
-    expected = Counter(_base(name) for session in wanted.sessions for name in session.items)
-    expected |= Counter({_base(name): 1 for session in wanted.sessions for name in session.named})
+    expected = _expected(wanted) | _expected(seen)
     for name in other:
         expected.setdefault(name, 0)
     for name, count in expected.items():
         missing = count - good[name] - min(other[name], excused[name])
-        never = ran is not None and not ran[name] and not other[name]
-        if (missing > 0 and not never) or other[name] > excused[name]:
+        if missing > 0 or other[name] > excused[name]:
             words = {word for each, word in seen.tests if _base(each) == name}
             yield name, next((word for word in ("failed", "skipped", "xfailed") if word in words), "not run")
+
+
+def _expected(seen: Witnessed) -> Counter[str]:
+    """Return how many tests of each name there are, parameters left out."""
+    found = Counter(_base(name) for session in seen.sessions for name in session.items)
+    return found | Counter({_base(name): 1 for session in seen.sessions for name in session.named})
 
 
 def _loose_ends(seen: Witnessed) -> Iterator[str]:
@@ -213,7 +218,7 @@ class Ran:
             return "timeout"
         if self.ended.exit_code is None:
             return "limit"
-        if self.ended.exit_code in _NOT_STARTED:
+        if self.ended.exit_code in NOT_STARTED:
             return "cannot_start"
         return "does_not_load" if self.seen.broken else "broken_off"
 
@@ -225,7 +230,7 @@ class Ran:
             return f"was stopped: {self.ended.reason}"
         if files:
             return f"{files} file{'s' * (files > 1)} of tests cannot be collected"
-        if code in _NOT_STARTED:
+        if code in NOT_STARTED:
             return f"cannot be started (exit code {code})"
         if _NO_TESTS in self.seen.ends:
             return "there are no tests"
@@ -276,14 +281,13 @@ class Weighing:
             return AgentFinding(Verdict.PASSED)
         if code == 0:
             return await self._complete()
-        if code is not None and code not in _NOT_STARTED and self._is_plain():
+        if code is not None and code not in NOT_STARTED and self._is_plain():
             return self._found(Verdict.FAILED, "tests_failed", f"ended with exit code {code}")
         return self._broken(ran.why_broken, await self.control(False))
 
     async def _complete(self) -> AgentFinding:
         """Return the finding on a command that ended with 0."""
-        seen, collected = self.ran.seen, await self.control(True)
-        wanted = collected.seen
+        seen, wanted = self.ran.seen, (await self.control(True)).seen
         lacks, details = shortfall(seen, wanted)
         if lacks and (seen.sessions or wanted.sessions):
             without = await self.control(False)
@@ -291,13 +295,13 @@ class Weighing:
             if not is_whole and self._is_like(without):
                 return self._broken("broken_off", without)
             lacks, details = shortfall(seen, wanted, without.seen)
+            if lacks and seen.broken and seen.broken == without.seen.broken and self.excuses(without):
+                return self._found(Verdict.ERROR, "unfit_tests", "; ".join(lacks[:_MOST_SHOWN]), details)
         if not lacks:
             return AgentFinding(Verdict.PASSED)
         if not seen.sessions and not wanted.sessions:
             return self._found(Verdict.ERROR, "no_evidence", _NO_EVIDENCE)
         message = "; ".join(lacks[:_MOST_SHOWN])
-        if seen.broken and seen.broken == wanted.broken and self.excuses(collected):
-            return self._found(Verdict.ERROR, "unfit_tests", message, details)
         return self._found(Verdict.FAILED, "incomplete", message, details)
 
     def _is_like(self, without: Ran) -> bool:

@@ -54,11 +54,13 @@ class WitnessSettings:
         tests_inside: The tests lie in the workspace, as those of a repository do.
         exempt: Names of modules that the untouched workspace has itself.
         collects: Tests are only collected.
+        evaluator: Where commands see the evaluator's folder, whose place is another in every run; empty for none.
     """
 
     tests_inside: bool
     exempt: tuple[str, ...] = ()
     collects: bool = False
+    evaluator: str = ""
 
 
 class Witness:
@@ -84,6 +86,7 @@ class Witness:
         decoy = f"d{secrets.token_hex(6)}/test_{secrets.token_hex(6)}.py"
         told: dict[str, object] = {
             "workspace": box.workdir,
+            "evaluator": box.inside(settings.evaluator) if settings.evaluator else "",
             "tests_inside": settings.tests_inside,
             "exempt": list(settings.exempt),
             "mode": "collect" if settings.collects else "run",

@@ -60,8 +60,10 @@ def test_what_is_so_without_the_candidate_is_excused() -> None:
     seen = _seen(replace(_WHOLE, tests=(("t.py::a", "skipped"), *_TESTS[1:])))
     assert shortfall(seen, _seen(_WANTED))[0]
     assert shortfall(seen, _seen(_WANTED), seen) == _NOTHING
-    never = _seen(replace(_WHOLE, tests=_TESTS[1:]))
-    assert shortfall(never, _seen(_WANTED), never) == _NOTHING
+    for lost in (_TESTS[1:], _TESTS[:1], _TESTS[:2]):  # but a test that never ran is missing
+        never = _seen(replace(_WHOLE, tests=lost))
+        assert shortfall(never, _seen(_WANTED), never)[0]
+        assert shortfall(_seen(replace(_WANTED, tests=lost)), _seen(), _seen())[0]
 
 
 def test_names_in_files_that_cannot_be_imported_without_the_candidate_are_expected() -> None:

@@ -21,7 +21,7 @@ _HASHES = {
     "free_response": ("c860e4aa015097e3", "96afba1e99a18fae"),
     "code_completion": ("e0cc4b4d91337fda", "3dacd1c54351cb2b"),
     "repo_patch": ("954a1e490fc58bb3", "d88255f77eae5a1a"),
-    "terminal_task": ("f3bbf6b03f694f05", "ed76a525d914c094"),
+    "terminal_task": ("ad9cd136bd771b30", "1ce9e9bade488776"),
 }
 
 

@@ -355,19 +355,58 @@ def test_the_evaluators_folder_is_the_checkers_folder_with_the_evaluation_inputs
         if path.is_file()
     )
     assert laid == ["bin/run.sh", "data.txt", "tests/more/a.py", "tests/test_x.py"]  # no hidden state
+    shown = [item.target for item in plan.inputs if not item.is_folder]
+    assert sorted(shown) == [
+        f"securebench/evaluation_inputs/{name}" for name in ("bin/run.sh", "tests/more/a.py")
+    ]
     assert {item.target: item.read_only for item in plan.files}["bin/run.sh"] is False
 
 
-def test_a_checker_that_is_a_file_lies_under_its_own_name(tmp_path: Path) -> None:
-    changes = {"eval.checker": {"source": "script", "path": "deep/check.sh"}}
-    pack = load_pack(
-        write_pack(tmp_path, [row("terminal_task", changes)], files={"hidden/deep/check.sh": "x"})
-    )
+@pytest.mark.parametrize(
+    ("checker", "hidden", "laid"),
+    [
+        ({"source": "pytest", "path": "deep/check.py"}, None, ["check.py"]),
+        (
+            {"source": "script", "path": "deep/check.py"},
+            None,
+            ["check.py", "state.json", "tests/data/x", "tests/t.py"],
+        ),
+        (
+            {"source": "script", "path": "deep/check.py"},
+            "deep/state.json",
+            ["check.py", "tests/data/x", "tests/t.py"],
+        ),
+        ({"source": "script", "path": "deep/check.py"}, "deep/tests", ["check.py", "state.json"]),
+        ({"source": "script", "path": "check.py"}, "deep", ["check.py"]),
+    ],
+)
+def test_a_script_comes_with_its_folder_and_without_hidden_files(
+    tmp_path: Path, checker: dict[str, str], hidden: str | None, laid: list[str]
+) -> None:
+    changes = {"eval.checker": checker, **({"eval.expected_state": {"path": hidden}} if hidden else {})}
+    names = ("check.py", "deep/check.py", "deep/state.json", "deep/tests/t.py", "deep/tests/data/x")
+    files = {f"hidden/{name}": "x" for name in names}
+    pack = load_pack(write_pack(tmp_path, [row("terminal_task", changes)], files=files))
 
     plan = plan_checker_files(pack.files, pack.task(pack.rows[0]))
 
-    assert plan.entry == "check.sh"
-    assert [item.target for item in plan.files] == ["check.sh"]
+    assert plan.entry == "check.py"
+    assert sorted(item.target for item in plan.files if not item.is_folder) == laid
+
+
+def test_a_file_of_the_scripts_folder_may_be_named_as_an_input_too(tmp_path: Path) -> None:
+    changes = {
+        "eval.checker": {"source": "script", "path": "deep/check.sh"},
+        "eval.test_files": {"path": "deep/tests", "mount": "tests"},
+        "eval.run_tests": {"path": "deep/check.sh", "mount": "securebench/evaluation_inputs/run.sh"},
+    }
+    files = {"hidden/deep/check.sh": "x", "hidden/deep/tests/t.py": ""}
+    pack = load_pack(write_pack(tmp_path, [row("terminal_task", changes)], files=files))
+
+    plan = plan_checker_files(pack.files, pack.task(pack.rows[0]))
+
+    shown = sorted(item.target.removeprefix("securebench/evaluation_inputs/") for item in plan.inputs)
+    assert shown == ["run.sh", "tests", "tests/t.py"]
 
 
 def test_evaluation_inputs_do_not_replace_the_checker(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ _WIDE = (
 )
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _LAST = "E  "
+_OURS = "_pytest.assertion.rewrite.rewrite_asserts"  # replaced where tests are counted
 
 
 def begin(runner: str, settings: dict[str, Any], own: str, is_inside: Callable[[str], bool]) -> Say | None:
@@ -152,23 +153,57 @@ def _plugin(say: Say, settings: dict[str, Any], own: str, is_inside: Callable[[s
     """
     made = type(sys)(settings["plugin"])
     made.__doc__ = "PYTEST_DONT_REWRITE"
-    vars(made).update(_hooks_of_start(say, settings, own, is_inside))
-    vars(made).update(_hooks_of_tests(say, settings, own))
+    places = _Places(settings)
+    vars(made).update(_hooks_of_start(say, settings, own, is_inside, places))
+    vars(made).update(_hooks_of_tests(say, settings, own, places))
     return made
 
 
+class _Places:
+    """Names tests by where they lie in the evaluator's folder or the workspace, wherever pytest has its root.
+
+    Args:
+        settings: Of the checker.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        folders = [settings[name] for name in ("evaluator", "workspace") if settings[name]]
+        self._folders = [os.path.realpath(folder) for folder in folders]
+        self._known: dict[str, str] = {}
+        self.root = ""
+
+    def path(self, node: str) -> str:
+        """Return the file of a test."""
+        return os.path.realpath(os.path.join(self.root, node.partition("::")[0]))
+
+    def name(self, node: str) -> str:
+        """Return the name of a test, or of a file."""
+        file, mark, rest = node.partition("::")
+        if file not in self._known:
+            path = self.path(file)
+            inside = [folder for folder in self._folders if (path + "/").startswith(folder + "/")]
+            self._known[file] = os.path.relpath(path, inside[0]) if inside else path
+        return self._known[file] + mark + rest
+
+    def without(self, text: str) -> str:
+        """Return a text without the place of the evaluator's folder."""
+        return text.replace(self._folders[0] + "/", "") if len(self._folders) > 1 else text
+
+
 def _hooks_of_start(
-    say: Say, settings: dict[str, Any], own: str, is_inside: Callable[[str], bool]
+    say: Say, settings: dict[str, Any], own: str, is_inside: Callable[[str], bool], places: _Places
 ) -> dict[str, object]:
     marked: Callable[..., Callable[[_Hook], _Hook]] = importlib.import_module("pytest").hookimpl
     collects = settings["mode"] == "collect"
 
     @marked(tryfirst=True)
     def pytest_configure(config: Any) -> None:
-        if collects:
-            config.option.collectonly = True
+        places.root = str(getattr(config, "rootpath", None) or config.rootdir)
         os.environ.pop("PYTEST_PLUGINS", None)
         rewrite: Any = importlib.import_module("_pytest.assertion.rewrite")
+        if collects:
+            config.option.collectonly = True
+            rewrite.rewrite_asserts = _tolerated(rewrite.rewrite_asserts)
         if hasattr(rewrite, "_read_pyc"):
             rewrite._read_pyc = lambda *_, **__: (
                 None
@@ -186,27 +221,59 @@ def _hooks_of_start(
 
     def pytest_collectreport(report: Any) -> None:
         if report.failed:
-            say("broken", report.nodeid, _why(report))
-            for name in _names_of_tests(report.nodeid) if collects else ():
-                say("named", report.nodeid + "::" + name)
+            say("broken", places.name(report.nodeid), places.without(_why(report)))
+            for name in _names_of_tests(places.path(report.nodeid)) if collects else ():
+                say("named", places.name(report.nodeid) + "::" + name)
         elif report.skipped:
-            say("test", report.nodeid, "skipped")
+            say("test", places.name(report.nodeid), "skipped")
 
     return {hook.__name__: hook for hook in (pytest_configure, pytest_sessionstart, pytest_collectreport)}
 
 
-def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, object]:
+def _tolerated(rewrite: Callable[..., object]) -> Callable[..., object]:
+    """Have tests loaded to be counted, though what they import is not there: each statement may fail by itself.
+
+    Args:
+        rewrite: Pytest's own, which every file of tests passes as a syntax tree.
+    """
+
+    def rewritten(tree: ast.Module, *args: object, **kwargs: object) -> None:
+        rewrite(tree, *args, **kwargs)
+        caught: Any = ast.parse("try: pass\nexcept Exception: pass").body[0]
+        for place, node in enumerate(tree.body):
+            is_text = isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call)
+            if not (is_text or getattr(node, "module", "") == "__future__"):
+                handler = ast.ExceptHandler(caught.handlers[0].type, None, _instead(node))
+                tree.body[place] = ast.Try([node], [handler], [], [])
+        ast.fix_missing_locations(tree)
+
+    return rewritten
+
+
+def _instead(node: ast.stmt) -> list[ast.stmt]:
+    """Return what stands for a statement that fails: anything for what it imports, a test without its marks."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        names = [alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*"]
+        text = "\n".join(name + " = __import__('unittest.mock').mock.MagicMock()" for name in names)
+        return ast.parse(text or "pass").body
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        marks = ("decorator_list", "bases", "keywords")
+        return [type(node)(**{name: [] if name in marks else value for name, value in ast.iter_fields(node)})]
+    return [ast.Pass()]
+
+
+def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str, places: _Places) -> dict[str, object]:
     pytest = importlib.import_module("pytest")
     marked: Callable[..., Callable[[_Hook], _Hook]] = pytest.hookimpl
     decoys: dict[str, object] = {}
     codes: dict[str, object] = {}
     outcomes = _Outcomes()
-    tampered = _told_once(say)
+    tampered = _told_once(say, _OURS if settings["mode"] == "collect" else "")
 
     @marked(trylast=True)
     def pytest_collection_finish(session: Any) -> None:
         for item in session.items:
-            say("item", item.nodeid)
+            say("item", places.name(item.nodeid))
             codes[item.nodeid] = _code_of(item)
         if settings["mode"] != "collect" and session.items:
             decoy = _decoy(pytest, session, own + "/" + settings["decoy"])
@@ -235,7 +302,7 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
             return
         word = outcomes.after(report)
         if word:
-            say("test", report.nodeid, word)
+            say("test", places.name(report.nodeid), word)
             tampered()
 
     @marked(trylast=True)
@@ -301,9 +368,9 @@ def _why(report: Any) -> str:
     return _ADDRESS.sub("0x", (marked or lines or [""])[-1])[:300]
 
 
-def _told_once(say: Callable[..., None]) -> Callable[[], None]:
-    """Remember how things are; return what says, each time and of each name once, what was replaced since."""
-    changed, known = _watched(), {""}
+def _told_once(say: Callable[..., None], ours: str) -> Callable[[], None]:
+    """Remember how things are; return what says, each time and of each name but ours once, what was replaced since."""
+    changed, known = _watched(), {ours}
 
     def tell() -> None:
         for name in changed():
@@ -366,7 +433,7 @@ def _names_of_tests(path: str) -> list[str]:
 def _names(tree: ast.Module) -> Iterator[str]:
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if node.name.startswith("test"):
+            if node.name.startswith("test") and "fixture" not in "".join(map(ast.dump, node.decorator_list)):
                 yield node.name
         elif isinstance(node, ast.ClassDef):
             bases = [getattr(base, "attr", getattr(base, "id", "")) for base in node.bases]

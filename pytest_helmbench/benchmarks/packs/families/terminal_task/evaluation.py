@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
-from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, Weighing, runs_tests, tail
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import NOT_STARTED, Ran, Weighing, runs_tests, tail
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import (
     CHECK_LIMITS,
     Witness,
@@ -24,6 +24,7 @@ from pytest_helmbench.benchmarks.packs.evidence.witnesses import (
 )
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import CannotStartError, terminal_tests_of
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
+    EVALUATORS,
     CheckerFiles,
     denied_commands,
     opened_place,
@@ -37,7 +38,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
-from pytest_helmbench.sandbox.box import Command, Engine, Mount
+from pytest_helmbench.sandbox.box import Box, Command, Engine, Mount
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 _PYTHON_OPTIONS = ("-I", "-S", "-B", "-c")
@@ -49,8 +50,11 @@ _REASONS: dict[tuple[Verdict, str | None], str] = {
     (Verdict.ERROR, "does_not_load"): "unfit_tests",
 }
 _NO_FILES = CheckerFiles()
-_MISSING_MODULE = re.compile(r"No module named '([\w.]+)'")
-_MISSING_PROGRAM = re.compile(rb"(?:^|: )([\w.+-]+): (?:command )?not found\s*$", re.MULTILINE)
+_MISSING = re.compile(
+    r"No module named '([\w.]+)'|not found: (\S+)|(?:^|: )([^\s:]+): "
+    r"(?:(?:command )?not found|No such file or directory|[Pp]ermission denied|cannot execute)",
+    re.MULTILINE,
+)
 
 
 async def evaluate_terminal(
@@ -142,15 +146,16 @@ class Checking:
     def _is_packs(self, ran: Ran) -> bool:
         """Return whether a breakdown that is there from the start is the pack's.
 
-        It is not where something is missing that the agent was to make: a module that the task names, or a program
-        of the workspace.
+        It is not where a module, a file or a program is missing that the task names: the agent was to make it. Nor is
+        it where no test was reached: what comes before may be the agent's work.
         """
-        if ran.seen.broken:
-            public = " ".join(map(str, self.task.public().values()))
-            missing = [_MISSING_MODULE.search(why) for _, why in ran.seen.broken]
-            words = (found[1].partition(".")[0] for found in missing if found is not None)
-            return not any(re.search(rf"\b{re.escape(word)}\b", public) for word in words)
-        return _MISSING_PROGRAM.search(ran.ended.stderr) is not None or ran.ended.exit_code not in (126, 127)
+        ended, why = ran.ended, "\n".join(why for _, why in ran.seen.broken)
+        public = " ".join(map(str, self.task.public().values()))
+        for module, *paths in _MISSING.findall(why or ended.stderr.decode("utf-8", "replace")):
+            word = module.partition(".")[0] or posixpath.basename("".join(paths))
+            if word and re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", public):
+                return False
+        return bool(ran.seen.sessions) or ended.exit_code in NOT_STARTED
 
     async def run(self, workspace: Workspace, *, collects: bool = False) -> Ran:
         """Run it over a workspace, which it may change.
@@ -161,18 +166,26 @@ class Checking:
         """
         spec = spec_of(self.task, CHECK_LIMITS, self.allowed)
 
-        folder = Workspace(self.engine.new_workspace(spec.image).path, uid=workspace.uid)
+        home = Workspace(self.engine.new_workspace(spec.image).path, uid=workspace.uid)
         place = f"/evaluator-{secrets.token_hex(16)}"
         try:
+            home.put_folder("evaluator")
+            folder = Workspace(home.path / "evaluator", uid=workspace.uid)
             await asyncio.to_thread(lay_out, folder, self.evaluator.files)
+            mounts = [Mount(folder.path, place)]
+            if self.evaluator.inputs:
+                await asyncio.to_thread(lay_out, home, self.evaluator.inputs)
+                # Settings of their own: pytest does not look for those of the workspace above them.
+                home.put(f"{EVALUATORS}/pytest.ini", b"[pytest]\n")
+                mounts.append(Mount(home.path / EVALUATORS, f"{spec.workdir}/{EVALUATORS}"))
             lent = () if spec.image is not None else _own_pytest(f"{place}-packages")
-            spec = replace(spec, mounts=(Mount(folder.path, place), *lent))
-            settings = WitnessSettings(False, (), collects)
+            spec = replace(spec, mounts=(*mounts, *lent))
+            settings = WitnessSettings(False, (), collects, place)
             async with opened_witness(self.engine, spec, workspace, settings) as witness:
                 argv = self._argv(witness, folder, place, lends_pytest=bool(lent))
                 return await self._start(witness, place, argv)
         finally:
-            await asyncio.to_thread(folder.close)
+            await asyncio.to_thread(home.close)
 
     async def without(self, collects: bool) -> Ran:
         """Run it over a workspace as the agent found it."""
@@ -190,7 +203,6 @@ class Checking:
         path = box.inside(posixpath.normpath(f"{place}/{entry or '.'}"))
         if self.checker.source == "pytest":
             lent = f"{place}-packages"
-
             lent = lent if lends_pytest and box.inside(f"{lent}/pytest") == f"{lent}/pytest" else ""
             arguments = (box.workdir, box.inside(place), path, lent, witness.place)
             return (python, *_PYTHON_OPTIONS, _inside_text("run_tests.py"), *arguments)
@@ -218,6 +230,7 @@ class Checking:
         env = (
             ("SECUREBENCH_WORKSPACE", box.workdir),
             ("SECUREBENCH_EVALUATOR", box.inside(place)),
+            *self._test_folder(box, place),
             *await quiet_settings(box.workspace, listed),
         )
         workdir = self.checker.workdir if isinstance(self.checker, CommandCheck) else None
@@ -229,6 +242,13 @@ class Checking:
             fault = said[-1].removeprefix(mark).decode(errors="replace")
             raise CannotStartError(f"{self.name}: {excerpt(fault)}")
         return ran
+
+    def _test_folder(self, box: Box, place: str) -> tuple[tuple[str, str], ...]:
+        """Return what tells a script where its tests are."""
+        entry = self.evaluator.entry
+        if entry is None or not isinstance(self.checker, FileCheck) or self.checker.source != "script":
+            return ()
+        return (("TEST_DIR", box.inside(posixpath.join(place, posixpath.dirname(entry), "tests"))),)
 
 
 def _own_pytest(place: str) -> tuple[Mount, ...]:

@@ -43,7 +43,7 @@ class TerminalTask(AgentFamily):
     """See `Family`."""
 
     name = "terminal_task"
-    rules_version = 3
+    rules_version = 4
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     judged_by = ("checker", "needed_commands")

@@ -41,37 +41,55 @@ class CheckerFiles:
     Args:
         files: What lies in the evaluator's folder, in the order in which it can be laid out.
         entry: The checker in it, POSIX; `.` for the folder itself, None for a command.
+        inputs: What lies in the workspace under `EVALUATORS` while the checker runs.
     """
 
     files: Sequence[PlannedFile] = ()
     entry: str | None = None
+    inputs: Sequence[PlannedFile] = ()
+
+
+EVALUATORS = "securebench"
+"""The folder of the workspace that belongs to the evaluator."""
+
+_INPUTS = f"{EVALUATORS}/evaluation_inputs/"
 
 
 def plan_checker_files(files: PackFiles, task: PackTask) -> CheckerFiles:
     """Return what the evaluator's folder of a task holds: its checker and its evaluation inputs.
 
-    A checker that is a folder becomes the evaluator's folder itself; a checker that is a file lies in it
-    under its own name. Hidden files are never in it.
+    A checker that is a folder becomes the evaluator's folder itself, and so does the folder of a script; tests that
+    are a file lie in it under their own name. Hidden files are never in it.
 
     Raises:
         PathPolicyError: A path or mount leads where it must not.
         MaterializationError: A file is missing, cannot be read, or there is too much of it.
     """
-    inputs = tuple(item for item in task.eval_files if item.visibility is Visibility.EVALUATION_INPUTS)
-    planned = plan_assets(files, inputs)
+    named = tuple(item for item in task.eval_files if item.visibility is Visibility.EVALUATION_INPUTS)
+    planned = plan_assets(files, named)
+    inputs = tuple(
+        item if item.target.startswith(f"{EVALUATORS}/") else replace(item, target=f"{_INPUTS}{item.target}")
+        for item in planned
+    )
     checker = task.check.checker if isinstance(task.check, TerminalTests) else None
     if not isinstance(checker, FileCheck):
-        return CheckerFiles(planned, None)
+        return CheckerFiles(planned, None, inputs)
     asset = Asset(checker.path, checker.path, True, checker.file, Visibility.EVALUATION_INPUTS)
     source = checked_source(files, asset)
     entry = "." if source.is_dir() else source.name
-    own = tuple(contents(asset, source, entry))
+    top = source.parent if checker.source == "script" else source
+    hidden = [item.source for item in task.eval_files if item.visibility is Visibility.HIDDEN and item.source]
+    own = tuple(
+        item
+        for item in contents(asset, top, entry if top == source else ".")
+        if not any(item.source.is_relative_to(path) for path in hidden)
+    )
     taken = {item.target: item for item in own}
     for item in planned:
-        first = taken.get(item.target)
-        if first is not None and not (first.is_folder and item.is_folder):
+        first = taken.get(item.target, item)
+        if first.source != item.source and not (first.is_folder and item.is_folder):
             raise PathPolicyError(f"{item.target!r} is mounted over a file of the checker")
-    return CheckerFiles(bounded(files.bounds, (*own, *planned)), entry)
+    return CheckerFiles(bounded(files.bounds, (*own, *planned)), entry, inputs)
 
 
 _WORKDIR = "/workspace"
@@ -187,6 +205,8 @@ def take_away(workspace: Workspace, task: PackTask) -> tuple[str, ...]:
 
 def _fault_of(entry: Entry, workdir: str) -> str:
     """Return why an entry must not stay; empty when it may."""
+    if entry.name == EVALUATORS:
+        return "files of the evaluator lie there"
     if entry.kind is EntryKind.OTHER:
         return "it is a pipe, a socket or a device"
     if entry.kind is not EntryKind.LINK:

@@ -12,9 +12,9 @@ import it). Code that ends the process early leaves the last report out.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
-import inspect
 import json
 import os
 import site
@@ -62,16 +62,18 @@ def test_files(entry: str) -> list[str]:
     return found
 
 
-def broken_file(files: Iterable[str]) -> str:
-    """Return why a file of tests is no Python; empty when all are."""
+def read_files(files: Iterable[str]) -> tuple[dict[str, ast.Module], str]:
+    """Return the syntax trees of files of tests, and why one is no Python; empty when all are."""
+    trees: dict[str, ast.Module] = {}
     for path in files:
         with open(path, "rb") as file:
             source = file.read()
         try:
+            trees[path] = ast.parse(source, path)
             compile(source, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
-            return f"{os.path.basename(path)} is no Python: {error}"
-    return ""
+            return trees, f"{os.path.basename(path)} is no Python: {error}"
+    return trees, "" if trees else "there are no tests"
 
 
 def run_pytest(evaluator: str, entry: str) -> int:
@@ -86,34 +88,45 @@ def run_pytest(evaluator: str, entry: str) -> int:
     return int(pytest.main(options))
 
 
-def run_plainly(files: Iterable[str], collects: bool, say: Say) -> int:
-    """Run module-level test functions; `pytest` reports its own."""
-    codes = [0]
-    ran = 0
-    for number, path in enumerate(files):
-        name = os.path.basename(path)
-        sys.path.insert(0, os.path.dirname(path))
-        try:
-            functions = functions_of(path, f"tests_{number}")
-        except UnfitError as error:
-            say("unfit", f"{name}: {error}")
-            return _UNFIT
-        except BaseException as error:  # noqa: BLE001 - whatever a module raises, it cannot be run
-            if isinstance(error, ImportError) and error.name == "pytest":
-                say("unfit", f"{name} imports pytest, which is not installed")
-                return _UNFIT
-            traceback.print_exc(file=sys.stdout)
-            say("broken", name, f"{type(error).__name__}: {error}"[:300])
-            codes.append(_NOT_COLLECTED)
-            continue
-        for key, function in functions:
-            ran += 1
-            say("item", f"{name}::{key}")
-            if not collects:
-                codes.append(run_one(f"{name}::{key}", function, say))
-    if not collects:
-        say("decoy", "failed" if run_one("decoy", _fails, _says_nothing) == _FAILED else "passed")
-    return max(codes) or (0 if ran else _NO_TESTS)
+def run_plainly(trees: dict[str, ast.Module], collects: bool, say: Say) -> int:
+    """Run module-level test functions; `pytest` reports its own.
+
+    What there is to run is read off the files before any code runs that could change it.
+    """
+    unfit = next(filter(None, (why_unfit(os.path.basename(path), tree) for path, tree in trees.items())), "")
+    if unfit:
+        say("unfit", unfit)
+        return _UNFIT
+    named = tuple(
+        (path, tuple(dict.fromkeys(test.name for test in tests_in(tree)))) for path, tree in trees.items()
+    )
+    for path, keys in named:
+        for key in keys:
+            say("item", f"{os.path.basename(path)}::{key}")
+    if collects:
+        return 0
+    codes = [0 if any(keys for _, keys in named) else _NO_TESTS]
+    for number, (path, keys) in enumerate(named):
+        codes.append(run_file(path, f"tests_{number}", keys, say))
+    say("decoy", "failed" if run_one("decoy", _fails, _says_nothing) == _FAILED else "passed")
+    return max(codes)
+
+
+def run_file(path: str, module_name: str, keys: Iterable[str], say: Say) -> int:
+    """Import a file and run its tests in order; return the exit code that they make."""
+    name = os.path.basename(path)
+    sys.path.insert(0, os.path.dirname(path))
+    try:
+        spec: Any = importlib.util.spec_from_file_location(module_name, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module_name] = module
+        spec.loader.exec_module(module)
+    except BaseException as error:  # noqa: BLE001 - whatever a module raises, it cannot be run
+        traceback.print_exc(file=sys.stdout)
+        say("broken", name, f"{type(error).__name__}: {error}"[:300])
+        return _NOT_COLLECTED
+    functions = [(key, vars(module).get(key, _fails)) for key in keys]
+    return max([run_one(f"{name}::{key}", function, say) for key, function in functions], default=0)
 
 
 def _fails() -> None:
@@ -124,33 +137,32 @@ def _says_nothing(*_: object) -> None:
     pass
 
 
-class UnfitError(Exception):
-    """A file needs more than a runner of functions."""
+def tests_in(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Return the test functions of a file."""
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
 
 
-def functions_of(path: str, name: str) -> list[tuple[str, Callable[[], object]]]:
-    """Import a file and return its test functions in order."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UnfitError("it is no Python module")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    found: list[tuple[str, Callable[[], object]]] = []
-    for key, value in vars(module).items():
-        if key.startswith("Test") and inspect.isclass(value):
-            raise UnfitError(f"the class {key} needs pytest, which is not installed")
-        if not key.startswith("test") or not inspect.isfunction(value):
-            continue
-        if inspect.iscoroutinefunction(value) or inspect.isgeneratorfunction(value):
-            raise UnfitError(f"{key}() needs pytest and a plugin, which are not installed")
-        needed = [one for one in inspect.signature(value).parameters.values() if one.default is one.empty]
-        if needed:
-            raise UnfitError(
-                f"{key}() takes {needed[0].name!r}: fixtures need pytest, which is not installed"
+def why_unfit(name: str, tree: ast.Module) -> str:
+    """Return why a file needs more than a runner of functions; empty when it does not."""
+    for node in tree.body:
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if "pytest" in modules:
+            return f"{name} imports pytest, which is not installed"
+        key = getattr(node, "name", "")
+        if isinstance(node, ast.ClassDef) and key.startswith("Test"):
+            return f"{name}: the class {key} needs pytest, which is not installed"
+        if isinstance(node, ast.AsyncFunctionDef) and key.startswith("test"):
+            return f"{name}: {key}() needs pytest and a plugin, which are not installed"
+    for test in tests_in(tree):
+        args = test.args
+        needed = [*args.args[: len(args.args) - len(args.defaults)]]
+        needed += [one for one, default in zip(args.kwonlyargs, args.kw_defaults) if default is None]
+        if needed and not test.decorator_list:
+            return (
+                f"{name}: {test.name}() takes {needed[0].arg!r}: fixtures need pytest, which is not installed"
             )
-        found.append((key, value))
-    return found
+    return ""
 
 
 def run_one(name: str, function: Callable[[], object], say: Say) -> int:
@@ -188,8 +200,7 @@ def main(workspace: str, evaluator: str, entry: str, packages: str, own: str) ->
     with open(own + "/witness.py", encoding="utf-8") as file:
         exec(compile(file.read(), "witness.py", "exec", dont_inherit=True), space)
     say = space["begin"](runner, settings, own, lambda path: is_inside(path, os.path.realpath(workspace)))
-    files = test_files(entry)
-    unfit = broken_file(files) if files else "there are no tests"
+    trees, unfit = read_files(test_files(entry))
     if unfit:
         say("unfit", unfit)
         code = _UNFIT
@@ -197,7 +208,7 @@ def main(workspace: str, evaluator: str, entry: str, packages: str, own: str) ->
         code = run_pytest(evaluator, entry)
     else:
         sys.path.extend(settings["later"])
-        code = run_plainly(files, settings["mode"] == "collect", say)
+        code = run_plainly(trees, settings["mode"] == "collect", say)
         say("end", code)
     sys.stdout.flush()
     leave(code)
