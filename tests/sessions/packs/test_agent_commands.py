@@ -16,7 +16,7 @@ from provider import Answer, Provider, Request
 from repositories import write_bundle
 from scripted import item_of, left_alive, patch_row, task_row
 from sessions import Session, until
-from trees import clear_environment, rows, run_tree
+from trees import rows, run_tree
 
 _BWRAP = "--helmbench-sandbox=bwrap"
 _KEY = "sk-REALKEY"
@@ -69,11 +69,6 @@ source = Path(sys.argv[1]).read_text().partition("if item.startswith")[0]
 exec(source)
 print(ask(item.startswith("stream")))
 """
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _prepare(folder: Path, found: list[dict[str, Any]]) -> str:

@@ -17,17 +17,12 @@ from records import final_state
 from repositories import write_bundle
 from scripted import COST_USD, TOKENS, answer_turns, item_of, left_alive, patch_row, task_row, turn_of
 from sessions import Session, run_undisturbed, until
-from trees import clear_environment, rows, run_tree
+from trees import rows, run_tree
 
 _BWRAP = "--helmbench-sandbox=bwrap"
 _OUTCOMES = "SELECT code, outcome, reason FROM results WHERE run_id = {} ORDER BY code"
 _REPAIRS = "sed -i 's/a - b/a + b/' src/calculator.py"
 _WRITES = "echo 42 > answer.txt"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _pack(folder: Path, found: Sequence[Mapping[str, Any]]) -> Path:

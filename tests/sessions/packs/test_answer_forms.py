@@ -9,7 +9,7 @@ from commands import run_command
 from packed import answer_rows, asked_rows, choice, short
 from packs import write_pack
 from provider import Provider
-from trees import clear_environment, rows, run_tree
+from trees import rows, run_tree
 
 _OUTCOMES = """
     SELECT code, outcome, reason FROM results
@@ -18,11 +18,6 @@ _OUTCOMES = """
 _HASHES = (
     "SELECT DISTINCT rule_hash FROM evaluations JOIN results ON results.id = result_id WHERE code = 'b-short'"
 )
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def test_rows_ask_for_a_line_for_json_or_for_nothing(pytester: pytest.Pytester, provider: Provider) -> None:

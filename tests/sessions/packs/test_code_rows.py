@@ -7,7 +7,7 @@ from engines import Running
 from packs import row, write_pack
 from provider import Answer, Provider, Request
 from scripted import code_row, item_of, task_row
-from trees import clear_environment, rows, run_tree
+from trees import rows, run_tree
 
 _BWRAP = "--helmbench-sandbox=bwrap"
 _ADDS = "```python\ndef add(a, b):\n    return a + b\n```"
@@ -18,11 +18,6 @@ _REPLIES = {
     "empty": "",
     "endless": "```python\nwhile True:\n    pass\n```",
 }
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _reply(request: Request) -> str | Answer:

@@ -10,7 +10,7 @@ import pytest
 from packed import choice
 from packs import row, write_pack
 from provider import Provider, Request
-from trees import clear_environment, rows, run_tree
+from trees import rows, run_tree
 
 from pytest_helmbench.cli.main import main
 
@@ -34,11 +34,6 @@ _WRONG: dict[str, dict[str, Any]] = {
     },
     "code_completion": {"eval.tests.code": "assert add(1, 2) == 4"},
 }
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _reply(request: Request) -> str:

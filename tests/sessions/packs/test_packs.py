@@ -9,7 +9,7 @@ from inner_pytest import run_pytest, run_pytest_apart
 from packed import choice, free, short
 from packs import write_pack
 from provider import Provider
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 _BOMB = "raise SystemExit('something of a pack was imported')\n"
 _BOMBS = (
@@ -24,11 +24,6 @@ _BOMBS = (
     "tests/test_bomb.py",
 )
 _LIST = ("--collect-only", "-q", "--helmbench-model=test/good")
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _write_project(folder: Path) -> Path:

@@ -8,14 +8,9 @@ import pytest
 from packed import choice, short
 from packs import write_pack
 from provider import Provider
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 _LIST = ("--collect-only", "-q", "--helmbench-model=test/good")
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _ids(result: pytest.RunResult) -> list[str]:

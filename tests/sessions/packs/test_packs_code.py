@@ -12,7 +12,7 @@ from engines import Running
 from packs import row, write_pack
 from provider import Answer, Provider, Request
 from repositories import bundle_of, make_repository
-from trees import clear_environment, rows, run_tree
+from trees import rows, run_tree
 
 from pytest_helmbench.cli.main import main
 
@@ -30,11 +30,6 @@ _REPLIES = {
     "r-empty": "I would rather not.",
     "r-lost": _REPAIRS,
 }
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _write_pack(folder: Path) -> None:

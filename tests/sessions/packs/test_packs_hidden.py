@@ -14,7 +14,7 @@ import pytest
 from packed import answer_rows, choice, free, short, worded
 from packs import row, write_pack
 from provider import Provider
-from trees import clear_environment, run_tree
+from trees import run_tree
 
 from pytest_helmbench.cli.main import main
 
@@ -63,11 +63,6 @@ _JUDGE = "--helmbench-marking-model=test/judge"
 _OF_ANSWERS = ("ACCEPTED", "REJECTED", "TEXT")  # a model reads free answers that words do not decide
 _CANARIES_OF_JUDGES = {f"CANARY_{name}" for name in ("RUBRIC", "JUDGED", "WORDS", "FILE", *_OF_ANSWERS)}
 _CANARIES_OF_JUDGES |= {"73577351", "73577352"}
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _write_pack(folder: Path) -> None:

@@ -10,18 +10,13 @@ from inner_pytest import run_pytest
 from packed import answer_rows, choice, worded
 from packs import write_pack
 from provider import Answer, Provider
-from trees import clear_environment, rows, run_tree
+from trees import rows, run_tree
 
 _BOMB = "raise SystemExit('something of a pack was imported')\n"
 _BOMBS = dict.fromkeys(
     ("conftest.py", "test_bomb.py", "tests/conftest.py", "tests/test_bomb.py", "hidden/a/conftest.py"), _BOMB
 )
 _PACK = "benchmark/packs/test-quiz"  # pytest runs the conftest.py of test* folders before it collects
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.mark.parametrize(

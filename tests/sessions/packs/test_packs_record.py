@@ -12,7 +12,7 @@ from packs import write_pack
 from provider import Answer, Provider
 from records import final_state, integrity, judged_rows
 from sessions import Session, run_undisturbed, until
-from trees import clear_environment, rows, run_tree
+from trees import rows, run_tree
 
 from pytest_helmbench.cli.main import main
 
@@ -30,11 +30,6 @@ _REPLIES: dict[str, str | Answer] = {
     "w2": "Find out yourself!",
     "w2 judge": "FAIL",
 }
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _rows() -> list[dict[str, Any]]:

@@ -11,15 +11,10 @@ import pytest
 from packed import answer_rows, asked_rows, choice, free, short, worded
 from packs import write_pack
 from provider import Answer, Provider
-from trees import clear_environment, rows, run_tree
+from trees import rows, run_tree
 
 _OUTCOMES = "SELECT code, outcome, reason FROM results ORDER BY results.rowid"
 _JUDGE = "--helmbench-marking-model=test/judge"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 Row = Callable[[str], dict[str, Any]]

@@ -9,7 +9,7 @@ from commands import run_command
 from packed import answer_rows, asked_rows, choice, free, short, worded
 from packs import write_pack
 from provider import Provider
-from trees import clear_environment, rows, run_tree
+from trees import rows, run_tree
 
 _OUTCOMES = "SELECT code, outcome FROM results ORDER BY results.rowid"
 _GROUNDS = (
@@ -21,11 +21,6 @@ _RUBRIC = {
     "rejected_answers": ["They come from China", "California"],
     "min_token_f1": 0.5,
 }
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def test_a_marking_model_reads_what_words_do_not_decide(

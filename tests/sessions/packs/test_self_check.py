@@ -13,17 +13,11 @@ from packs import GONE, row, write_pack
 from provider import Provider
 from repositories import bundle_of, git, make_repository
 from scripted import code_row, task_row
-from trees import clear_environment
 
 _TESTS = {
     "source": "command",
     "command": "python3 -c 'from src.calculator import add; assert add(1, 2) == 3'",
 }
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _check(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:

@@ -11,21 +11,15 @@ import pytest
 from controls import controls_once
 from engines import Running
 from once import found_once
+from terminal_tasks import Judge, writing
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import CheckerFiles, opened_place
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import CheckerFiles
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     FileCheck,
-    PackTask,
-    PlannedFile,
-    Resource,
-    Visibility,
 )
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.sandbox.box import Command, Limits
 
 _AT_ONCE = 3
 _IMPORTS = {
@@ -160,27 +154,13 @@ _HONEST: Sequence[Try] = (
 
 def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, AgentFinding]:
     async def one(each: Try, places: asyncio.Semaphore) -> AgentFinding:
-        planned, checker = [], each.checker
-        if isinstance(checker, Mapping):
-            for name, text in checker.items():
-                path = folder / str(id(checker)) / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
-                planned.append(PlannedFile(path, name, 0o644, path.stat().st_size, False, True))
-        check = (
-            FileCheck("pytest", ".", 20.0)
-            if isinstance(checker, Mapping)
-            else CommandCheck(checker, None, 20.0)
-        )
-        public = {"instructions": Resource("Write solution.py, or the program run.", Visibility.PUBLIC)}
-        task = PackTask("demo", "demo", "terminal_task", {}, public, check=TerminalTests(check))
-        async with places, opened_place(task, room.engine, Limits()) as place:
-            for name, text in each.files.items():
-                place.workspace.put(name, text.encode(), mode=0o755)
-            async with await room.engine.open(place.spec) as box:
-                await box.run(Command(("sh", "-c", each.script)))
-            evaluator = CheckerFiles(tuple(planned), "." if planned else None)
-            return await evaluate_terminal(task, place.workspace, room.engine, evaluator=evaluator)
+        checker, script = each.checker, f"{writing(each.files)}{each.script}"
+        async with places:
+            if not isinstance(checker, Mapping):
+                check = CommandCheck(checker, None, 20.0)
+                return await Judge(room, folder).judged(check, CheckerFiles(), script)
+            judge = Judge(room, folder / str(id(checker)))
+            return await judge.judged(FileCheck("pytest", ".", 20.0), judge.evaluator(checker, "."), script)
 
     async def every() -> list[AgentFinding]:
         places = asyncio.Semaphore(_AT_ONCE)

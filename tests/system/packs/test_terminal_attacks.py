@@ -9,18 +9,14 @@ from pathlib import Path
 
 import pytest
 from engines import Running
+from terminal_tasks import Judge, writing
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import CheckerFiles, opened_place
-from pytest_helmbench.benchmarks.packs.task import Environment, FileCheck, PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.task import Environment
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.sandbox.box import Command, Limits
+from pytest_helmbench.sandbox.box import Command
 
 _PASSED = AgentFinding(Verdict.PASSED)
-_MIB = 1024 * 1024
-_LIMITS = Limits(wall_s=20, disk_bytes=64 * _MIB)
 
 # What the four audit packs ask, in one: the work is done, nothing is forged, and the evaluator is as it was.
 _TESTS = {
@@ -50,34 +46,9 @@ def test_nothing_is_forged():
 }
 
 
-def _planned(folder: Path, contents: Mapping[str, str]) -> CheckerFiles:
-    planned = []
-    for name, content in contents.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-        planned.append(PlannedFile(path, name, 0o644, path.stat().st_size, False, True))
-    return CheckerFiles(tuple(planned), ".")
-
-
 def _judge(room: Running, folder: Path, script: str, tests: Mapping[str, str] | None = None) -> AgentFinding:
     """Let an agent run a script, then judge what it leaves."""
-    task = PackTask(
-        "demo/attack",
-        "demo",
-        "terminal_task",
-        environment=Environment(image=room.image),
-        check=TerminalTests(FileCheck("pytest", ".", 30.0)),
-    )
-    evaluator = _planned(folder, tests or _TESTS)
-
-    async def judged() -> AgentFinding:
-        async with opened_place(task, room.engine, _LIMITS) as place:
-            async with await room.engine.open(place.spec) as box:
-                await box.run(Command(("sh", "-c", script)))
-            return await evaluate_terminal(task, place.workspace, room.engine, evaluator=evaluator)
-
-    return room.wait(judged())
+    return Judge(room, folder, Environment(image=room.image)).tests(tests or _TESTS, script)
 
 
 _HOOKS = """
@@ -95,16 +66,7 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
-def _write(contents: Mapping[str, str]) -> str:
-    """Return a script that writes files."""
-    lines = []
-    for name, content in contents.items():
-        folder = name.rpartition("/")[0] or "."
-        lines.append(f"mkdir -p '{folder}'\ncat > '{name}' <<'END-OF-FILE'\n{content}\nEND-OF-FILE")
-    return "\n".join(lines)
-
-
-_PYTESTS_FILES = _write(
+_PYTESTS_FILES = writing(
     {
         "conftest.py": _HOOKS,
         "tests/conftest.py": _HOOKS,
@@ -117,7 +79,7 @@ _PYTESTS_FILES = _write(
         "setup.py": _TRAP,
     }
 )
-_PYTHONS_FILES = _write(
+_PYTHONS_FILES = writing(
     {
         **dict.fromkeys(
             _words(
@@ -219,7 +181,7 @@ def test_the_evaluators_files_cannot_be_changed_by_what_the_tests_run(bwrap: Run
         "    assert (Path(os.environ['SECUREBENCH_EVALUATOR']) / 'expected.txt').read_text() == '42'\n",
         "expected.txt": "42",
     }
-    script = _write(
+    script = writing(
         {"run.sh": 'echo 41 > "$SECUREBENCH_EVALUATOR/expected.txt"; rm -rf "$SECUREBENCH_EVALUATOR"'}
     )
     assert _judge(bwrap, tmp_path, script, tests) == _PASSED
@@ -269,7 +231,7 @@ def test_an_environment_that_leads_into_the_workspace(
         .joinpath("launch.sh")
         .read_text()
     )
-    traps = _write({"bin/grep": "#!/bin/sh\nexit 0", ".profile": "exit 0", "sitecustomize.py": _TRAP})
+    traps = writing({"bin/grep": "#!/bin/sh\nexit 0", ".profile": "exit 0", "sitecustomize.py": _TRAP})
     box = bwrap.open()
     with box.workspace:
         bwrap.run(box, "sh", "-c", f"{traps}\nchmod +x bin/grep; ln -s bin alias")

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from engines import IMAGE, Running
+from terminal_tasks import Judge
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
-    CheckerFiles,
     denied_commands,
     opened_place,
 )
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     Environment,
-    FileCheck,
-    PackTask,
     PlannedFile,
-    Resource,
-    Visibility,
 )
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.users_word import UsersWord
@@ -36,62 +30,6 @@ _PASSED = AgentFinding(Verdict.PASSED)
 _ANSWER = (
     "from pathlib import Path\n\n\ndef test_answer():\n    assert Path('answer.txt').read_text() == '42\\n'\n"
 )
-
-
-@dataclass
-class Judge:
-    """A sandbox, and a place for files of packs."""
-
-    room: Running
-    folder: Path
-    environment: Environment = Environment()
-    assets: tuple[PlannedFile, ...] = ()
-    inputs: tuple[PlannedFile, ...] = ()
-
-    def evaluator(self, contents: Mapping[str, str], entry: str | None) -> CheckerFiles:
-        """Write files of a checker and plan them."""
-        planned = []
-        for name, content in contents.items():
-            path = self.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
-            planned.append(PlannedFile(path, name, 0o644, path.stat().st_size, False, True))
-        return CheckerFiles(tuple(planned), entry)
-
-    def task(self, checker: CommandCheck | FileCheck, needed: tuple[str, ...] = ()) -> PackTask:
-        """Return a task with a checker."""
-        tests = TerminalTests(checker, needed)
-        public = {"instructions": Resource("Write solution.py, or answer.txt.", Visibility.PUBLIC)}
-        return PackTask("demo/answer", "demo", "terminal_task", {}, public, self.environment, check=tests)
-
-    def command(self, *argv: str, script: str = "true", **changes: Any) -> AgentFinding:
-        """Judge what a script leaves, by a command."""
-        return self._judge(CommandCheck(argv, **changes), CheckerFiles(inputs=self.inputs), script)
-
-    def tests(
-        self,
-        contents: Mapping[str, str],
-        script: str = "true",
-        *,
-        entry: str = ".",
-        source: Any = "pytest",
-        **changes: Any,
-    ) -> AgentFinding:
-        """Judge what a script leaves, by files of the pack."""
-        return self._judge(FileCheck(source, entry, **changes), self.evaluator(contents, entry), script)
-
-    def _judge(self, checker: CommandCheck | FileCheck, evaluator: CheckerFiles, script: str) -> AgentFinding:
-        return self.room.wait(self._judged(self.task(checker), evaluator, script))
-
-    async def _judged(self, task: PackTask, evaluator: CheckerFiles, script: str) -> AgentFinding:
-        engine = self.room.engine
-        async with opened_place(task, engine, Limits(), self.assets) as place:
-            async with await engine.open(place.spec) as box:
-                ended = await box.run(Command(("sh", "-ec", script)))
-                assert ended.exit_code == 0, ended
-            return await evaluate_terminal(
-                task, place.workspace, engine, evaluator=evaluator, assets=self.assets
-            )
 
 
 @pytest.fixture

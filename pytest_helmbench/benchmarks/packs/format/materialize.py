@@ -1,4 +1,4 @@
-"""What files of a pack become for a row: all is checked before any is laid out."""
+"""Files that a row names, planned: all is checked before the first of them is laid out."""
 
 from __future__ import annotations
 
