@@ -94,7 +94,6 @@ def writing(contents: Mapping[str, str]) -> str:
     lines = []
     for name, content in contents.items():
         folder = name.rpartition("/")[0] or "."
-        lines.append(
-            f"mkdir -p '{folder}'\ncat > '{name}' <<'END-OF-FILE'\n{content.removesuffix(chr(10))}\nEND-OF-FILE\nchmod 755 '{name}'"
-        )
+        lines += [f"mkdir -p '{folder}'", f"cat > '{name}' <<'END-OF-FILE'", content.rstrip("\n")]
+        lines += ["END-OF-FILE", f"chmod 755 '{name}'"]
     return "\n".join((*lines, ""))
