@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from inner_pytest import import_everything
 from looped import pytest_pyfunc_call
+from trees import clear_environment
 
 __all__ = ["pytest_pyfunc_call"]
 
@@ -13,3 +14,9 @@ __all__ = ["pytest_pyfunc_call"]
 def _everything_is_imported() -> None:
     """Before any `pytester`, which forgets what is imported after it."""
     import_everything()
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither keys nor settings of whoever runs the tests."""
+    clear_environment(monkeypatch)

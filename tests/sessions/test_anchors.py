@@ -10,7 +10,7 @@ from commands import captured
 from packed import free, worded
 from packs import write_pack
 from provider import Provider, Request
-from trees import category, clear_environment, judged, write_tree
+from trees import category, judged, write_tree
 
 _ANCHORS = """allowed: 0
 anchors:
@@ -20,11 +20,6 @@ anchors:
     reply: Go away.
     verdict: fail
 """
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _bench(pytester: pytest.Pytester, anchors: str = _ANCHORS) -> Path:

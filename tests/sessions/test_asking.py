@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pytest
 from inner_pytest import run_pytest
-from trees import category, clear_environment, collected, run_tree, write_tree
+from trees import category, collected, run_tree, write_tree
 
 _CODE = "P1-B1-S1-C1-PT1[no-model]"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.fixture

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 from provider import Provider
-from trees import category, clear_environment, judged, run_tree, write_tree
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
+from trees import category, judged, run_tree, write_tree
 
 
 @pytest.fixture

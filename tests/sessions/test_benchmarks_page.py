@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 from provider import Provider
-from trees import Part, Tree, clear_environment, rows, run_tree, write_tree
+from trees import Part, Tree, rows, run_tree, write_tree
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import EVALUATION_TYPES
 
@@ -18,11 +18,6 @@ _SECTION = re.compile(r"^### ([^\n]+)\n(.*?)(?=^###? )", re.MULTILINE | re.DOTAL
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _REPLY = re.compile(r"^\* (passes|fails|judged): `(.+)`$", re.MULTILINE)
 _OUTCOMES = "SELECT scenario, code, outcome, observed FROM v_results ORDER BY result_id"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _examples() -> list[tuple[str, Tree, list[tuple[str, str]]]]:

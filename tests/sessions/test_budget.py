@@ -10,15 +10,10 @@ from typing import Any
 import pytest
 from provider import Answer, Provider, Request
 from sessions import Session, until
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 _PRICED = "- id: test/good\n  price: {input: 0, output: 10}\n"  # 4,096 tokens may cost 0.04096 USD
 _MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _benchmark(pytester: pytest.Pytester, cases: int, models: str = _PRICED) -> None:

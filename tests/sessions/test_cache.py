@@ -12,7 +12,6 @@ from provider import Provider, Request
 from trees import (
     Part,
     category,
-    clear_environment,
     includes,
     judged,
     judged_twice,
@@ -47,11 +46,6 @@ _REPLAYS = """
     SELECT count(*), min(from_cache), max(attempt), total(cost_usd), count(response_id)
     FROM calls WHERE run_id = {}
 """
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _judge_by_message(request: Request) -> str | None:

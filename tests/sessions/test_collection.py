@@ -10,7 +10,6 @@ from trees import (
     Part,
     Tree,
     category,
-    clear_environment,
     collected,
     judged_twice,
     run_tree,
@@ -18,11 +17,6 @@ from trees import (
 )
 
 _LISTING = ("--collect-only", "-q", f"--helmbench-model={MODEL}")
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _wide(*, individual: bool) -> Tree:

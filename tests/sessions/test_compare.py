@@ -15,17 +15,12 @@ import pytest
 from commands import captured
 from pages import blocks_of, cells_of, shown_text
 from provider import Answer, Provider, Request
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 from pytest_helmbench.reports.comparison_lines import points
 
 _OK, _FAILED, _USAGE = 0, 1, 4
 _NUMBER = 8
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _tree(pytester: pytest.Pytester) -> Path:

@@ -13,17 +13,12 @@ import pytest
 from provider import Provider
 from records import answered_hashes, integrity
 from sessions import Session, until
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 _CASES = 60
 _CONCURRENCY = 4
 _OPTIONS = ("-q", f"--helmbench-concurrency={_CONCURRENCY}")
 _SUFFIXES = ("", "-wal", "-shm")
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _delete(database: Path) -> None:

@@ -7,17 +7,12 @@ from typing import Any
 
 import pytest
 from provider import Answer, Provider, Request
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 _INVALID = {
     "error": {"message": "Invalid model name passed in model=test/bad", "type": "None", "code": "400"}
 }
 _BEHIND = {"error": {"message": "litellm.AuthenticationError: Incorrect key", "type": None, "code": "500"}}
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _outcomes(pytester: pytest.Pytester) -> dict[tuple[str, str | None], int]:

@@ -8,14 +8,9 @@ from pathlib import Path
 import pytest
 from provider import Provider, Request
 from sessions import Session, until
-from trees import MODEL, category, clear_environment, judged, rows, run_tree, write_tree
+from trees import MODEL, category, judged, rows, run_tree, write_tree
 
 _CASES = 40
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _benchmark(pytester: pytest.Pytester, cases: int = _CASES) -> Path:

@@ -6,15 +6,10 @@ from itertools import pairwise
 
 import pytest
 from provider import Provider
-from trees import category, clear_environment, judged, rows, run_tree, write_tree
+from trees import category, judged, rows, run_tree, write_tree
 
 _NO_KEY = "neither OPENROUTER_API_KEY nor OPENAI_API_KEY is set"
 _COSTLY = "- id: test/good\n  price: {input: 0, output: 10000}\n  max_tokens: 10\n"  # 0.1 USD per reply
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _table(result: pytest.RunResult, model: str) -> list[str]:

@@ -12,7 +12,7 @@ from installed import installed_once
 from paths import SUPPORT
 from provider import Answer, Provider, Request
 from sessions import Session, until
-from trees import MODEL, clear_environment, rows
+from trees import MODEL, rows
 
 _SOURCE = SUPPORT / "riddle_kind"
 _NAME = "riddle_kind-1.0"
@@ -23,11 +23,6 @@ _RIDDLES = (
     "r2 | What gets wet while it dries? | towel\n"
     "r3 | What has a neck and no head? | bottle\n"
 )
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.fixture(scope="module")

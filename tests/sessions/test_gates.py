@@ -8,16 +8,11 @@ from collections.abc import Sequence
 import pytest
 from inner_pytest import run_pytest
 from provider import Provider, Request
-from trees import Part, Tree, category, clear_environment, judged, run_tree, write_tree
+from trees import Part, Tree, category, judged, run_tree, write_tree
 
 _OK, _FAILED, _USAGE = 0, 1, 4
 
 both_modes = pytest.mark.parametrize("mode", ["-n0", "-n2"])
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _gates(result: pytest.RunResult) -> list[str]:

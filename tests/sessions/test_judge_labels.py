@@ -11,14 +11,9 @@ from typing import Any
 import pytest
 from commands import captured
 from provider import Answer, Provider, Request
-from trees import Tree, clear_environment, judged, rows, run_tree, write_tree
+from trees import Tree, judged, rows, run_tree, write_tree
 
 _NUMBER = 12
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _judged_run(pytester: pytest.Pytester, provider: Provider, tree: Tree) -> Path:

@@ -16,7 +16,7 @@ import pytest
 from provider import Answer, Provider, Request, build_reply
 from records import answered_hashes, final_state, integrity, judged_rows
 from sessions import Session, run_undisturbed, until
-from trees import category, clear_environment, includes, judged, judged_twice, rows, threshold, write_tree
+from trees import category, includes, judged, judged_twice, rows, threshold, write_tree
 
 _KILLS = int(os.environ.get("HELMBENCH_KILLS", "10"))
 _SEED = int(os.environ.get("HELMBENCH_KILLS_SEED", str(time.time_ns() % 10**6)))
@@ -44,11 +44,6 @@ ChatClient.post = noted
 _BLOCKED = "ANSWER: BLOCKED"
 _CHAIN = 5  # kills of one and the same run
 _SHARE_AT_START = 0.15
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _write_benchmark(folder: Path) -> None:

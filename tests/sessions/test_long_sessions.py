@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 from provider import Provider
-from trees import category, clear_environment, run_tree, write_tree
+from trees import category, run_tree, write_tree
 
 from pytest_helmbench.pytest_side.items import CaseItem
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
@@ -20,11 +20,6 @@ def pytest_terminal_summary(terminalreporter):
     found = [each for each in gc.callbacks if getattr(each, "__module__", "").startswith("pytest_helmbench")]
     terminalreporter.write_line(f"sets aside: {bool(found)}")
 """
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def test_survivors_of_the_collector_are_set_aside_where_all_items_are_cases(

@@ -23,7 +23,6 @@ from trees import (
     Part,
     Tree,
     category,
-    clear_environment,
     includes,
     judged,
     judged_twice,
@@ -41,11 +40,6 @@ def test_it_asks(helmbench_openai):
     assert said.choices[0].message.content == "yes"
 """
 _SCORE = "return { totalScore: results.length * 10, categories: [] };"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _tree(pytester: pytest.Pytester, cases: int = 12, models: str = "") -> Path:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 from inner_pytest import run_pytest
 from provider import Answer, Provider, Request
-from trees import MODEL, category, clear_environment, run_tree, write_tree
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
+from trees import MODEL, category, run_tree, write_tree
 
 
 @pytest.fixture

@@ -13,18 +13,13 @@ import pytest
 from provider import Provider
 from records import answered_hashes
 from sessions import Session, until
-from trees import category, clear_environment, rows, write_tree
+from trees import category, rows, write_tree
 
 _CASES = 120
 _CONCURRENCY = 8
 _SLACK = 4  # cases that wait for leave beside those that have it
 _OPTIONS = ("-q", f"--helmbench-concurrency={_CONCURRENCY}")
 _workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.fixture

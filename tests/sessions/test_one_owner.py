@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from provider import Provider
 from sessions import Session, until
-from trees import category, clear_environment, rows, write_tree
+from trees import category, rows, write_tree
 
 _CASES = 40
 _CONCURRENCY = 4
@@ -21,11 +21,6 @@ _HELD = re.compile(
     r"run 1 is still being written, by process \d+ on \S+\n"
     r"  hint: wait for it, or stop it first \(heard of \d+ s ago\)"
 )
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from trees import (
     Part,
     Tree,
     category,
-    clear_environment,
     every_mode,
     includes,
     judged,
@@ -23,11 +22,6 @@ from trees import (
 )
 
 _BY_CODE = "SELECT code, outcome, reason FROM results ORDER BY code"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _says(number: int) -> Callable[[Request], bool]:

@@ -9,14 +9,9 @@ import pytest
 from bench_pack_sessions import write_asking_pack
 from provider import Provider, Request
 from sessions import Session, until
-from trees import category, clear_environment, rows, write_tree
+from trees import category, rows, write_tree
 
 _CASES = 32
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _long_reply(_request: Request) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from provider import Provider, Request
 from records import calls_by_error
-from trees import category, clear_environment, judged, rows, run_tree, write_tree
+from trees import category, judged, rows, run_tree, write_tree
 
 _workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 _MEBIBYTE = 2**20
@@ -54,11 +54,6 @@ _FAULTS: tuple[tuple[dict[str, Any], str, str], ...] = (
     ),
     ({"body": b"[" * 100_000}, "not_json", "with something that is no JSON object: '[[["),
 )
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _about(number: int) -> Callable[[Request], bool]:

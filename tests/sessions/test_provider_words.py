@@ -11,14 +11,9 @@ from typing import Any
 import pytest
 from inner_pytest import run_pytest
 from provider import Answer, Provider, Request
-from trees import Part, category, clear_environment, judged, rows, run_tree, write_tree
+from trees import Part, category, judged, rows, run_tree, write_tree
 
 _every_way = pytest.mark.parametrize("mode", ["-n0", "-n2"])
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _rows(pytester: pytest.Pytester, query: str) -> list[tuple[Any, ...]]:

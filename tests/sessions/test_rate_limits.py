@@ -7,14 +7,9 @@ import time
 
 import pytest
 from provider import Provider, Request
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 _MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _seconds(pytester: pytest.Pytester, provider: Provider, *options: str) -> tuple[pytest.RunResult, float]:

@@ -19,7 +19,6 @@ from trees import (
     Part,
     Tree,
     category,
-    clear_environment,
     judged_twice,
     rows,
     run_tree,
@@ -31,11 +30,6 @@ from pytest_helmbench.reports.tables import share
 
 _HOSTILE = "</details><img src=x>|`@octocat` #1 \x1b[31m\u202e\ud800 SECRET-REPLY"
 _REPORTS = ("--helmbench-markdown=report.md", "--helmbench-json=report.json", "--helmbench-html=report.html")
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _valid(text: str, capsys: pytest.CaptureFixture[str]) -> Any:

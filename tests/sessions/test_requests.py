@@ -11,7 +11,6 @@ from provider import Provider
 from trees import (
     CATEGORY_SCHEMA,
     category,
-    clear_environment,
     judged,
     rows,
     run_tree,
@@ -61,11 +60,6 @@ _SAMPLING_SENT = {
     "reasoning_effort": "low",
     "logit_bias": {"5": -1},
 }
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def test_a_case_is_sent_as_composed_and_nothing_that_was_not_set(

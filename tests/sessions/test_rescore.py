@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from provider import Answer, Provider, Request
-from trees import category, clear_environment, includes, judged, judged_twice, rows, run_tree, write_tree
+from trees import category, includes, judged, judged_twice, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.results.stored_scores import stored_score
@@ -25,11 +25,6 @@ _EVALUATIONS = (
     " rule_hash, passed, credit, parse, expected, observed, justification, response_id"
     " FROM results LEFT JOIN evaluations ON result_id = results.id WHERE run_id = {} ORDER BY 1, 2, criterion"
 )
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _reply(request: Request) -> str | Answer | None:

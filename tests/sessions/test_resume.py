@@ -20,7 +20,6 @@ from trees import (
     MODEL,
     Part,
     category,
-    clear_environment,
     every_mode,
     judged,
     judged_twice,
@@ -36,11 +35,6 @@ from pytest_helmbench.store.benchmark_places import BenchmarkKey
 _JUDGE = "--helmbench-marking-model=test/judge"
 _RESUME = "--helmbench-resume"
 _workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _about(number: int, *, judge: bool = False) -> Callable[[Request], bool]:

@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pytest
 from provider import Provider
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.store.benchmark_places import folder_of, place_of
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _two(folder: Path) -> Path:

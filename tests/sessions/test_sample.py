@@ -8,17 +8,12 @@ from pathlib import Path
 
 import pytest
 from provider import Answer, Provider, Request
-from trees import Part, Tree, category, clear_environment, collected, rows, run_tree, write_tree
+from trees import Part, Tree, category, collected, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
 
 _USAGE = 4
 _ANSWERS = ["RISK"] * 5 + ["CALM"]
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _scenario(perturbations: int) -> Tree:

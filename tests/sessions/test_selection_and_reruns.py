@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 from provider import Provider, Request
-from trees import Part, category, clear_environment, collected, rows, run_tree, write_tree
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
+from trees import Part, category, collected, rows, run_tree, write_tree
 
 
 def _asked(provider: Provider) -> list[int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from provider import Answer, Provider, Request
-from trees import Tree, clear_environment, judged, rows, run_tree, write_tree
+from trees import Tree, judged, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
 
@@ -16,11 +16,6 @@ _SAID = (
     "SELECT results.code, judge, place, judgements.passed, of_record FROM judgements"
     " JOIN results ON results.id = result_id WHERE run_id = {} ORDER BY results.code, place"
 )
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _bench(pytester: pytest.Pytester, tree: Tree | None = None) -> Path:

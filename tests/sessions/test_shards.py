@@ -8,14 +8,9 @@ from pathlib import Path
 
 import pytest
 from provider import Provider
-from trees import category, clear_environment, every_mode, rows, run_tree, write_tree
+from trees import category, every_mode, rows, run_tree, write_tree
 
 _PRICED = "- id: test/good\n  price: {input: 0, output: 10}\n"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _benchmark(pytester: pytest.Pytester, cases: int = 12) -> Path:

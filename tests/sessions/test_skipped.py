@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 from inner_pytest import run_pytest
 from provider import Provider
-from trees import category, clear_environment, judged, run_tree, write_tree
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
+from trees import category, judged, run_tree, write_tree
 
 
 @pytest.mark.parametrize("mode", ["-n2"])

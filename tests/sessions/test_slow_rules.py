@@ -8,7 +8,7 @@ import time
 import pytest
 from provider import Provider
 from sessions import Session, until
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 from pytest_helmbench.core.json_types import JsonValue
 
@@ -23,11 +23,6 @@ def evaluate(self, case, reply, *, strict_json):
 
 FieldRule.evaluate = evaluate
 """
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])

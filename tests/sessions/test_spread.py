@@ -19,7 +19,7 @@ from commands import environment, helmbench
 from provider import Provider
 from records import integrity
 from sessions import until
-from trees import category, clear_environment, judged, rows, run_tree, write_tree
+from trees import category, judged, rows, run_tree, write_tree
 
 from pytest_helmbench.results.stored_scores import scored_run
 
@@ -30,11 +30,6 @@ _VERDICTS = """
     SELECT r.code, r.repetition, r.outcome, e.observed FROM results r JOIN evaluations e ON e.result_id = r.id
     ORDER BY 1, 2, 4
 """
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _tree(pytester: pytest.Pytester, cases: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 from inner_pytest import QUICK
 from provider import Provider
 from sessions import Session, until
-from trees import category, clear_environment, judged, rows, run_tree, write_tree
+from trees import category, judged, rows, run_tree, write_tree
 
 _CONCURRENCY = 4
 _HANGS = """
@@ -27,11 +27,6 @@ def test_hangs(number):
             pass
 """
 _workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _run_status(pytester: pytest.Pytester) -> str:

@@ -15,17 +15,12 @@ from pathlib import Path
 import pytest
 from provider import Provider, Request
 from records import answered_hashes, final_state, integrity
-from trees import category, clear_environment, judged, rows, run_tree, write_tree
+from trees import category, judged, rows, run_tree, write_tree
 
 _CASES = 60
 _REPLY_CHARACTERS = 30_000
 _workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX limits")
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _long_reply(_request: Request) -> str:

@@ -9,15 +9,10 @@ from pathlib import Path
 import pytest
 from packs import write_pack
 from provider import Provider
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.cli.main import main
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.mark.parametrize("mode", ["-n2"])

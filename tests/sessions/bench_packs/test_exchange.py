@@ -8,18 +8,13 @@ from pathlib import Path
 import pytest
 from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Answer, Provider
-from trees import clear_environment, rows
+from trees import rows
 
 _HALF = (
     "async () => { await emit({ type: 'model_progress', message: 'SECRET progress' }); await ask('half');"
     " return result({ status: 'partial', score: 50, points: 1, note: 'SECRET note',"
     " rawLog: 'SECRET ' + context.secrets[0].value }); }"
 )
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _properties(report: Path, path: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Provider
-from trees import clear_environment, rows
+from trees import rows
 
 _HOSTILE_ID = "B::2 [x]\t\u202e\x1b[31m/../é"
 _ESCAPED = r"B\x3a\x3a2 [x]\x09\xe2\x80\xae\x1b[31m/../\xc3\xa9"
@@ -28,11 +28,6 @@ _SCORE = """
     };
 """
 _FILE = "pack/benchlocal.pack.json::"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.fixture

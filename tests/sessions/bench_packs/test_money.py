@@ -8,15 +8,10 @@ from typing import Any
 import pytest
 from bench_pack_sessions import ASKS, bench_pack_outcomes, model_reasons, run_packs, write_asking_pack
 from provider import Provider
-from trees import clear_environment, rows
+from trees import rows
 
 _KEY = "sk-secret-of-forty-characters-0123456789"
 _TWICE = "async () => { await ask('first'); await ask('second, and longer'); return result(); }"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def test_every_call_of_an_item_is_metered(pytester: pytest.Pytester, provider: Provider) -> None:

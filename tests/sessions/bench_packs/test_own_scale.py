@@ -7,13 +7,7 @@ import json
 import pytest
 from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Provider
-from trees import clear_environment, rows
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
-
+from trees import rows
 
 _ODD = """return {
   totalScore: 9.9, categories: [{ id: "c", label: "C", score: 5, unit: "s" }], ok: true, tokens: 1234567890123,

@@ -12,7 +12,7 @@ import pytest
 from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Provider, Request
 from records import final_state, integrity
-from trees import clear_environment, rows
+from trees import rows
 
 _TELLING = """async () => {
     emit({ type: 'model_progress', modelId: input.model.id, message: 'asking' });
@@ -40,11 +40,6 @@ _EVENTS = """
     SELECT type, payload FROM events LEFT JOIN results ON results.id = result_id
     WHERE {} ORDER BY events.at, events.id
 """
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _numbering(provider: Provider) -> None:

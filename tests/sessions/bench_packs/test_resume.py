@@ -13,7 +13,7 @@ from bench_pack_sessions import node_processes, write_asking_pack
 from provider import Provider
 from records import final_state, integrity, judged_rows
 from sessions import Session, run_undisturbed, until
-from trees import clear_environment, rows
+from trees import rows
 
 _QUICK = {
     f"quick-{number}": "async () => { await ask(input.scenario.id); return result(); }" for number in range(4)
@@ -29,11 +29,6 @@ _SLOW = {
 }
 _OPTIONS = ("-q",)
 _PATHS = ("pack",)
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _hold(provider: Provider) -> None:

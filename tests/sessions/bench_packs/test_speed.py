@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bench_pack_sessions import run_packs, write_asking_pack
 from provider import Provider
-from trees import clear_environment, rows
+from trees import rows
 
 _TOKENS = 12
 _MEASURE = """async () => {
@@ -30,11 +30,6 @@ _TALKS = """async () => {
   const text = await response.text();
   return result({ status: text.includes("w1 ") ? "pass" : "fail", timings: { durationMs: 5 } });
 }"""
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _stream() -> list[bytes]:

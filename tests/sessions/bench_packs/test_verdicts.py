@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from bench_pack_sessions import ASKS, bench_pack_outcomes, model_reasons, run_packs, write_asking_pack
 from provider import Answer, Provider, Request
-from trees import clear_environment, rows
+from trees import rows
 
 _FAULTS = {
     # What the provider answers to the first requests with this text; the last one for all that follow.
@@ -82,11 +82,6 @@ _SCENARIOS = {
     ),
     "healthy": (ASKS, "passed"),
 }
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _faulty(provider: Provider) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Provider
-from trees import clear_environment, rows
+from trees import rows
 
 _COUNTED = """
 const fs = require("node:fs");
@@ -19,11 +19,6 @@ _TELLS = """async () => {
     await ask(input.scenario.id);
     return result({ output: { prepared, url: context.providers[0].baseUrl, token: context.secrets[0].value.length } });
 }"""
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from inner_pytest import run_pytest, run_pytest_forked
 from provider import Provider
 from sessions import Session, until
-from trees import Part, Tree, clear_environment, judged, rows, write_tree
+from trees import Part, Tree, judged, rows, write_tree
 
 _CALLS = "SELECT purpose, attempt, status_code, error, from_cache, prompt_tokens > 0, cost_usd FROM calls"
 _APPLICATION = """
@@ -54,11 +54,6 @@ async def leaves(messages):
 def cancelled_in_a_thread(messages):
     raise asyncio.CancelledError
 """
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.fixture

@@ -6,17 +6,12 @@ import pytest
 from own_tests import CALLS, every_number, results_of_own_tests, run_own_tests, write_own_tests
 from provider import Provider, Request
 from sessions import Session, until
-from trees import clear_environment, rows
+from trees import rows
 
 _VERDICTS = """
     SELECT code, repetition, outcome, results.score, rule, rule_hash, expected, observed, prompt_tokens,
         completion_tokens FROM results JOIN evaluations ON result_id = results.id WHERE run_id = {} ORDER BY 1, 2
 """
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 _TALK = """

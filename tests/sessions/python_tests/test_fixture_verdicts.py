@@ -7,18 +7,12 @@ import xml.etree.ElementTree as ET
 import pytest
 from own_tests import every_number, results_of_own_tests, run_own_tests, write_own_tests
 from provider import Provider
-from trees import clear_environment
 
 _JUDGED_AGAIN = (
     "a judged test was run again: its first verdict stands, its code did not run"
     " (asking until it passes would bias the score; use --helmbench-repeat)"
 )
 _NEVER_JUDGED = "not a model failure: never judged"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 _FAULTY = """

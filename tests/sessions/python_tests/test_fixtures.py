@@ -9,7 +9,7 @@ import pytest
 from inner_pytest import run_pytest, run_pytest_apart
 from own_tests import CALLS, MANY, every_number, results_of_own_tests, run_own_tests, write_own_tests
 from provider import Provider
-from trees import category, clear_environment, collected, rows, write_tree
+from trees import category, collected, rows, write_tree
 
 _NO_MODEL = "no model: give --helmbench-model=ID on the command line"
 _NOT_COMPOSED = (
@@ -22,11 +22,6 @@ _MANY_CODES = (
     "test_says[right]",
     "test_wrong",
 )
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _files(folder: Path) -> set[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from own_tests import every_number, run_own_tests, write_own_tests
 from provider import Provider
-from trees import clear_environment, rows
+from trees import rows
 
 _TESTS = """
 import pytest
@@ -19,11 +19,6 @@ def test_silent(helmbench_openai, number): assert number < 1
 """
 _RUNS = "SELECT total_tests, passed_tests, failed_tests, skipped_tests, status, coverage FROM evaluation_runs"
 _ALL_THERE = [(3, 3, 0, 0, "complete", 1.0)]
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @every_number

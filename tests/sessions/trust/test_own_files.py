@@ -11,7 +11,7 @@ from bench_pack_sessions import write_asking_pack
 from inner_pytest import run_pytest, run_pytest_forked
 from packed import choice
 from packs import write_pack
-from trees import category, clear_environment, write_tree
+from trees import category, write_tree
 
 _ASKS = "--helmbench-model=baseline/first"
 
@@ -29,11 +29,6 @@ def _bench_pack(folder: Path) -> None:
 
 
 _KINDS: dict[str, Callable[[Path], None]] = {"tree": _tree, "pack": _pack, "bench-pack": _bench_pack}
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.fixture(params=tuple(_KINDS))

@@ -11,7 +11,7 @@ import pytest
 from inner_pytest import run_pytest
 from provider import Provider
 from relayed import body, converse, relayed
-from trees import clear_environment, rows
+from trees import rows
 from wired import wired
 
 from pytest_helmbench.gateway.relay.conversation import Conversation
@@ -22,11 +22,6 @@ _INLINE = {"url": "data:image/png;base64,AAAA"}
 
 def _seen(part: Mapping[str, Any]) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": [{"type": "text", "text": "Look"}, part]}]}
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 @pytest.mark.parametrize(

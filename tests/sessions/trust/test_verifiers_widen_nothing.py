@@ -11,7 +11,7 @@ import pytest
 from bench_pack_sessions import bench_pack_outcomes, model_reasons, run_packs, write_asking_pack
 from inner_pytest import run_pytest
 from provider import Provider
-from trees import clear_environment, rows
+from trees import rows
 
 from pytest_helmbench.cli.main import main
 
@@ -21,11 +21,6 @@ _ESCAPES = (
 )
 _STATES = "async () => { await ask('hello'); return result({ note: String(globalThis.kept) }); }"
 _DOCKER = {"buildContext": "./verification", "listenPort": 4010, "healthcheckPath": "/health"}
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def _write(folder: Path, verifier: dict[str, Any], head: str = "", run: str = _STATES) -> Path:
