@@ -47,6 +47,7 @@ class _Out:
     model: str
     since: float
     by_price_usd: float  # reserved for it, before the factor of its model
+    max_tokens: int | None
 
 
 class _LimitsInUse:
@@ -65,7 +66,8 @@ class _LimitsInUse:
         self.limited_since: float | None = None
         self.streak = FaultStreak()
         self.server: LocalServer | None = None
-        self.costs = CallCosts(model_id.price, free=model_id.free or model_id.items)
+        free = model_id.free or model_id.items
+        self.costs = CallCosts(model_id.price, free=free, largest_output=model_id.largest_output)
         self.unpriced_tries = 0
         self.calls = 0 if model_id.items else 1
         """What one place in it counts as."""
@@ -223,7 +225,7 @@ class Limiter:
             rate.take(now, usage.completion_tokens or 0)
         if state.model_id.free:
             return
-        state.costs.add(usage, out.by_price_usd)
+        state.costs.add(usage, out.by_price_usd, out.max_tokens)
         if usage.cost_usd is not None:
             self.budget.spend(may_have_cost_usd(usage, permit.reserved_usd))
         elif (usual := state.costs.unknown_usd(permit.reserved_usd)) is not None:
@@ -331,8 +333,7 @@ class Limiter:
                 return state.in_flight == 0
             if cost is not None and self.budget.can_ever_pay(cost):
                 return self.budget.can_pay_now(cost)
-            if self._goes_alone(state):
-                # Without a price the bound is a guess: what has cost less so far goes alone.
+            if self._alone_usd(state, wanted) is not None:
                 return not self.budget.reserved_usd and not self.budget.is_spent
             self.refused_for_budget += 1
             heapq.heappop(state.waiting)
@@ -340,10 +341,10 @@ class Limiter:
             self._drop_abandoned(state)
         return False
 
-    def _goes_alone(self, state: _LimitsInUse) -> bool:
-        """Return whether the budget pays what calls without a known price have cost at most so far."""
-        usual = None if state.costs.priced else state.costs.largest_usd
-        return usual is not None and self.budget.can_ever_pay(usual)
+    def _alone_usd(self, state: _LimitsInUse, wanted: PermitRequest) -> float | None:
+        """Return what to reserve for a call that goes alone, since its bound is a guess; None when it may not."""
+        usual = state.costs.alone_usd(wanted.most_prompt_tokens or wanted.prompt_tokens, wanted.max_tokens)
+        return usual if usual is not None and self.budget.can_ever_pay(usual) else None
 
     def _spent_sentence(self, cost: float | None) -> str:
         budget = self.budget
@@ -368,6 +369,8 @@ class Limiter:
     def _grant(self, state: _LimitsInUse, now: float) -> None:
         *_, wanted, waiter = heapq.heappop(state.waiting)
         reserved = self._cost(state, wanted) or 0.0
+        if not self.budget.can_ever_pay(reserved):
+            reserved = self._alone_usd(state, wanted) or 0.0
         state.in_flight += 1
         if state.server is not None:
             state.server.grant(state)
@@ -379,7 +382,7 @@ class Limiter:
             rate.take(now, wanted.prompt_tokens)
         permit = Permit(next(self._numbers), wanted.model, reserved, state.answered)
         by_price = reserved / state.costs.factor
-        self._out[permit.number] = _Out(wanted.label, wanted.model, now, by_price)
+        self._out[permit.number] = _Out(wanted.label, wanted.model, now, by_price, wanted.max_tokens)
         waiter.set_result(permit)
 
     def _wake_in(self, wait_s: float | None) -> None:

@@ -201,6 +201,7 @@ _DEARER_COMPLETION = (
     8  # times: no list has a larger step from the price of a prompt's token to a completion's
 )
 _MOST_PER_ESTIMATED = 4  # tokens for one that was counted here: no tokenizer makes more than one of a byte
+_SLACK_TOKENS = 16  # that servers count beyond a bound which they keep to
 _CHEAPER_AT_FIRST = 4  # calls of a known price that may be out before the first cost is known
 
 
@@ -218,14 +219,20 @@ def may_have_cost_usd(usage: Usage, reserved_usd: float) -> float:
 class CallCosts:
     """The bound that a budget reserves for a call. It never shrinks to what a cheap reply has cost.
 
+    A server may take no notice of the bound of a completion, or think beyond it: only a reply that was cut there shows
+    that it does not. Until one was, and for good after one that was longer, the model's largest output is reserved.
+
     Args:
         price: None when unknown.
         free: Calls cost nothing.
+        largest_output: Tokens of a completion that is not bounded.
     """
 
-    def __init__(self, price: Price | None, *, free: bool) -> None:
+    def __init__(self, price: Price | None, *, free: bool, largest_output: int = 0) -> None:
         self._price = price
         self._free = free
+        self._largest_output = largest_output
+        self._keeps: bool | None = None
         self.factor = 1.0
         """How often the price of what was sent calls have cost, where that is more than once."""
         self._per_token_usd: float | None = None
@@ -252,9 +259,24 @@ class CallCosts:
             prompt_tokens: Estimate.
             max_tokens: Bound that is sent; None when none is.
         """
+        longest = 0 if self._keeps else max(self._largest_output, self.largest_completion)
+        return self._usd(prompt_tokens, max(self._stated(max_tokens), longest))
+
+    def alone_usd(self, prompt_tokens: int, max_tokens: int | None) -> float | None:
+        """Return what a call has to cost at least to go alone where its bound cannot be paid; None when it may not.
+
+        That bound is a guess without a price, and for a model that has never passed the one that is sent.
+        """
+        if self._price is None:
+            return self.largest_usd
+        return self._usd(prompt_tokens, self._stated(max_tokens)) if self._keeps is None else None
+
+    def _stated(self, max_tokens: int | None) -> int:
+        return max_tokens or max(self.largest_completion, _UNBOUNDED_TOKENS)
+
+    def _usd(self, prompt_tokens: int, completion: int) -> float | None:
         if self._free:
             return 0.0
-        completion = max_tokens or max(self.largest_completion, _UNBOUNDED_TOKENS)
         if self._price is not None:
             return self._price.most_usd(prompt_tokens, completion) * self.factor
         if self._per_token_usd is None:
@@ -270,20 +292,24 @@ class CallCosts:
         """
         return reserved_usd if self.priced else self.largest_usd
 
-    def add(self, usage: Usage, by_price_usd: float) -> None:
+    def add(self, usage: Usage, by_price_usd: float, max_tokens: int | None) -> None:
         """Learn from what a call has cost.
 
         Args:
             usage: With its cost.
             by_price_usd: What was reserved for it, before the factor.
+            max_tokens: Bound that was sent.
         """
-        self.largest_completion = max(self.largest_completion, usage.completion_tokens or 0)
+        prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
+        self.largest_completion = max(self.largest_completion, completion)
+        if max_tokens and not usage.estimated and completion >= max_tokens and self._keeps is not False:
+            self._keeps = completion <= max_tokens + _SLACK_TOKENS
         if usage.cost_usd is None:
             return
         self._known += 1
         self.largest_usd = max(self.largest_usd or 0.0, usage.cost_usd)
         if self._price is not None and by_price_usd > 0:
+            by_price_usd = max(by_price_usd, self._price.most_usd(prompt, completion))
             self.factor = max(self.factor, usage.cost_usd / by_price_usd)
-        tokens = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
-        if tokens:
-            self._per_token_usd = max(self._per_token_usd or 0.0, usage.cost_usd / tokens)
+        if prompt + completion:
+            self._per_token_usd = max(self._per_token_usd or 0.0, usage.cost_usd / (prompt + completion))

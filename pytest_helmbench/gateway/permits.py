@@ -46,6 +46,8 @@ class ModelLimits:
         tokens_per_minute: Prompt and completion tokens; None for no bound.
         price: None when unknown.
         free: Calls cost nothing (embedded models).
+        largest_output: Tokens of a completion that no bound holds; a budget reserves for it where a server may take no
+            notice of the bound.
         items: No model, but places for items whose own code runs: they are no calls.
         server: The user's own server that serves it, with other models perhaps: it is asked for one of them at a time,
             with as many calls as the most generous of them allows.
@@ -57,6 +59,7 @@ class ModelLimits:
     tokens_per_minute: float | None = None
     price: Price | None = None
     free: bool = False
+    largest_output: int = 0
     items: bool = False
     server: str | None = None
 

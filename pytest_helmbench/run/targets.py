@@ -39,6 +39,7 @@ _COMPLETION_TOKENS = 4_096
 _REASONING_TOKENS = 32_768
 _JUDGE_TOKENS = 1_024  # three quotes, three sentences, a choice
 _REASONING_JUDGE_TOKENS = 8_192
+_LARGEST_OUTPUT = 131_072
 _REASONING_NAME = re.compile(
     r"(?:^|[/_.-])(?:o[1-9]|r1|qwq|gpt-?oss|gpt-[5-9]|magistral|gemini-(?:2\.5|[3-9])|grok-(?:3-mini|[4-9])"
     r"|claude-(?:opus|sonnet|haiku)-[4-9]|claude-3[.-]7|qwen-?3|glm-(?:4\.[5-9]|[5-9])|kimi-k2|minimax-m[1-9])(?![0-9a-z])"
@@ -93,6 +94,14 @@ def _budget_tokens(entry: ModelEntry, endpoint: Endpoint) -> int:
     if known is not None:
         most = min(most, known // 2)  # the prompt stands in the same window
     return most
+
+
+def _largest_output(entry: ModelEntry, endpoint: Endpoint) -> int:
+    """Return how many tokens a completion may have that no bound holds, as far as anybody knows."""
+    window = context_tokens(endpoint)
+    if window is None:
+        return _LARGEST_OUTPUT
+    return min(_LARGEST_OUTPUT if _reasons(entry) else _REASONING_TOKENS, window)
 
 
 def _reasons(entry: ModelEntry) -> bool:
@@ -172,6 +181,7 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
         tokens_per_minute=settings.rate(entry.tokens_per_minute),
         price=token_price(entry.price, endpoint),
         free=endpoint.server.embedded,
+        largest_output=0 if settings.max_cost_usd is None else _largest_output(entry, endpoint),
         server=endpoint.base_url if endpoint.local else None,
     )
 

@@ -13,6 +13,7 @@ from sessions import Session, until
 from trees import category, rows, run_tree, write_tree
 
 _PRICED = "- id: test/good\n  price: {input: 0, output: 10}\n"  # 4,096 tokens may cost 0.04096 USD
+_FOUR_CALLS = 5.26  # the largest output, 131,072 tokens, may cost 1.31 USD: then one of 1,000 can go
 _MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
 
 
@@ -127,7 +128,7 @@ def test_the_calls_of_dead_workers_count(pytester: pytest.Pytester, provider: Pr
     _benchmark(pytester, 20, _PRICED + "  max_tokens: 1000\n")
     provider.cost_usd = 0.01
     provider.answers(hang=True)
-    session = Session(pytester.path, provider.url, "-n2", "--helmbench-max-cost=0.065")
+    session = Session(pytester.path, provider.url, "-n2", f"--helmbench-max-cost={_FOUR_CALLS}")
     until(lambda: provider.count == 4, "the first calls go out")
     provider.answers()
 
@@ -147,7 +148,7 @@ def test_the_calls_of_a_killed_session_count_when_it_goes_on(
     _benchmark(pytester, 20, _PRICED + "  max_tokens: 1000\n")
     provider.cost_usd = 0.01
     provider.answers(hang=True)
-    session = Session(pytester.path, provider.url, mode, "--helmbench-max-cost=0.065")
+    session = Session(pytester.path, provider.url, mode, f"--helmbench-max-cost={_FOUR_CALLS}")
     until(lambda: provider.count == 4, "the first calls go out")
     session.kill_all()
     provider.reset()
@@ -157,7 +158,7 @@ def test_the_calls_of_a_killed_session_count_when_it_goes_on(
 
     assert 1 <= provider.count <= 2
     result.stdout.fnmatch_lines(
-        ["4 calls were on the wire when an earlier part * may be billed: the budget counts 0.0400 USD for it"]
+        ["4 calls were on the wire when an earlier part * may be billed: the budget counts 5.2429 USD for it"]
     )
     database = pytester.path / "helmbench.db"
     # What they have cost is unknown; those of now have returned.
@@ -180,3 +181,34 @@ def test_cheap_replies_at_first_do_not_open_the_purse(pytester: pytest.Pytester,
 
     [(spent,)] = rows(pytester.path / "helmbench.db", "SELECT sum(cost_usd) FROM calls")
     assert spent <= 0.2 + 0.05
+
+
+@_MODES
+@pytest.mark.parametrize(("short", "tokens", "usd"), [(0, 30_000, 75), (10, 30_000, 75), (10, 70_000, 60)])
+def test_a_server_that_takes_no_notice_of_the_bound_spends_no_more_than_the_budget(
+    pytester: pytest.Pytester, provider: Provider, short: int, tokens: int, usd: int, mode: str
+) -> None:
+    _benchmark(pytester, 60, f"- id: test/good\n  price: {{input: 0, output: {usd}}}\n")
+    provider.cost_usd, provider.latency_s = None, 0.02
+    written = iter([*[20] * short, *[tokens] * 100])
+
+    def reply(_request: Request) -> Answer:
+        usage = {"prompt_tokens": 50, "completion_tokens": next(written)}
+        return Answer(text='{"response": "x", "category": "RISK"}', usage=usage)
+
+    provider.reply = reply
+    run_tree(pytester, mode, "--helmbench-max-cost=10", url=provider.url)
+
+    [(spent,)] = rows(pytester.path / "helmbench.db", "SELECT sum(cost_usd) FROM calls")
+    assert 2 < spent <= 10
+    assert provider.count > short
+
+
+def test_a_small_budget_goes_on_call_by_call_while_replies_keep_to_the_bound(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _benchmark(pytester, 6, "- id: test/good\n  price: {input: 0, output: 150}\n  max_tokens: 200\n")
+    provider.cost_usd = None
+    result = run_tree(pytester, "--helmbench-max-cost=0.2", url=provider.url)
+    result.assert_outcomes(passed=6)
+    assert provider.max_in_flight == 1

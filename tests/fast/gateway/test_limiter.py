@@ -265,3 +265,31 @@ async def test_requests_of_all_models_share_the_rate_of_the_session() -> None:
     await crowd.settle(0, _reply())
     assert len(crowd.admitted()) == 4
     await crowd.leave()
+
+
+async def test_the_largest_output_is_reserved_until_a_reply_was_cut_and_for_good_after_a_longer_one() -> None:
+    gate = _gate(ModelLimits("m", 4, price=_CENT, largest_output=5_000), max_cost_usd=10.0)
+
+    async def reserved(then: int, cost_usd: float = 0.001) -> float:
+        permit = await gate.acquire(_ask())
+        gate.settle(permit, _reply(cost_usd, completion_tokens=then))
+        return permit.reserved_usd
+
+    largest, bound = pytest.approx(0.05), pytest.approx(0.01)
+    assert [await reserved(10), await reserved(999), await reserved(1_001)] == [largest] * 3
+    assert [await reserved(20), await reserved(3_000, 0.03)] == [bound] * 2
+    # Neither another reply that was cut nor many short ones make up for it.
+    assert [await reserved(1_000), await reserved(10), await reserved(8_000, 0.08)] == [largest] * 3
+    assert await reserved(10) == pytest.approx(0.08)
+
+
+async def test_what_the_largest_output_leaves_no_money_for_goes_alone_unless_the_bound_was_passed() -> None:
+    gate = _gate(ModelLimits("m", 4, price=_CENT, largest_output=5_000), max_cost_usd=0.045)
+    crowd = _Crowd(gate)
+    await crowd.ask(*[_ask()] * 3)
+    assert crowd.admitted() == [0]
+    assert crowd.tasks[0].result().reserved_usd == pytest.approx(0.01)
+    await crowd.settle(0, _reply(0.001))
+    assert crowd.admitted() == [0, 1]
+    await crowd.settle(1, _reply(0.02, completion_tokens=2_000))
+    assert isinstance(crowd.tasks[2].exception(), BudgetSpentError)
