@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
-from typing import Self
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -87,22 +86,12 @@ def unbounded(request: PreparedCall) -> PreparedCall:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that is out, until it becomes a row."""
+    """An attempt that is out from now on, until it becomes a row; its number is 0 for an answer from the record."""
 
     request: PreparedCall
     number: int
-    started_at: str
-    started: float
-
-    @classmethod
-    def begun(cls, request: PreparedCall, number: int) -> Self:
-        """Return an attempt that starts now.
-
-        Args:
-            request: What is sent.
-            number: From 1; 0 for an answer taken from the record.
-        """
-        return cls(request, number, utc_now(), time.perf_counter())
+    started_at: str = field(default_factory=utc_now)
+    started: float = field(default_factory=time.perf_counter)
 
     def record(
         self,

@@ -9,7 +9,7 @@ import ssl
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from importlib.metadata import version
 from types import TracebackType
@@ -200,14 +200,9 @@ class _Arriving:
 
 
 class ChatClient:
-    """Sends bodies to endpoints. Made, used and closed inside one running event loop.
+    """Sends bodies to endpoints. Made, used and closed inside one running event loop."""
 
-    Args:
-        clock: Monotonic seconds, for latencies.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._targets: dict[Endpoint, _Target] = {}
         # How many are in flight is the limiter's business, and so is a retry.
         self._transfers = Transfers()
@@ -257,7 +252,7 @@ class ChatClient:
     async def _exchange(
         self, target: _Target, body: bytes, on_event: OnEvent | None, deadline: ReadDeadline
     ) -> RawAnswer:
-        started = self._clock()
+        started = time.perf_counter()
         arriving = _Arriving(on_event, target.echoes, deadline)
         handle = target.handle()
         handle.setopt(pycurl.URL, target.url)
@@ -271,7 +266,7 @@ class ChatClient:
             await self._transfers.run(handle)
         except BrokenTransferError as error:
             fault = _fault(error, arriving, target.endpoint)
-        latency_ms = (self._clock() - started) * 1000
+        latency_ms = (time.perf_counter() - started) * 1000
         target.put_back(handle)
         if arriving.bug is not None:
             raise arriving.bug

@@ -304,15 +304,6 @@ class Patience:
         """Return how long a provider wants to be left alone whose window is used up; 0 for not at all."""
         return min(used_up_s(headers, time.time()) or 0.0, self.longest_pause_s)
 
-    def pause_after_s(self, fault: Fault, headers: Mapping[str, str]) -> float:
-        """Return how long nobody asks a provider that has answered with a fault; 0 for not at all.
-
-        What it asks for with a 429 is not cut: whether it is too long, the limiter decides.
-        """
-        if fault.kind is FaultKind.RATE_LIMITED:
-            return fault.retry_after_s or 0.0
-        return self.announced_pause_s(headers)
-
 
 class Retries:
     """The attempts of one call: whether another one follows, and when.

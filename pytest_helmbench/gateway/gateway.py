@@ -260,7 +260,7 @@ class Gateway:
             return None
         if call.forwarded is not None:
             call.forwarded.arrived(recorded.body, recalled=True)
-        trace = Attempt.begun(request, 0)
+        trace = Attempt(request, 0)
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
         self._backend.record_replay(replace(record, from_cache=True))
@@ -297,7 +297,7 @@ class Gateway:
         self, request: PreparedCall, permit: Permit, retries: Retries, clock: CaseClock, watch: CallWatch
     ) -> Reply | Fault:
         """Send, settle the permit and put the attempt on record."""
-        trace = Attempt.begun(request, retries.attempts + 1)
+        trace = Attempt(request, retries.attempts + 1)
         endpoint = request.call.endpoint
         bound = self._bounds.get(endpoint)
         timeout_s = min(request.call.timeout_s or self.patience.timeout_s, max(clock.left_s(), 0.001))
@@ -374,10 +374,13 @@ class Gateway:
         if fault.usage.prompt_tokens is not None:
             # A reply that moderation cut is paid all the same.
             fault = replace(fault, usage=priced_usage(trace.request.call, fault.usage, None))
+        pause_s = self.patience.announced_pause_s(answer.headers if answer is not None else {})
+        if fault.kind is FaultKind.RATE_LIMITED:
+            pause_s = fault.retry_after_s or 0.0  # not cut: whether it is too long, the limiter decides
         used = AttemptUsage(
             _ENDINGS.get(fault.kind, Ending.OTHER),
             fault.usage,
-            self.patience.pause_after_s(fault, answer.headers if answer is not None else {}),
+            pause_s,
             fault.text() if fault.kind in (FaultKind.DEAD_MODEL, FaultKind.RATE_LIMITED) else "",
             unanswered=is_unanswered(fault),
         )

@@ -13,7 +13,6 @@ from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
 from pytest_helmbench.gateway.providers.provider import PricePlace, Provider, amount, credible_usd
-from pytest_helmbench.gateway.providers.servers import ROUTER
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -143,13 +142,6 @@ def _known_price(endpoint: Endpoint) -> Price | None:
     if _is_unlisted(endpoint):
         return None
     return _listed_price(endpoint.server.price_places(endpoint.wire_model, endpoint.base_url))
-
-
-def list_price(entry_price: Price | None, model_id: str) -> Price | None:
-    """Return USD per million tokens of a hosted model that has no key yet, or None when nobody knows."""
-    if entry_price is not None and not entry_price.only_raises:
-        return entry_price
-    return _higher(entry_price, _listed_price(ROUTER.price_places(model_id, "")))
 
 
 def _higher(one: Price | None, other: Price | None) -> Price | None:

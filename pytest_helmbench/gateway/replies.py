@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -58,7 +57,6 @@ def parse_reply(
     headers: Mapping[str, str] = _NO_HEADERS,
     endpoint: Endpoint | None = None,
     sent_schema: bool = False,
-    clock: Callable[[], float] = time.time,
 ) -> ParsedReply | Fault:
     """Return the reply in an HTTP answer, or the fault that stands in its place.
 
@@ -68,10 +66,9 @@ def parse_reply(
         headers: Names in lower case.
         endpoint: Who was asked; None for a stored reply.
         sent_schema: The request had a response schema.
-        clock: Seconds since 1970, for dates in headers.
     """
     if not 200 <= status < 300:
-        return classify(status, headers, body, endpoint, sent_schema=sent_schema, clock=clock)
+        return classify(status, headers, body, endpoint, sent_schema=sent_schema)
     document = _decoded(body)
     if not isinstance(document, dict):
         what = "a stream that breaks off" if is_stream(body) else "something that is no JSON object"
@@ -83,7 +80,7 @@ def parse_reply(
     # Routers put the error of a server that broke off into the choice.
     error = document.get("error") or choice.get("error")
     if error:
-        fault = classify(status, headers, body, endpoint, sent_schema=sent_schema, error=error, clock=clock)
+        fault = classify(status, headers, body, endpoint, sent_schema=sent_schema, error=error)
         return replace(fault, usage=usage)
     if not choice:
         lack = server.lack(document)

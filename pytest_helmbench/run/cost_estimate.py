@@ -14,8 +14,8 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shard import share_of
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.work import Route
-from pytest_helmbench.gateway.prices import list_price, token_price
-from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.prices import token_price
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, replay_endpoint
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.shard_variables import ShardError
 from pytest_helmbench.run.plan import CHARACTERS_PER_TOKEN, Plan, PlannedRun
@@ -130,10 +130,9 @@ def _sum(calls: Counter[str], known: Mapping[str, Spread], price: Callable[[Spre
 
 
 def _listed(route: Route, calls: int, prompt_tokens: int, max_tokens: int | None) -> PriceSpan | None:
-    if isinstance(route.endpoint, Endpoint):
-        price = token_price(route.entry.price, route.endpoint)
-    else:
-        price = list_price(route.entry.price, route.entry.id)  # what it will cost once there is a key
+    # Without a key: what it will cost once there is one.
+    endpoint = route.endpoint if isinstance(route.endpoint, Endpoint) else replay_endpoint(route.entry.id)
+    price = token_price(route.entry.price, endpoint)
     if price is None:
         return None
     low, expected, high = (

@@ -143,8 +143,11 @@ class Endpoint:
     @property
     def headers(self) -> Mapping[str, str]:
         """What stands in the head of every request: not to be shown, logged or stored."""
-        extra = dict(self.extra_headers)
-        usual = {**(self.server.auth_headers(self.key) if self.key else {}), **self.server.own_headers()}
+        extra, title = dict(self.extra_headers), self.server.title_header
+        usual = {
+            **(self.server.auth_headers(self.key) if self.key else {}),
+            **({title: "pytest-helmbench"} if title else {}),
+        }
         return {name: usual[name] for name in usual if name.lower() not in map(str.lower, extra)} | extra
 
     @property

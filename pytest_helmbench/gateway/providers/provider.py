@@ -59,6 +59,7 @@ class Provider:
         embedded: It answers inside this process, for nothing.
         function: `package.module:function` that is called in this process; None for a server.
         max_tokens_key: What it calls the bound of a completion.
+        title_header: Where it wants to know who asks; empty for nowhere.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Provider:
     local: bool = False
     embedded: bool = False
     max_tokens_key: MaxTokensKey = "max_tokens"
+    title_header: str = ""
     function: UsersWord[str] | None = None
 
     @property
@@ -86,10 +88,6 @@ class Provider:
     def auth_headers(self, key: str) -> Mapping[str, str]:
         """Return the headers that carry the key. The last word of each is as secret as the key itself."""
         return {"Authorization": f"Bearer {key}"}
-
-    def own_headers(self) -> Mapping[str, str]:
-        """Return further headers of every request."""
-        return {}
 
     def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
         """Add to a request what this server wants beyond the usual.

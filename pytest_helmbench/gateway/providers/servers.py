@@ -80,10 +80,6 @@ AZURE = _Azure(
 
 @dataclass(frozen=True, slots=True)
 class _OpenRouter(Provider):
-    def own_headers(self) -> Mapping[str, str]:
-        """See `Provider.own_headers`: it shows who asks by title."""
-        return {"X-Title": "pytest-helmbench"}
-
     def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
         """See `Provider.complete_request`: only servers that know schemas, and the cost with every reply."""
         if with_schema:
@@ -104,6 +100,7 @@ OPENROUTER = _OpenRouter(
     "openrouter",
     base_url="https://openrouter.ai/api/v1",
     hosts=("//openrouter.ai", ".openrouter.ai"),
+    title_header="X-Title",
     key_variable="OPENROUTER_API_KEY",
     key_shape=r"\bsk-or-[\w*.…-]{8,}",
 )

@@ -423,21 +423,18 @@ class Conversation:
         return RawReply(status, body, error=error)
 
 
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "written_tokens", "reasoning_tokens")
+
+
 def _added(left: Usage, right: Usage) -> Usage:
     """Return the sum; what one side does not know is unknown."""
-
-    def whole(one: int | None, other: int | None) -> int | None:
-        return None if one is None or other is None else one + other
-
+    sums: dict[str, int | None] = {}
+    for name in _TOKENS:
+        one, other = getattr(left, name), getattr(right, name)
+        sums[name] = None if one is None or other is None else one + other
     costs = (left.cost_usd, right.cost_usd)
-    return Usage(
-        prompt_tokens=whole(left.prompt_tokens, right.prompt_tokens),
-        completion_tokens=whole(left.completion_tokens, right.completion_tokens),
-        cached_tokens=whole(left.cached_tokens, right.cached_tokens),
-        reasoning_tokens=whole(left.reasoning_tokens, right.reasoning_tokens),
-        cost_usd=None if costs[0] is None or costs[1] is None else costs[0] + costs[1],
-        estimated=left.estimated or right.estimated,
-    )
+    cost_usd = None if costs[0] is None or costs[1] is None else costs[0] + costs[1]
+    return Usage(**sums, cost_usd=cost_usd, estimated=left.estimated or right.estimated)
 
 
 class NotAdmittedError(BadRequestError):

@@ -7,8 +7,8 @@ from said import said
 
 from pytest_helmbench.core.model import ModelEntry, Price
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.prices import is_confirmed, list_price, price_of, token_price
-from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.prices import is_confirmed, price_of, token_price
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, replay_endpoint, resolve_endpoint
 
 KEYS = {"OPENROUTER_API_KEY": "k"}
 TOKENS = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
@@ -74,7 +74,7 @@ def test_a_price_that_only_raises_counts_where_it_is_above_the_lists() -> None:
     assert price_of(TOKENS, high, MINI, None) == 3.0
     assert token_price(low, endpoint("test/good")) == low
     assert price_of(TOKENS, high, endpoint("ollama/m"), None) == 3.0
-    assert list_price(low, "openai/gpt-4o-mini") == Price(0.15, 9.0)
+    assert token_price(low, replay_endpoint("openai/gpt-4o-mini")) == Price(0.15, 9.0)
     assert is_confirmed(low, MINI)
     assert not is_confirmed(low, endpoint("test/good"))
     assert is_confirmed(Price(0.0, 0.0), endpoint("test/good"))

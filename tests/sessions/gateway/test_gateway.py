@@ -87,19 +87,6 @@ async def test_what_keeps_failing_is_retried_with_growing_pauses_and_then_given_
     assert provider.count == 4
 
 
-async def test_a_pause_beyond_the_limit_of_a_case_stops_the_model(provider: Provider) -> None:
-    provider.answers(status=429, retry_after=60)
-
-    started = time.monotonic()
-
-    limits = SessionLimits(4, longest_pause_s=5)
-    async with wired(patience=Patience(case_timeout_s=5), limits=limits) as coordinator:
-        with pytest.raises(ModelStoppedError, match="it asks for a pause of 60 s; a case may take 5 s"):
-            await _ask(coordinator, provider.url)
-    assert time.monotonic() - started < 2
-    assert provider.count == 1
-
-
 async def test_a_case_that_has_used_up_its_time_sends_nothing_more(provider: Provider) -> None:
     now = 0.0
     async with wired(patience=Patience(case_timeout_s=5)) as coordinator:

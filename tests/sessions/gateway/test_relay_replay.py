@@ -15,20 +15,13 @@ import execnet
 import pytest
 from provider import Provider, Request
 from relayed import body, converse, opened_store, recording, relayed_over
-from wired import Onlooker
 
-from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.core.outcome import AttemptRecord, Usage
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache
-from pytest_helmbench.gateway.call import Call, CaseClock, Origin
 from pytest_helmbench.gateway.faults import CallFailedError
-from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
-from pytest_helmbench.gateway.providers.endpoints import other_route, replay_endpoint
-from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
-from pytest_helmbench.gateway.requests import ForwardedRequest
+from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.pytest_side.xdist_controller import ChannelServer
 from pytest_helmbench.run.coordinator import RecordedReplies
 
@@ -123,37 +116,6 @@ async def test_items_share_the_first_of_identical_requests_and_then_the_second(
     assert left == right
     assert left[0] != left[1]
     assert counting.count == 2
-
-
-async def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path) -> None:
-    entry = ModelEntry("openai/gpt")
-    forwarded = ForwardedRequest(body())
-
-    direct = other_route(replay_endpoint(entry.id))
-    assert direct is not None
-
-    def recorded(run_id: int, number: int) -> AttemptRecord:
-        forwarded.number = number
-        call = Call(Origin(run_id, "ROW-1", 1), entry, direct, (), None, forwarded=forwarded)
-        reply = {"choices": [{"finish_reason": "stop", "message": {"content": f"reply {number}"}}]}
-        key, sent = f"k{number}", json.dumps(reply).encode()
-        (found,) = Gateway.fingerprints(call)
-        return AttemptRecord(
-            *(run_id, "ROW-1", 1, "", "pack", number, 1, 200, "stop", None, 1.0, Usage(), None),
-            *(found, b"{}", sent, "", key, False, "", ""),
-            asked=entry.id,
-        )
-
-    store, run_id = opened_store(path)
-    with closing(store):
-        for number in (1, 2):
-            store.record_attempt(recorded(run_id, number))
-    async with recording(path, CacheMode.ONLY) as (gateway, run_id):
-        line = ItemLine(Origin(run_id, "ROW-1", 1), entry, replay_endpoint(entry.id), "pack")
-        item = Conversation(gateway, line, CaseClock(gateway.patience), Onlooker())
-        for number in (1, 2):
-            raw = await item.complete(body())
-            assert raw.message()["content"] == f"reply {number}"
 
 
 _WORKER = """
