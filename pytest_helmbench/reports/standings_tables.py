@@ -72,6 +72,7 @@ def standings_table(board: Board) -> StandingsTable:
     if len(standings) > 1:
         columns += [
             ("tokens/s", [_rate(one.report.speed.tokens_per_second) for one in standings]),
+            ("calls in flight", [str(one.report.speed.in_flight or "-") for one in standings]),
             ("median time", [seconds(one.report.speed.median_ms) for one in standings]),
             ("notes", marks),
         ]

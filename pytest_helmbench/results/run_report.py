@@ -39,6 +39,7 @@ from pytest_helmbench.store.result_queries import (
     CallRow,
     ResultRow,
     case_steps,
+    most_in_flight,
     recorded_outcomes,
     results,
     timed_cases,
@@ -156,7 +157,7 @@ def run_report(
         words=record.run(path, run_id),
         columns=record.columns,
         panel=panel_report(path, run_id),
-        speed=speed_of(timed_cases(path, run_id)),
+        speed=speed_of(timed_cases(path, run_id), most_in_flight(path, run_id)),
         path=path,
     )
     return _with_cases(report, path, facts, found) if all_cases else report

@@ -283,19 +283,22 @@ class Speed:
         p95_ms: That 95 % of the cases stayed within; likewise.
         tokens_per_second: Tokens of the replies ÷ seconds of their calls, waiting for the first token included; None
             where no case has both.
+        in_flight: Most calls at once while they came; None where that is not known.
     """
 
     cases: int = 0
     median_ms: float | None = None
     p95_ms: float | None = None
     tokens_per_second: float | None = None
+    in_flight: int | None = None
 
 
-def speed_of(cases: Iterable[tuple[float, int | None]]) -> Speed:
+def speed_of(cases: Iterable[tuple[float, int | None]], in_flight: int | None = None) -> Speed:
     """Return the speed of some cases.
 
     Args:
         cases: Milliseconds above 0 and tokens of the reply (None where unknown) of each.
+        in_flight: See `Speed`.
     """
     known = list(cases)
     if not known:
@@ -304,7 +307,7 @@ def speed_of(cases: Iterable[tuple[float, int | None]]) -> Speed:
     counted = [(ms, tokens) for ms, tokens in known if tokens is not None]
     seconds = sum(ms for ms, _ in counted) / 1000
     rate = sum(tokens for _, tokens in counted) / seconds if seconds else None
-    return Speed(len(known), percentile(times, 0.5), percentile(times, 0.95), rate)
+    return Speed(len(known), percentile(times, 0.5), percentile(times, 0.95), rate, in_flight)
 
 
 def percentile(ordered: Sequence[float], part: float) -> float:

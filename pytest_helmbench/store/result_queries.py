@@ -257,6 +257,28 @@ def timed_cases(path: Path, run_id: int) -> tuple[tuple[float, int | None], ...]
         return tuple(conn.execute(_TIMED, {"run_id": run_id}).fetchall())
 
 
+_IN_FLIGHT = """
+    WITH ended AS (
+        SELECT julianday(started_at) AS began, julianday(started_at) + latency_ms / 86400000 AS done FROM calls
+        WHERE run_id = :run_id AND from_cache = 0 AND purpose <> 'judge'
+    ), turns AS (SELECT began AS at, 1 AS change FROM ended UNION ALL SELECT done, -1 FROM ended)
+    SELECT max(flying) FROM (
+        SELECT sum(change) OVER (ORDER BY at, change ROWS UNBOUNDED PRECEDING) AS flying FROM turns
+    )
+"""
+
+
+def most_in_flight(path: Path, run_id: int) -> int | None:
+    """Return how many calls to the model of a run were in flight at once, at most; None without a call.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        most: int | None = conn.execute(_IN_FLIGHT, {"run_id": run_id}).fetchone()[0]
+        return most
+
+
 @dataclass(frozen=True, slots=True)
 class OutcomeCount:
     """Results of a run that came out alike.
