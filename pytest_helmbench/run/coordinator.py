@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -102,7 +103,11 @@ class Coordinator:
             StoreError: The database cannot be used.
             ResumeError: The session cannot go on as it was started now.
         """
+        is_new = not self.settings.db.exists()
         self.book.open(plan, self.library.loaded)
+        if is_new and self.book.store is not None and _would_be_tracked(self.book.db):
+            name = self.book.db.name
+            self.note(f"git would track {name}: add the line {name}* to .gitignore")
         limiter = self.limiter = self._limiter(plan, on_model_stopped)
         if self.book.store is not None and self.book.resumption is None:
             self.library.note_starts(self.book.store, self.book.run_ids())
@@ -416,6 +421,18 @@ class UnreachedModels:
     def sentences(self) -> list[tuple[str, str]]:
         """Return model and sentence of each whose server could not be reached before it had answered anything."""
         return list(self._sentences.items())
+
+
+def _would_be_tracked(file: Path) -> bool:
+    """Return whether a file is in a git tree that does not ignore it; False where git does not say."""
+    if not any((folder / ".git").exists() for folder in file.absolute().parents):
+        return False
+    command = ["git", "-c", "core.fsmonitor=false", "check-ignore", "-q", "--", file.name]
+    quiet = subprocess.DEVNULL
+    try:
+        return subprocess.call(command, cwd=file.parent, stdin=quiet, stderr=quiet, timeout=10) == 1
+    except (OSError, subprocess.SubprocessError):
+        return False
 
 
 def whole_runs(coordinator: Coordinator) -> Mapping[str, RunCounts] | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from inner_pytest import run_pytest
 from provider import Provider, Request
 from trees import Part, category, clear_environment, run_tree, write_tree
 
@@ -27,6 +29,19 @@ def _many(pytester: pytest.Pytester) -> None:
     parts = trees["P2-B1-S1"].perturbations
     trees["P2-B1-S1"] = replace(trees["P2-B1-S1"], perturbations={**parts, "PT2": Part(parts["PT2"].body, 9)})
     write_tree(pytester.path / "benchmark", trees)
+
+
+@pytest.mark.parametrize(("ignored", "db"), [("", "helmbench.db"), ("", "my.db"), ("*.db*", "my.db")])
+def test_a_results_file_that_git_would_track_is_told_once(
+    pytester: pytest.Pytester, ignored: str, db: str
+) -> None:
+    subprocess.run(["git", "init", "-q", str(pytester.path)], check=True)
+    (pytester.path / ".gitignore").write_text(ignored)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("CALM")})
+    arguments = ("--helmbench-model=baseline/first", f"--helmbench-db={db}", "-q")
+    first, again = (run_pytest(pytester, "benchmark", *arguments).stdout.str() for _ in range(2))
+    line = f"git would track {db}: add the line {db}* to .gitignore"
+    assert (first.count(line), again.count(line)) == (0 if ignored else 1, 0)
 
 
 @pytest.mark.parametrize("mode", ["-n2"])
