@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,12 +26,15 @@ from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     SCORING,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
+from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario, ScenarioTree
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.judging.rubric import JudgeRule
 
 _SCHEMAS = (BENCHMARK, COMPONENT, CRITERIA, SCENARIO_SCHEMA, SCORING)
+_PLACE = re.compile(r"\{\{\{?\s*[#/^>&!]?\s*[A-Za-z_][^{}\n]*\}\}\}?")
 _HEAD = ("code", "behaviour", "family", "cases", "title")
 _LEFT = ("code", "behaviour", "family", "title")
 
@@ -153,7 +157,23 @@ def checked_tree(root: Path) -> Checked:
     if tree.unrun:
         unrun = sum(1 for scenario in tree.unrun.values() for _ in scenario.cases())
         broken = f"{counted(unrun, 'case')} of {counted(len(tree.unrun), 'broken scenario')} cannot run"
-    return Checked(healthy, tuple(errors), tree.warnings, tuple(_stakes(tree)), broken)
+    warnings = (*tree.warnings, *_unfilled(tree))
+    return Checked(healthy, tuple(errors), warnings, tuple(_stakes(tree)), broken)
+
+
+def _unfilled(tree: ScenarioTree) -> Iterator[Problem]:
+    """Yield places of templates in prompts, once per file: nothing fills them."""
+    places: dict[tuple[Path, str], None] = {}
+    for one in tree.scenarios.values():
+        parts: list[Scenario | Component] = [one, *one.conditions, *one.user_contexts, *one.perturbations]
+        for part in parts:
+            places |= {(part.path, place): None for place in _PLACE.findall(part.body)}
+    for path, place in places:
+        lines = path.read_text("utf-8", "replace").splitlines()
+        line = next((number for number, text in enumerate(lines, 1) if place in text), None)
+        yield Problem(
+            path, line, f"{excerpt(place, 80)} is sent as it stands: nothing fills it", "write the value"
+        )
 
 
 def _stakes(tree: ScenarioTree) -> Iterator[Stake]:
