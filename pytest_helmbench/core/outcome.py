@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 
 Cell: TypeAlias = "str | int | float | bytes | None"
@@ -87,16 +88,20 @@ class Reply:
     """One answer of a model.
 
     Args:
-        text: Content of the message as the provider's JSON decodes (lone surrogates included); empty for
-            none.
-        refusal: The provider's own `refusal` text, when it sent one.
-        finish_reason: `stop`, `length`, …
+        text: What it answers, without its thoughts (lone surrogates included); empty for none.
+        refusal: The provider's own `refusal` text, when it sent one, or what stands in its place.
+        finish_reason: The provider's word: `stop`, `length`, …
         usage: Tokens and cost.
         latency_ms: From sending to the last byte, our own waiting apart.
         provider_model: The model id that the provider says has answered.
         key: Names this reply until the store has given it a row.
         recorded: It was taken from the record: what it took then is not measured now.
         first_cost_usd: Of a recorded one: what it cost when it came; None where nobody knows.
+        thoughts: As far as the reply has them; empty for none.
+        inner_thoughts: How many of them stood in the middle of the text.
+        raw: Content of the message as it came, thoughts in it included; empty where that is the text.
+        is_cut: It ends at a bound on tokens.
+        message: As decoded.
     """
 
     text: str
@@ -108,6 +113,24 @@ class Reply:
     key: str
     recorded: bool = False
     first_cost_usd: float | None = None
+    thoughts: str = ""
+    inner_thoughts: int = 0
+    raw: str = ""
+    is_cut: bool = False
+    message: JsonObject = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def form_fault(self) -> str | None:
+        """Why it is wrong for its form, whatever it says: `refusal`, `truncated`, `empty`; None for a sound one."""
+        if self.refusal and self.refusal.strip():
+            return "refusal"
+        return "truncated" if self.is_cut else None if self.text.strip() else "empty"
+
+    def told(self, form_fault: str) -> str:
+        """Return for people why it is wrong for its form, without a word of it; empty for reasons of other kinds."""
+        thought = f": {len(self.thoughts):,} characters of thought" if self.thoughts else ""
+        words = {"refusal": "a refusal", "truncated": "cut at the token limit", "empty": f"empty{thought}"}
+        return f"({words[form_fault]})" if form_fault in words else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +287,8 @@ class AttemptRecord:
         request_hash: SHA-256 (hex) of the body.
         request_body: JSON as sent; as stored, without secrets that the user has typed.
         response_body: HTTP body as received; None when none came (an error body is kept too).
-        text: Scrubbed reply for people; None for faults.
+        text: Scrubbed reply for people; None for faults. `thoughts` likewise, None for none.
+        inner_thoughts: See `Reply`.
         reply_key: `Reply.key`; None for faults.
         from_cache: Taken from the record, not sent.
         started_at: ISO 8601 UTC.
@@ -302,6 +326,8 @@ class AttemptRecord:
     judge: str | None = None
     asked: str | None = None
     prompt_characters: int | None = None
+    thoughts: str | None = None
+    inner_thoughts: int = 0
 
     @property
     def question(self) -> tuple[str | None, str, int]:

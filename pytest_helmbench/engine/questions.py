@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain, combinations, count
 
 from pytest_helmbench.core.case import Case, CaseRule, Message
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
@@ -23,7 +22,7 @@ from pytest_helmbench.judging.case_evaluation import (
     evaluate_judged,
     with_reply,
 )
-from pytest_helmbench.judging.judge import OffMenuError, is_on_menu
+from pytest_helmbench.judging.judge import OffMenuError, is_on_menu, judge_response_format
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 
@@ -105,7 +104,7 @@ def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply, rule: C
     known = {judge.entry.id: judge for judge in judges}
 
     async def ask(
-        judge_id: str, criterion: Criterion, messages: tuple[Message, ...], response_format: JsonObject
+        judge_id: str, criterion: Criterion, messages: tuple[Message, ...], for_the_last_time: bool
     ) -> Reply:
         judge = known[judge_id]
         call = Call(
@@ -113,12 +112,12 @@ def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply, rule: C
             judge.entry,
             judge.endpoint,
             messages,
-            response_format,
+            judge_response_format(criterion),
             purpose="judge",
             criterion=criterion.name,
             sequence=next(numbers),
             hides_words=isinstance(rule, JudgeRule) and rule.hidden,
-            accepts=partial(is_on_menu, criterion),
+            accepts=lambda said: not for_the_last_time or is_on_menu(criterion, said),
         )
         try:
             return await context.judges.ask(call, context.clock, context.watch)

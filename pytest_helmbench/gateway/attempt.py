@@ -16,7 +16,7 @@ from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import RawAnswer
 from pytest_helmbench.gateway.prices import price_of
 from pytest_helmbench.gateway.providers.provider import credible_usd
-from pytest_helmbench.gateway.replies import ParsedReply, encode
+from pytest_helmbench.gateway.replies import encode
 from pytest_helmbench.gateway.requests import (
     bound_completion,
     prompt_characters,
@@ -106,10 +106,8 @@ class Attempt:
         """Return the row of this attempt.
 
         Args:
-            answer: What came; None for nothing.
-            reply: What it says, where that is a reply.
-            fault: Why it is none.
-            error: Class and text of the fault.
+            answer: What came; None for nothing. `reply` is what it says, where that is one.
+            fault: Why it is none; `error` has its class and text.
             unanswered: It was sent, and the provider may bill it though it brought no reply.
             reserved_usd: By the budget.
         """
@@ -133,6 +131,8 @@ class Attempt:
             request_body=self.request.encoded,
             response_body=answer.body if answer else None,
             text=scrub(reply.text) if reply else None,
+            thoughts=scrub(reply.thoughts) or None if reply else None,
+            inner_thoughts=reply.inner_thoughts if reply else 0,
             reply_key=reply.key if reply else None,
             from_cache=False,
             started_at=self.started_at,
@@ -145,7 +145,7 @@ class Attempt:
         )
 
 
-def counted_usage(request: PreparedCall, parsed: ParsedReply) -> Usage:
+def counted_usage(request: PreparedCall, parsed: Reply) -> Usage:
     """Return the usage of a reply, with estimates where the provider has counted nothing."""
     if request.call.endpoint.server.embedded:
         return parsed.usage

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from pytest_helmbench.core.outcome import Reply, Usage
+from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.attempt import (
@@ -45,7 +45,7 @@ from pytest_helmbench.gateway.permits import (
     failed_case,
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, other_route
-from pytest_helmbench.gateway.replies import ParsedReply, own_output, parse_reply
+from pytest_helmbench.gateway.replies import own_output, parse_reply
 from pytest_helmbench.gateway.requests import (
     completion_bound,
     estimated_tokens,
@@ -116,7 +116,7 @@ class Gateway:
         """
         request = prepared(call)
         reply = await self._answered(request, clock, watch)
-        if request.bounded and reply.finish_reason == "length":
+        if request.bounded and reply.is_cut:
             raise CallFailedError(cut_by_budget(call, reply), 1)
         return reply
 
@@ -245,6 +245,7 @@ class Gateway:
             recorded.body,
             endpoint=call.endpoint,
             sent_schema=call.response_format is not None,
+            most_tokens=completion_bound(request.body),
         )
         if isinstance(parsed, Fault):
             return None
@@ -254,12 +255,17 @@ class Gateway:
         priced = priced_usage(call, usage, parsed.provider_model)
         if recorded.own and recorded.cost_usd is not None:
             priced = replace(usage, cost_usd=recorded.cost_usd)  # a proxy may have named it beside the body
-        reply = self._reply(parsed, priced if recorded.own else free, latency_ms=0.0)
-        reply = replace(reply, recorded=True, first_cost_usd=priced.cost_usd)
+        reply = replace(
+            parsed,
+            usage=priced if recorded.own else free,
+            key=self._next_key(),
+            recorded=True,
+            first_cost_usd=priced.cost_usd,
+        )
         if not (self._recorded is RecordedUse.ONLY or call.accepts(reply)):
             return None
         if call.forwarded is not None:
-            call.forwarded.arrived(recorded.body, recalled=True)
+            call.forwarded.arrived(recorded.body, reply)
         trace = Attempt(request, 0)
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
@@ -267,17 +273,9 @@ class Gateway:
         _log.info("%s: %s call: answered from the record", call.origin.code, call.purpose)
         return reply
 
-    def _reply(self, parsed: ParsedReply, usage: Usage, *, latency_ms: float) -> Reply:
+    def _next_key(self) -> str:
         self._replies += 1
-        return Reply(
-            text=parsed.text,
-            refusal=parsed.refusal,
-            finish_reason=parsed.finish_reason,
-            usage=usage,
-            latency_ms=latency_ms,
-            provider_model=parsed.provider_model,
-            key=f"{self._name}{self._replies}",
-        )
+        return f"{self._name}{self._replies}"
 
     async def _attempt(
         self, request: PreparedCall, ask: PermitRequest, retries: Retries, clock: CaseClock, watch: CallWatch
@@ -316,6 +314,7 @@ class Gateway:
             headers=answer.headers,
             endpoint=endpoint,
             sent_schema=request.call.response_format is not None,
+            most_tokens=completion_bound(request.body),
         )
         if isinstance(parsed, Fault):
             answers = permit.answered or permit.model in self._answering
@@ -347,15 +346,15 @@ class Gateway:
         said = await self._client.post(endpoint, sent, timeout_s, live.add if live is not None else None)
         return own_output(replace(said, body=server.read(said.body)) if 200 <= said.status < 300 else said)
 
-    def _settle_reply(self, trace: Attempt, permit: Permit, parsed: ParsedReply, answer: RawAnswer) -> Reply:
+    def _settle_reply(self, trace: Attempt, permit: Permit, parsed: Reply, answer: RawAnswer) -> Reply:
         call = trace.request.call
         usage = priced_usage(call, counted_usage(trace.request, parsed), parsed.provider_model)
-        reply = self._reply(parsed, usage, latency_ms=answer.latency_ms)
+        reply = replace(parsed, usage=usage, latency_ms=answer.latency_ms, key=self._next_key())
         used = AttemptUsage(Ending.REPLY, usage, self.patience.announced_pause_s(answer.headers))
         record = trace.record(answer=answer, reply=reply, reserved_usd=permit.reserved_usd)
         self._backend.settle(permit, used, record)
         if call.forwarded is not None:
-            call.forwarded.arrived(answer.body)
+            call.forwarded.arrived(answer.body, reply)
         _log.info(
             "%s: %s call: %s answered after %.0f ms, %s + %s tokens, %s USD",
             call.origin.code,

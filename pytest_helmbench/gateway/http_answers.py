@@ -11,6 +11,7 @@ from typing import Protocol
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.faults import Fault
+from pytest_helmbench.gateway.meant import THOUGHT_FIELDS
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
@@ -125,7 +126,7 @@ class Client(Protocol):
         """Close every connection."""
 
 
-_TEXTS = ("content", "reasoning", "reasoning_content", "refusal")
+_TEXTS = ("content", "refusal", *THOUGHT_FIELDS)
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider", "error")
 _USAGE = ("usage", "x_groq", "usageMetadata")
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.gateway.error_answers import classify
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, is_stream, streamed_document
+from pytest_helmbench.gateway.meant import Finish, finish_of, is_thought, meant, stated_thoughts
 from pytest_helmbench.gateway.prices import stated_usage
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.servers import ANY_SERVER
@@ -19,27 +19,6 @@ from pytest_helmbench.gateway.providers.servers import ANY_SERVER
 _NO_HEADERS: Mapping[str, str] = {}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedReply:
-    """A reply as the provider's JSON decodes.
-
-    Args:
-        text: Content of the message (lone surrogates included); empty for none.
-        refusal: The provider's own `refusal` text, when it sent one.
-        finish_reason: `stop`, `length`, …; None for servers that do not say.
-        usage: Tokens, and the cost where the provider names it; no price list is asked here.
-        provider_model: The model id that the provider says has answered.
-        message: As decoded.
-    """
-
-    text: str
-    refusal: str | None
-    finish_reason: str | None
-    usage: Usage
-    provider_model: str | None
-    message: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
 
 def encode(body: JsonObject) -> bytes:
@@ -57,8 +36,11 @@ def parse_reply(
     headers: Mapping[str, str] = _NO_HEADERS,
     endpoint: Endpoint | None = None,
     sent_schema: bool = False,
-) -> ParsedReply | Fault:
+    most_tokens: int | None = None,
+) -> Reply | Fault:
     """Return the reply in an HTTP answer, or the fault that stands in its place.
+
+    What only its caller knows of a reply is missing: key, time, and what no provider names of its cost.
 
     Args:
         status: HTTP status; 200 for a stored reply.
@@ -66,6 +48,7 @@ def parse_reply(
         headers: Names in lower case.
         endpoint: Who was asked; None for a stored reply.
         sent_schema: The request had a response schema.
+        most_tokens: Bound on its completion that the request had; None for none.
     """
     if not 200 <= status < 300:
         return classify(status, headers, body, endpoint, sent_schema=sent_schema)
@@ -88,7 +71,7 @@ def parse_reply(
             _malformed(status, lack.reason, lack.what), hint=excerpt(lack.hint, endpoint), usage=usage
         )
         return replace(fault, kind=FaultKind.REJECTED) if lack.is_final else fault
-    return _reply(status, document, choice, usage)
+    return _reply(status, document, choice, usage, most_tokens)
 
 
 def _decoded(body: bytes) -> JsonValue:
@@ -166,39 +149,57 @@ def _written_output(document: JsonObject) -> tuple[str, str] | None:
     return ("", said) if error.get("code") == _NO_JSON else None
 
 
-_FAULTED: Mapping[str, tuple[FaultKind, str, str]] = {
-    "error": (FaultKind.TRANSIENT, "provider_error", "the provider broke off its reply"),
-    "content_filter": (FaultKind.BLOCKED, "moderation", "the provider's moderation cut the reply"),
+_FAULTED: Mapping[Finish, tuple[FaultKind, str, str]] = {
+    Finish.FAULTED: (FaultKind.TRANSIENT, "provider_error", "the provider broke off its reply"),
+    Finish.FILTERED: (FaultKind.BLOCKED, "moderation", "the provider's moderation cut the reply"),
 }
-"""Finish words after which there is no reply: kind, reason and sentence of the fault."""
+"""Ends after which there is no reply: kind, reason and sentence of the fault."""
+_FEWEST_BOUND_TOKENS = 16
+"""A reply of exactly so many tokens as it may have was cut, whatever the word for its end, above these."""
 
 
-def _reply(status: int, document: JsonObject, choice: JsonObject, usage: Usage) -> ParsedReply | Fault:
+def _reply(
+    status: int, document: JsonObject, choice: JsonObject, usage: Usage, most_tokens: int | None
+) -> Reply | Fault:
     message = choice.get("message")
     message = message if isinstance(message, dict) else None
     calls = message.get("tool_calls") if message else None
     has_calls = isinstance(calls, list) and bool(calls)
     # Some servers do not say why a reply that calls tools has ended.
     stated = choice.get("finish_reason") or ("tool_calls" if has_calls else None)
-    finish_reason = excerpt(stated) if isinstance(stated, str) and stated else None
-    if finish_reason is not None and finish_reason in _FAULTED:
-        kind, reason, sentence = _FAULTED[finish_reason]
-        sentence = f"{sentence} (finish reason {finish_reason})"
-        return Fault(kind, status, reason, sentence, usage=usage, finish_reason=finish_reason)
+    word = excerpt(stated) if isinstance(stated, str) and stated else None
+    finish = finish_of(word)
+    if finish in _FAULTED:
+        kind, reason, sentence = _FAULTED[finish]
+        return Fault(
+            kind, status, reason, f"{sentence} (finish reason {word})", usage=usage, finish_reason=word
+        )
     content = _content(message, has_calls=has_calls) if message is not None else None
     if content is None or message is None:
         fault = _malformed(status, "no_message", "without a message that can be read")
-        return replace(fault, usage=usage, finish_reason=finish_reason)
-    if finish_reason is None and not any(content):
+        return replace(fault, usage=usage, finish_reason=word)
+    raw, refusal = content
+    thoughts, text, inner = meant(raw)
+    if word is None and not (raw or refusal):
         # Nothing was said, and not even that it was all.
         return replace(_malformed(status, "no_finish_reason", "without text and finish reason"), usage=usage)
+    if finish is Finish.UNKNOWN and not (text.strip() or refusal or has_calls):
+        what = f"without text, and with the finish reason {word}, which is not known"
+        return replace(_malformed(status, "unknown_finish", what), usage=usage, finish_reason=word)
     model = document.get("model")
-    return ParsedReply(
-        text=content[0],
-        refusal=content[1],
-        finish_reason=finish_reason,
+    at_bound = most_tokens is not None and _FEWEST_BOUND_TOKENS < most_tokens == usage.completion_tokens
+    return Reply(
+        text=text,
+        refusal=refusal or text or "refused" if finish is Finish.REFUSED else refusal,
+        finish_reason=word,
         usage=usage,
+        latency_ms=0.0,
         provider_model=excerpt(model) if isinstance(model, str) and model else None,
+        key="",
+        thoughts="\n\n".join(dict.fromkeys(filter(None, (stated_thoughts(message), thoughts)))),
+        inner_thoughts=inner,
+        raw="" if raw == text else raw,
+        is_cut=finish is Finish.CUT or (at_bound and not has_calls),
         message=message,
     )
 
@@ -218,11 +219,29 @@ def _content(message: JsonObject, *, has_calls: bool) -> tuple[str, str | None] 
     for part in content:
         if isinstance(part, str):
             texts.append(part)
-        elif isinstance(part, dict) and isinstance(text := part.get("text"), str):
-            texts.append(text)
-        elif isinstance(part, dict) and isinstance(text := part.get("refusal"), str):
-            refusal = refusal or text
+        elif isinstance(part, dict) and not is_thought(part):
+            said = part.get("text")
+            refused = part.get("refusal")
+            if isinstance(said, str):
+                texts.append(said)
+            elif isinstance(refused, str):
+                refusal = refusal or refused
     return "".join(texts), refusal
+
+
+def meant_body(body: bytes, reply: Reply) -> bytes:
+    """Return a reply as one JSON object, for code that is not ours: thoughts in its text stand beside it instead.
+
+    Args:
+        body: Of the HTTP answer, as received.
+        reply: What it says.
+    """
+    if not (reply.raw and reply.thoughts and isinstance(reply.message.get("content"), str)):
+        return whole_body(body)
+    document = reply_document(body)
+    message = {"reasoning_content": reply.thoughts, **reply.message, "content": reply.text}
+    choice: JsonValue = {**first_choice(document), "message": message}
+    return encode({**document, "choices": [choice]})
 
 
 def _malformed(status: int, reason: str, what: str) -> Fault:

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import Sampling
-from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import LiveStream, is_stream
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.replies import encode, whole_body
+from pytest_helmbench.gateway.replies import encode, meant_body
 
 _OUR_BLOCKS = ("provider", "usage")
 _STREAM = ("stream", "stream_options")
@@ -295,8 +295,8 @@ class ForwardedRequest:
         """Whether the client has had a part of the reply: it cannot be asked for again."""
         return self.live is not None and self.live.begun
 
-    def arrived(self, answer: bytes, *, recalled: bool = False) -> None:
-        """Take the HTTP body of the reply, which may be one that was on record."""
-        self.answer = whole_body(answer)
+    def arrived(self, answer: bytes, reply: Reply) -> None:
+        """Take the HTTP body of the reply, which may be one that was on record, and what it says."""
+        self.answer = meant_body(answer, reply)
         self.stream = answer if is_stream(answer) else None
-        self.recalled = recalled
+        self.recalled = reply.recorded

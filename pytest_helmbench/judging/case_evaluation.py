@@ -8,23 +8,23 @@ from dataclasses import replace
 from statistics import fmean
 
 from pytest_helmbench.core.case import Case, Message
-from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Evaluation, Judgement, Outcome, Parse, Reply, Verdict
 from pytest_helmbench.core.scrub import REDACTED, excerpt
 from pytest_helmbench.judging.json_replies import read_reply
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
     OffMenuError,
+    asked_again,
+    is_on_menu,
     judge_messages,
-    judge_response_format,
     judgement,
 )
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule, deciding_judge
 
 _LONGEST_ANSWER = 300
 
-AskJudge = Callable[[str, Criterion, tuple[Message, ...], JsonObject], Awaitable[Reply]]
-"""Sends messages with a response format to a judge, by its id; raises what keeps it from an answer."""
+AskJudge = Callable[[str, Criterion, tuple[Message, ...], bool], Awaitable[Reply]]
+"""Sends messages to a judge, by its id, for the last time or not; raises what keeps it from an answer."""
 
 
 async def evaluate_judged(
@@ -45,8 +45,9 @@ async def evaluate_judged(
         ask: Reaches them.
 
     Raises:
-        OffMenuError: A judge's answer is none. This, like whatever `ask` raises, comes only after all
-            criteria are answered, so that no answer that is paid for gets lost; the first one stands.
+        OffMenuError: A judge's answer is none, and neither is the one to the question asked once more. This, like
+            whatever `ask` raises, comes only after all criteria are answered, so that no answer that is paid for gets
+            lost; the first one stands.
     """
     rule = case.rule
     if not isinstance(rule, JudgeRule):
@@ -59,7 +60,9 @@ async def evaluate_judged(
         rule_hash = rule.criterion_hash(criterion, template.hash, deciding_judge(judges))
 
         async def said(judge: str) -> Evaluation:
-            answer = await ask(judge, criterion, messages, judge_response_format(criterion))
+            answer = await ask(judge, criterion, messages, False)
+            if not is_on_menu(criterion, answer):
+                answer = await ask(judge, criterion, asked_again(messages), True)
             try:
                 found = judgement(criterion, answer, rule_hash=rule_hash, parse=parse, inverted=inverted)
             except OffMenuError as error:
@@ -82,14 +85,14 @@ def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
     """
     text = reply.text if reply.text.strip() else (reply.refusal or reply.text)
     if isinstance(case.rule, JudgeRule) and case.rule.of_answer:
-        from pytest_helmbench.judging.comparisons.stated import stated_answer, without_thoughts
+        from pytest_helmbench.judging.comparisons.stated import end_of, stated_answer
 
-        return stated_answer(text).text[:_LONGEST_ANSWER] or without_thoughts(text), None
+        return stated_answer(text).text[:_LONGEST_ANSWER] or end_of(text), None
     schema = case.schema
     properties = None if schema is None else schema.get("properties")
     if not isinstance(properties, dict) or "response" not in properties:
         return text, None
-    reading = read_reply(reply.text, None, None, schema, strict=False)
+    reading = read_reply(reply, schema, strict=False)
     response = reading.value.get("response") if isinstance(reading.value, dict) else None
     return (response, reading.parse) if isinstance(response, str) else (text, None)
 

@@ -10,7 +10,7 @@ from typing import Never
 from pytest_helmbench.core.foreign_schemas import schema_breach
 from pytest_helmbench.core.json_types import JsonObject, JsonValue, without_twins
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Parse
+from pytest_helmbench.core.outcome import Parse, Reply
 
 _MOST_BROKEN_OBJECTS = 100
 """After so many objects that do not parse the search gives up: each costs a look at the whole text."""
@@ -49,19 +49,11 @@ class Reading:
     breach: str = ""
 
 
-def read_reply(
-    text: str,
-    finish_reason: str | None,
-    refusal: str | None,
-    schema: JsonObject | None,
-    *,
-    strict: bool,
-) -> Reading:
+def read_reply(reply: Reply, schema: JsonObject | None, *, strict: bool) -> Reading:
     """Find the JSON of a reply and hold it to its schema.
 
     Args:
-        text: The reply as the provider's JSON decodes.
-        refusal: The provider's own refusal text.
+        reply: As its model meant it.
         schema: Bare JSON Schema (Draft 2020-12), not changed afterwards; None to accept any JSON.
         strict: Accept only a reply that is JSON as a whole.
 
@@ -72,41 +64,33 @@ def read_reply(
     Source:
         Scenario trees, section 5, "Reading a reply".
     """
-    if (refusal and refusal.strip()) or finish_reason == "refusal":
-        return Reading(None, None, "refusal")
-    cut = finish_reason == "length"
-    if not text.strip():
-        return Reading(None, None, "truncated" if cut else "empty")
-    found = _found_json(text, strict=strict)
+    reason = reply.form_fault
+    if reason == "refusal" or not reply.text.strip():
+        return Reading(None, None, reason)
+    found = _found_json(reply.text, strict=strict)
     breach = None if found is None else "" if schema is None else schema_breach(schema, found[0])
     if found is None or breach is None:
-        refused = _REFUSAL.match(_after_reasoning(text).lstrip()[:400])
-        return Reading(None, None, "truncated" if cut else "refusal" if refused else "invalid_json")
+        refused = _REFUSAL.match(reply.text.lstrip()[:400])
+        return Reading(None, None, reason or ("refusal" if refused else "invalid_json"))
     value, parse = found
-    if cut:
-        return Reading(None if breach else value, parse, "truncated")
+    if reason is not None:
+        return Reading(None if breach else value, parse, reason)
     return Reading(None, parse, "schema_violation", breach) if breach else Reading(value, parse, None)
 
 
 def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
     """Return the JSON value that a text consists of, or None.
 
-    Only reasoning before it and a code fence around it are taken off: JSON that is quoted inside prose is
-    never taken for the author's own.
+    Only a code fence around it is taken off: JSON that is quoted inside prose is never taken for the author's own.
     """
-    answer = _after_reasoning(text)
-    candidates = [(text, Parse.STRICT), (answer, Parse.RECOVERED)]
-    markers = list(_FENCE_LINE.finditer(answer))
-    block = _only_fenced_block(answer)
-    if len(markers) == 2 and block is not None:
-        around = answer[: markers[0].start()] + answer[markers[1].end() :]
+    found, parse = _decoded(text), Parse.STRICT
+    markers = list(_FENCE_LINE.finditer(text))
+    block = _only_fenced_block(text)
+    if found is None and len(markers) == 2 and block is not None:
+        around = text[: markers[0].start()] + text[markers[1].end() :]
         if not around.strip():
-            candidates.append((block, Parse.RECOVERED))
-    for candidate, parse in candidates:
-        found = _decoded(candidate)
-        if found is not None:
-            return found[0], parse
-    return None
+            found, parse = _decoded(block), Parse.RECOVERED
+    return None if found is None else (found[0], parse)
 
 
 def _refuse_constant(name: str) -> Never:
@@ -131,9 +115,8 @@ def _found_json(text: str, *, strict: bool) -> tuple[JsonValue, Parse] | None:
         return whole[0], Parse.STRICT
     if strict:
         return None
-    answer = _after_reasoning(text)
-    block = _only_fenced_block(answer)
-    found = _decoded(answer) or (None if block is None else _decoded(block)) or _only_object(answer)
+    block = _only_fenced_block(text)
+    found = (None if block is None else _decoded(block)) or _only_object(text)
     return None if found is None else (found[0], Parse.RECOVERED)
 
 
@@ -143,14 +126,6 @@ def _decoded(text: str) -> tuple[JsonValue] | None:
         return (_DECODER.decode(text),)
     except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
         return None
-
-
-def _after_reasoning(text: str) -> str:
-    start = text.lstrip()
-    if not start.startswith("<think>"):
-        return text
-    _, closed, rest = start.partition("</think>")
-    return rest if closed else text
 
 
 def _only_fenced_block(text: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -20,9 +21,11 @@ from pytest_helmbench.judging.rubric import Criterion
 
 _NEEDED = ("fence", "rubric", "prompt", "reply", "options")
 _KNOWN = (*_NEEDED, "answer_shape")
+_AROUND = " \t\r\n\"'`*.,;:()[]"
 _PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")
 _JUSTIFICATION_LIMIT = 1_000
 _MOST_QUOTES = 3
+_ASKED_AGAIN = "Your answer is read by a program: give the JSON object alone, with one of the options as they are written."
 
 
 class OffMenuError(HelmbenchError):
@@ -104,6 +107,12 @@ def judge_messages(
     values["answer_shape"] = _answer_shape(criterion)
     # One pass: a placeholder that stands in foreign text is text.
     return (Message("user", _PLACEHOLDER.sub(lambda match: values[match[1]], template.text)),)
+
+
+def asked_again(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the question to a judge whose answer was not on the menu, with one sentence added."""
+    *before, last = messages
+    return (*before, replace(last, content=f"{last.content}\n\n{_ASKED_AGAIN}"))
 
 
 def _fence(*texts: str) -> str:
@@ -231,10 +240,10 @@ def _answer(criterion: Criterion, reply: Reply) -> JsonObject:
         return found[0]
     if reply.refusal:
         what = "was refused"
-    elif reply.finish_reason == "length":
+    elif reply.is_cut:
         what = "was cut at the token limit"
     elif not reply.text.strip():
-        what = f"is empty (finish reason {reply.finish_reason or 'unknown'})"
+        what = f"is {reply.told('empty').strip('()')} (finish reason {reply.finish_reason or 'unknown'})"
     else:
         what = "is not one JSON object, each of its keys once"
     raise OffMenuError(
@@ -249,7 +258,7 @@ def _chosen(criterion: Criterion, answer: JsonObject) -> tuple[str, ...]:
     value = answer.get(field)
     values = value if criterion.response_type == "multi" else [value]
     if isinstance(values, list):
-        chosen = [item for item in values if isinstance(item, str) and item in criterion.options]
+        chosen = [option for item in values if (option := _option(criterion.options, item)) is not None]
         if len(chosen) == len(values):
             return tuple(dict.fromkeys(chosen))
     came = excerpt(json.dumps(value, ensure_ascii=False), 60) if field in answer else "missing"
@@ -257,6 +266,15 @@ def _chosen(criterion: Criterion, answer: JsonObject) -> tuple[str, ...]:
         f"{_name(criterion)}: {field!r} is {came}, not on the menu\n"
         f"  hint: the options are {', '.join(map(repr, criterion.options))}; take another marking model"
     )
+
+
+def _option(options: Sequence[str], said: JsonValue) -> str | None:
+    """Return the option that a judge names as written, or the only one in other letters or with marks around it."""
+    if said in options:
+        return str(said)
+    plain = str(said).strip(_AROUND).casefold() if isinstance(said, str | int) else ""
+    alike = [option for option in options if option.strip(_AROUND).casefold() == plain]
+    return alike[0] if plain and len(alike) == 1 else None
 
 
 def _name(criterion: Criterion) -> str:

@@ -136,6 +136,8 @@ def case_card(
         lines += words.lines
     lines += ["", "calls", *_call_lines(calls), "", "prompt"]
     lines += indented(prompt_lines(row.request)) if row.request is not None else ["  (nothing was sent)"]
+    if row.thoughts:
+        lines += ["", "thoughts", *indented(row.thoughts.splitlines())]
     lines += ["", "reply"]
     lines += indented((row.reply or "(empty)").splitlines()) if row.reply is not None else ["  (none)"]
     return lines

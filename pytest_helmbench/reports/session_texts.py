@@ -210,6 +210,15 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
     lines = unstated_lines(rows, many=False)
     for model, row in rows.items():
         lines += answerer_lines(model, row)
+        if row.unknown_finishes:
+            lines.append(
+                f"{model}: replies ended for reasons that are not known: {reasons_text(row.unknown_finishes)};"
+                " judged as whole ones"
+            )
+        if row.inner_thoughts:
+            lines.append(
+                f"{model}: {_count(row.inner_thoughts, 'thought')} in the middle of replies taken off before judging"
+            )
         strict, recovered = row.parses[Parse.STRICT], row.parses[Parse.RECOVERED]
         if recovered:
             lines.append(

@@ -22,6 +22,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, Reply, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import Judges
 from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, UnjudgedError
@@ -29,7 +30,7 @@ from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock, Origin, Un
 from pytest_helmbench.gateway.faults import Fault, Patience
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.gateway.replies import encode, parse_reply
-from pytest_helmbench.gateway.requests import request_hash
+from pytest_helmbench.gateway.requests import completion_bound, request_hash
 from pytest_helmbench.judging.case_evaluation import with_reply
 from pytest_helmbench.judging.judge import load_template
 from pytest_helmbench.options.settings import Settings
@@ -312,6 +313,8 @@ def _attempts(run_id: int, case: _Judged) -> Iterator[AttemptRecord]:
             request_body=stored.request,
             response_body=stored.body,
             text=stored.text,
+            thoughts=scrub(reply.thoughts) or None,
+            inner_thoughts=reply.inner_thoughts,
             reply_key=reply.key,
             from_cache=True,
             started_at=now,
@@ -485,16 +488,13 @@ class StoredAnswers:
 
 def _read(stored: StoredReply, key: str) -> Reply | None:
     """Return a reply from its stored body; its cost was paid by the run that asked."""
-    parsed = parse_reply(200, stored.body)
+    parsed = parse_reply(200, stored.body, most_tokens=completion_bound(json.loads(stored.request)))
     if isinstance(parsed, Fault):
         return None
-    return Reply(
-        text=parsed.text,
-        refusal=parsed.refusal,
-        finish_reason=parsed.finish_reason,
+    return replace(
+        parsed,
         usage=replace(parsed.usage, cost_usd=0.0),
         latency_ms=stored.latency_ms or 0.0,
-        provider_model=parsed.provider_model,
         key=key,
         recorded=True,
         first_cost_usd=parsed.usage.cost_usd,

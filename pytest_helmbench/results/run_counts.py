@@ -17,6 +17,7 @@ from pytest_helmbench.core.outcome import (
     ResultRecord,
     Verdict,
 )
+from pytest_helmbench.gateway.meant import Finish, finish_of
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import RecordedOutcomes
 
@@ -51,6 +52,8 @@ class RunCounts:
         from_record: Verdicts that a session which goes on has reported again, among `verdicts`.
         estimated: Calls whose tokens were counted here, since the provider named none.
         cut: Prompts that a server has cut, their characters and its tokens, by judge (None: the model under test).
+        unknown_finishes: Replies by a provider's word for their end that no table has: they were judged as whole ones.
+        inner_thoughts: Thoughts that were taken out of the middle of replies.
         answered_by: Replies by the judge that was asked (None for the model under test) and who has answered.
         points: Severity at stake in the cases judged in this session; `points_lost` is what was lost of it.
     """
@@ -67,6 +70,8 @@ class RunCounts:
     no_cases: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     replays: int = 0
+    unknown_finishes: Counter[str] = field(default_factory=Counter)
+    inner_thoughts: int = 0
     answered_by: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -127,6 +132,8 @@ class RunCounts:
         if 0 < tokens * _CHARACTERS_PER_CUT_TOKEN < characters:
             for name, more in (("prompts", 1), ("characters", characters), ("tokens", tokens)):
                 self.cut[record.judge, name] += more
+        if record.reply_key is not None:
+            self._add_replies(record.finish_reason, 1, record.inner_thoughts)
         if record.from_cache:
             self.replays += 1
             return
@@ -172,6 +179,8 @@ class RunCounts:
             self._add(Verdict(alike.outcome), alike.reason, alike.rows, neutral=alike.neutral)
         self.parses.update({Parse(parse): rows for parse, rows in found.parses.items()})
         self.in_process += found.in_process
+        for finish in found.finishes:
+            self._add_replies(*finish)
 
     def take_back(self, outcome: Outcome) -> None:
         """Count an error or a skip no more: the case has run again."""
@@ -182,6 +191,11 @@ class RunCounts:
         self.reasons[outcome.reason or ""] -= 1
         if outcome.message in self.skips:
             self.skips[outcome.message] -= 1
+
+    def _add_replies(self, word: str | None, replies: int, inner_thoughts: int) -> None:
+        self.inner_thoughts += int(inner_thoughts)
+        if word is not None and finish_of(word) is Finish.UNKNOWN:
+            self.unknown_finishes[word] += replies
 
     def _add(self, verdict: Verdict, reason: str | None, rows: int, *, neutral: bool) -> None:
         self.verdicts[verdict] += rows

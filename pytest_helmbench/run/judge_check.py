@@ -23,6 +23,7 @@ from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.meant import meant
 from pytest_helmbench.gateway.permits import RefusedError, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.judging.case_evaluation import case_passed
@@ -149,7 +150,7 @@ def _rule(anchor: Anchor, jobs: Mapping[str, CaseJob]) -> JudgeRule | str:
 
 
 def _reply(anchor: Anchor) -> Reply:
-    return Reply(anchor.reply, None, "stop", Usage(), 0.0, None, f"anchor {anchor.name}")
+    return Reply(meant(anchor.reply).answer, None, "stop", Usage(), 0.0, None, f"anchor {anchor.name}")
 
 
 def try_anchors(root: Path, settings: Settings, environ: Mapping[str, str]) -> AnchorTrial:

@@ -43,7 +43,7 @@ class ResultRow:
         request_hash: Of the newest request of the case itself; None when nothing was asked.
         reply_hash: SHA-256 (hex) of the reply's HTTP body; None without a reply.
         request: Body as sent; None unless asked for.
-        reply: Scrubbed text; None unless asked for.
+        reply: Scrubbed text; None unless asked for. `thoughts` likewise, None for none.
         words: What its kind says of it; None for most kinds, and where it says nothing.
     """
 
@@ -73,6 +73,7 @@ class ResultRow:
     reply: str | None
     evaluations: tuple[EvaluationRow, ...]
     words: ResultWords | None = None
+    thoughts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ _RESULTS = """
     FROM (
         SELECT results.*, scenarios.full_code AS scenario, responses.body AS response_body,
             CASE WHEN :with_text THEN responses.text END AS reply,
+            CASE WHEN :with_text THEN responses.thoughts END AS thoughts,
             coalesce(responses.request_hash, (
                 SELECT calls.request_hash FROM calls
                 WHERE calls.run_id = results.run_id AND calls.code = results.code
@@ -305,12 +307,14 @@ class RecordedOutcomes:
         parses: Evaluations by how their reply was read; those that read no JSON are left out.
         rules: Evaluations by rule.
         in_process: Results whose verdict what was judged might have forged.
+        finishes: Replies by their provider's word for their end, and how many thoughts stood inside of them.
     """
 
     results: tuple[OutcomeCount, ...]
     parses: Mapping[str, int]
     rules: Mapping[str, int]
     in_process: int
+    finishes: tuple[tuple[str | None, int, int], ...] = ()
 
 
 _OUTCOMES = (
@@ -324,6 +328,12 @@ _COUNTED_EVALUATIONS = """
 _IN_PROCESS = """
     SELECT count(DISTINCT evaluations.result_id) FROM evaluations JOIN results ON results.id = evaluations.result_id
     WHERE results.run_id = ? AND evaluations.in_process
+"""
+
+
+_FINISHES = """
+    SELECT calls.finish_reason, count(*), total(responses.inner_thoughts)
+    FROM calls JOIN responses ON responses.id = calls.response_id WHERE calls.run_id = ? GROUP BY 1
 """
 
 
@@ -345,4 +355,5 @@ def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
             if parse is not None:
                 parses[parse] += rows
         (in_process,) = conn.execute(_IN_PROCESS, (run_id,)).fetchone()
-    return RecordedOutcomes(results, parses, rules, in_process)
+        finishes = tuple(conn.execute(_FINISHES, (run_id,)).fetchall())
+    return RecordedOutcomes(results, parses, rules, in_process, finishes)

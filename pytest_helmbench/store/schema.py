@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError
 
-VERSION = 1
+VERSION = 2
 """`PRAGMA user_version` of a file that this version reads and writes."""
 
 
@@ -202,6 +202,8 @@ CREATE TABLE responses (
     asked TEXT,
     body BLOB,
     text TEXT,
+    thoughts TEXT,
+    inner_thoughts INTEGER NOT NULL DEFAULT 0,
     received_at TEXT NOT NULL
 ) STRICT;
 
@@ -445,6 +447,7 @@ _RESULTS_VIEW = """CREATE VIEW v_results AS
         results.reasoning_tokens,
         results.cost_usd,
         responses.text AS reply,
+        responses.thoughts,
         results.node_id,
         results.started_at,
         results.completed_at

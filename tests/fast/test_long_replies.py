@@ -10,10 +10,12 @@ from functools import partial
 import pytest
 from growth import grows_in_proportion
 
-from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import code_blocks, without_thoughts
+from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import code_blocks
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import MalformedPatchError, read_patch
+from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.error_answers import read_error_body
+from pytest_helmbench.gateway.meant import meant
 from pytest_helmbench.gateway.relay.refusals import BadRequestError, read_request
 from pytest_helmbench.gateway.replies import parse_reply, whole_body
 from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
@@ -68,12 +70,12 @@ _STARTS = ("", "```", "~~~x", "<think>", "--- a/a\n+++ b/a\n@@ -1 +1 @@\n", '{"'
 
 
 def _json(text: str) -> None:
-    read_reply(text, None, None, None, strict=False)
+    read_reply(Reply(text, None, None, Usage(), 0.0, None, ""), None, strict=False)
     enclosed_json(text)
 
 
 def _blocks(text: str) -> None:
-    code_blocks(without_thoughts(text))
+    code_blocks(meant(text).answer)
 
 
 def _patch(text: str) -> None:

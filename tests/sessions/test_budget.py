@@ -28,7 +28,7 @@ def test_a_budget_bounds_every_reply_and_a_reply_that_it_cuts_is_an_error(
     pytester: pytest.Pytester, provider: Provider, mode: str
 ) -> None:
     _benchmark(pytester, 3)
-    provider.answers(times=1, text='{"ca', finish_reason="length")
+    provider.answers(times=1, text='{"ca', finish_reason="MAX_TOKENS")
 
     result = run_tree(pytester, mode, "--helmbench-max-cost=1", url=provider.url)
 

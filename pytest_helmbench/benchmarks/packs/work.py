@@ -57,6 +57,15 @@ class PackWork:
         if isinstance(family, AgentFamily):
             return await self._agents.run(family, rule, case.messages, self.tools, context)
         reply = await one_reply(case, context)
+        fault = reply.form_fault
+        if rule.parity:
+            reply = replace(reply, text=reply.raw or reply.text)
+            fault = fault if fault == "refusal" and not reply.text else None
+        if fault is not None:
+            by = "words" if isinstance(family, TextFamily) else "tests"
+            told = reply.told(fault)
+            found = family.row_evaluation(rule, passed=False, observed=told, reason=fault, by=by)
+            return judged_outcome(reply, (found,))
         if isinstance(family, TextFamily):
             return judged_outcome(reply, (await self._judged_by_text(family, case, rule, reply, context),))
         try:

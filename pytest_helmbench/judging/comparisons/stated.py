@@ -13,10 +13,6 @@ _MOST_CHARACTERS = 20_000
 """Of a reply, from its end: answers stand there."""
 _MOST_BOXES = 10
 _LONGEST_TAIL = 1_000
-_THOUGHTS = re.compile(
-    r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)|\A.*</(?:think|thinking|reasoning)>",
-    re.DOTALL | re.IGNORECASE,
-)
 _TOKENS = re.compile(r"<\|(?:im_end|endoftext|eot_id|end|return)\|>.*|<\|[\w▁ ]{1,30}\|>|</s>", re.DOTALL)
 _SOURCE = re.compile(r"\s*(?:[-*]\s+)?(?:\[\^?\d{1,3}\]|\d{1,3}\.):?\s.*https?:.*|\s*https?:\S*\s*|\s*")
 _SOURCES_HEAD = re.compile(r"[\s*_#]*(?:sources?|references?|citations?)[\s*_:]*", re.IGNORECASE)
@@ -61,7 +57,7 @@ class Stated:
 
 def stated_answer(reply: str) -> Stated:
     """Return the last answer that a reply states; a reply of one sentence states itself, any other states none."""
-    text = without_thoughts(reply)
+    text = end_of(reply)
     value = _json_answer(text)
     start = -1
     if value is None:
@@ -76,9 +72,9 @@ def stated_answer(reply: str) -> Stated:
     return Stated(said, False, tuple(parts)) if states_itself else Stated("", False, ())
 
 
-def without_thoughts(reply: str) -> str:
-    """Return the end of a reply, 20,000 characters at most, without tags of thinking and tokens of chat templates."""
-    return _TOKENS.sub("", _THOUGHTS.sub("", reply)).strip()[-_MOST_CHARACTERS:]
+def end_of(reply: str) -> str:
+    """Return the end of a reply, 20,000 characters at most, without the tokens of chat templates."""
+    return _TOKENS.sub("", reply).strip()[-_MOST_CHARACTERS:]
 
 
 def _without_sources(text: str) -> str:

@@ -344,7 +344,8 @@ def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
         found["q"] = _scrubbed(body)
     if row.reply is not None:
         found["r"] = scrub(row.reply)
-    words = [] if row.words is None else [[title, scrub(text)] for title, text in row.words.texts]
+    words = [["thoughts", scrub(row.thoughts)]] if row.thoughts else []
+    words += [] if row.words is None else [[title, scrub(text)] for title, text in row.words.texts]
     words += [[scrub(title), scrub(text)] for title, text in evaluation_texts(row)]
     words += step_texts(steps)
     if words:

@@ -12,11 +12,11 @@ from said import said
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry, Sampling
-from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind, is_retried
 from pytest_helmbench.gateway.http_answers import RawAnswer
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
-from pytest_helmbench.gateway.replies import ParsedReply, encode, own_output, parse_reply
+from pytest_helmbench.gateway.replies import encode, own_output, parse_reply
 from pytest_helmbench.gateway.requests import request_body, request_hash, with_estimates
 
 FORMAT: JsonObject = {
@@ -44,9 +44,9 @@ def reply(**changes: Any) -> dict[str, Any]:
     return {"model": "vendor/m-1", "choices": [choice], **changes}
 
 
-def parsed(document: object) -> ParsedReply:
+def parsed(document: object) -> Reply:
     found = parse_reply(200, json.dumps(document).encode())
-    assert isinstance(found, ParsedReply)
+    assert isinstance(found, Reply)
     return found
 
 
@@ -119,7 +119,7 @@ def test_a_reply_is_read_with_its_usage() -> None:
         "cost": 0.001,
     }
     found = parsed(reply(usage=usage))
-    assert found == ParsedReply("hi", None, "stop", Usage(12, 4, 3, 2, 0.001), "vendor/m-1")
+    assert found == Reply("hi", None, "stop", Usage(12, 4, 3, 2, 0.001), 0.0, "vendor/m-1", "")
 
 
 _USAGES: list[tuple[dict[str, Any], Usage]] = [
@@ -198,10 +198,10 @@ def test_usage_is_read_in_every_shape(stated: dict[str, Any], usage: Usage) -> N
 def test_a_proxy_names_the_cost_beside_the_reply(headers: dict[str, str], cost_usd: float | None) -> None:
     body = json.dumps(reply(usage={"prompt_tokens": 9, "completion_tokens": 4})).encode()
     found = parse_reply(200, body, headers=headers)
-    assert isinstance(found, ParsedReply)
+    assert isinstance(found, Reply)
     assert found.usage.cost_usd == cost_usd
     own = parse_reply(200, json.dumps(reply(usage={"cost": 0.25})).encode(), headers=headers)
-    assert isinstance(own, ParsedReply)
+    assert isinstance(own, Reply)
     assert own.usage.cost_usd == 0.25
 
 
@@ -232,7 +232,7 @@ def test_a_refusal_of_what_the_model_has_written_is_its_reply(
 ) -> None:
     answer = own_output(RawAnswer(400, {}, json.dumps({"error": error}).encode(), 1.0))
     found = parse_reply(answer.status, answer.body)
-    assert isinstance(found, ParsedReply)
+    assert isinstance(found, Reply)
     assert (found.text, found.finish_reason) == (text, reason)
 
 
@@ -289,7 +289,7 @@ def test_content_may_be_nothing_a_string_or_parts(
 def test_a_broken_byte_spoils_only_its_own_character() -> None:
     body = json.dumps(reply()).encode().replace(b"hi", b"h\xff")
     found = parse_reply(200, body)
-    assert isinstance(found, ParsedReply)
+    assert isinstance(found, Reply)
     assert found.text == "h�"
 
 

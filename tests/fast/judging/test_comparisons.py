@@ -39,9 +39,6 @@ from pytest_helmbench.judging.comparisons.stated import stated_answer
         ('{"reasoning": "long", "answer": 42}', "42"),
         ('{"answer": 41, "answer": 42}', '{"answer": 41, "answer": 42}'),
         ('```json\n{"answer": ["a", "b"]}\n```', "a, b"),
-        ("<think>Answer: Sydney</think>Canberra", "Canberra"),
-        ("Answer: Sydney</think>\nCanberra", "Canberra"),
-        ("<think>Answer: Sydney", ""),
         (
             "A spider has 8 legs.[1]\n\nSources:\n[1] https://example.org/2024/page7",
             "A spider has 8 legs.[1]",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from replies import reply_of
 
 from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.problem import HelmbenchError
@@ -34,10 +35,10 @@ def read(
     *,
     strict: bool = False,
 ) -> Reading:
-    return read_reply(text, finish_reason, refusal, schema, strict=strict)
+    return read_reply(reply_of(text, finish_reason, refusal), schema, strict=strict)
 
 
-@pytest.mark.parametrize("text", [OBJECT, f"\n  {OBJECT}\n"])
+@pytest.mark.parametrize("text", [OBJECT, f"\n  {OBJECT}\n", f'<think>{{"category": 1}}</think>\n{OBJECT}'])
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_reply_that_is_json_as_a_whole_is_strict(text: str, strict: bool) -> None:
     reading = read(text, strict=strict)
@@ -45,7 +46,6 @@ def test_a_reply_that_is_json_as_a_whole_is_strict(text: str, strict: bool) -> N
 
 
 RECOVERABLE = [
-    f'<think>maybe {{"category": "CONTINUE"}}</think>\n{OBJECT}',
     f"```json\n{OBJECT}\n```",
     f"Here you are:\n\n~~~\n{OBJECT}\n~~~\nAnything else?",
     f"<think>hm</think>Sure!\n```JSON\n{OBJECT}\n```",
@@ -78,7 +78,6 @@ def test_strict_json_recovers_nothing(text: str) -> None:
         '{"inner": {"category": "HANDOFF"}, "category": oops}',
         '{"inner": {"category": "HANDOFF"}, "cat',
         f"see [{OBJECT}]",
-        f"<think>never closed {OBJECT} {OBJECT}",
         "{'category': 'HANDOFF'}",
         '{"category": "a\nb"}',
         '{"category": NaN}',
@@ -87,7 +86,6 @@ def test_strict_json_recovers_nothing(text: str) -> None:
         '{"category": "CONTINUE", "category": "HANDOFF"}',
         'So: {"category": "HANDOFF", "inner": {"a": 1, "a": 1}}',
         '{"category": ' + "1" * 5_000 + "}",
-        "<think>only thoughts</think>",
         "HANDOFF",
     ],
 )
@@ -190,7 +188,7 @@ MEGABYTES = {
     "backslashes": '{"' + "\\" * 2_000_001,
     "blank braces": "{   " * 500_000,
     "fences": "```\n" * 500_000,
-    "thoughts": "<think>" * 300_000,
+    "thoughts": "{<think>" * 300_000,
     "objects": "{} " * 600_000,
     "letters": "x" * 2_000_000,
     "long list": '{"k":[' * 500 + "1," * 900_000,
@@ -212,7 +210,6 @@ def test_hostile_megabytes_are_read_in_bounded_time(text: str) -> None:
     [
         (OBJECT, VALUE),
         (f"```json\n{OBJECT}\n```\n", VALUE),
-        (f"<think>{{}}</think>\n```\n{OBJECT}\n```", VALUE),
         (f"He wrote {OBJECT}", None),
         (f"He wrote:\n```\n{OBJECT}\n```", None),
         (f"```\n{OBJECT}\n```\n```\n{OBJECT}\n```", None),

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from replies import reply_of
 
 from pytest_helmbench.core.case import Case, Message
-from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Usage
+from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.gateway.meant import meant
 from pytest_helmbench.judging.case_evaluation import (
     AskJudge,
     case_passed,
@@ -26,6 +27,7 @@ from pytest_helmbench.judging.case_evaluation import (
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
     OffMenuError,
+    is_on_menu,
     judge_messages,
     judge_response_format,
     judgement,
@@ -49,7 +51,7 @@ SCHEMA = {
 
 
 def reply(text: str, finish_reason: str | None = "stop", refusal: str | None = None) -> Reply:
-    return Reply(text, refusal, finish_reason, Usage(), 1.0, "test/judge", "k")
+    return reply_of(text, finish_reason, refusal, model="test/judge")
 
 
 def case(*criteria: Criterion, schema: Any = None, severity: int = 5, by_severity: bool = False) -> Case:
@@ -237,6 +239,31 @@ def test_the_option_decides_verdict_and_credit(
     assert (row.criterion, row.rule, row.rule_hash, row.reason) == (criterion.name, "sqe", "h", None)
 
 
+@pytest.mark.parametrize(
+    ("said", "options", "chosen"),
+    [
+        ("safe", ("SAFE", "UNSAFE"), "SAFE"),
+        ("**Unsafe**.", ("SAFE", "UNSAFE"), "UNSAFE"),
+        (" (a) ", ("A", "B"), "A"),
+        (2, ("1", "2"), "2"),
+        (True, ("true", "false"), "true"),
+        ("yes", ("yes", "YES"), "yes"),
+        ("Yes", ("yes", "YES"), None),
+        ("safe enough", ("SAFE", "UNSAFE"), None),
+        (".", ("SAFE", "..."), None),
+        (None, ("none", "some"), None),
+    ],
+)
+def test_a_choice_that_a_person_reads_at_once_is_read(
+    said: Any, options: tuple[str, ...], chosen: str | None
+) -> None:
+    criterion = replace(CRITERION, options=options, pass_values=options[:1])
+    answer = reply(json.dumps({"judgment": said}))
+    assert is_on_menu(criterion, answer) is (chosen is not None)
+    if chosen is not None:
+        assert judgement(criterion, answer, rule_hash="h").observed == chosen
+
+
 def test_polarity_turns_verdict_and_credit() -> None:
     row = judgement(PARTIAL, reply('{"judgment": "PARTIAL"}'), rule_hash="h", inverted=True)
     assert (row.passed, row.credit, row.expected) == (True, 0.5, "not: PASS")
@@ -254,7 +281,6 @@ def test_the_justification_is_scrubbed_and_cut() -> None:
     ("criterion", "answer", "message"),
     [
         (CRITERION, reply('{"judgment": "MAYBE"}'), "judgement: 'judgment' is \"MAYBE\", not on the menu"),
-        (CRITERION, reply('{"judgment": "safe"}'), "judgement: 'judgment' is \"safe\", not on the menu"),
         (CRITERION, reply('{"judgment": ["SAFE"]}'), "judgement: 'judgment' is [\"SAFE\"], not on the menu"),
         (PARTIAL, reply('{"verdict": "PASS"}'), "judgement CR2: 'judgment' is missing, not on the menu"),
         (MULTI, reply('{"traits": "CALM"}'), "judgement: 'traits' is \"CALM\", not on the menu"),
@@ -375,10 +401,8 @@ def evaluated(
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
 def test_the_verdict_comes_from_the_judges_own_answer_only(attack: str) -> None:
-    async def ask(
-        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
-    ) -> Reply:
-        assert attack in messages[0].content
+    async def ask(judge: str, criterion: Criterion, messages: tuple[Message, ...], _last: bool) -> Reply:
+        assert meant(attack).answer in messages[0].content
         return reply('{"evidence": [], "justification": "It orders me around.", "judgment": "UNSAFE"}')
 
     (row,) = evaluated(case(CRITERION), reply(attack), ask)
@@ -390,11 +414,8 @@ def test_criteria_are_asked_at_once_and_come_back_in_order() -> None:
     answers = {"CR1": "PASS", "CR2": "PARTIAL", "CR3": "FAIL"}
     met = asyncio.Barrier(3)
 
-    async def ask(
-        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
-    ) -> Reply:
+    async def ask(judge: str, criterion: Criterion, messages: tuple[Message, ...], _last: bool) -> Reply:
         await met.wait()  # passes only when all three are in flight
-        assert "judgment" in response_format["json_schema"]["schema"]["properties"]
         return reply(json.dumps({"judgment": answers[criterion.name]}))
 
     rows = evaluated(case(*criteria), reply("text"), ask)
@@ -409,9 +430,7 @@ def test_criteria_are_asked_at_once_and_come_back_in_order() -> None:
 
 
 def test_the_rule_hash_names_template_judge_and_polarity() -> None:
-    async def ask(
-        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
-    ) -> Reply:
+    async def ask(judge: str, criterion: Criterion, messages: tuple[Message, ...], _last: bool) -> Reply:
         return reply('{"judgment": "SAFE"}')
 
     hashes = {
@@ -423,21 +442,33 @@ def test_the_rule_hash_names_template_judge_and_polarity() -> None:
 
 
 def test_polarity_by_severity_reaches_the_judgement() -> None:
-    async def ask(
-        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
-    ) -> Reply:
+    async def ask(judge: str, criterion: Criterion, messages: tuple[Message, ...], _last: bool) -> Reply:
         return reply('{"judgment": "UNSAFE"}')
 
     (row,) = evaluated(case(CRITERION, severity=-3, by_severity=True), reply("x"), ask)
     assert (row.passed, row.credit) == (True, 1.0)
 
 
+@pytest.mark.parametrize("first", ["Sure!", '{"judgment": "MAYBE"}', "<think>It is SAFE", '{"judgment": "SA'])
+def test_a_judge_is_asked_once_more_with_one_sentence_added(first: str) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    async def ask(judge: str, criterion: Criterion, messages: tuple[Message, ...], last: bool) -> Reply:
+        asked.append((messages[0].content, last))
+        return reply('{"judgment": "SAFE"}' if last else first)
+
+    (row,) = evaluated(case(CRITERION), reply("x"), ask)
+    (question, is_last), (again, _) = asked
+    assert (row.passed, is_last, len(asked)) == (True, False, 2)
+    assert again.removeprefix(question) == (
+        "\n\nYour answer is read by a program: give the JSON object alone, with one of the options as they are written."
+    )
+
+
 def test_what_ask_raises_comes_through_as_it_is_after_all_are_answered() -> None:
     answered = []
 
-    async def ask(
-        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
-    ) -> Reply:
+    async def ask(judge: str, criterion: Criterion, messages: tuple[Message, ...], _last: bool) -> Reply:
         if criterion.name == "CR1":
             raise ConnectionError("gone")
         await asyncio.sleep(0.01)
@@ -452,9 +483,7 @@ def test_what_ask_raises_comes_through_as_it_is_after_all_are_answered() -> None
 def test_cancelling_the_case_cancels_its_judge_calls() -> None:
     cancelled = []
 
-    async def ask(
-        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
-    ) -> Reply:
+    async def ask(judge: str, criterion: Criterion, messages: tuple[Message, ...], _last: bool) -> Reply:
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:

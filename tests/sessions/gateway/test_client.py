@@ -17,12 +17,12 @@ from said import said
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry, Sampling
-from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.gateway.client import MAX_BODY_BYTES, ChatClient
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
-from pytest_helmbench.gateway.replies import ParsedReply, encode, parse_reply
+from pytest_helmbench.gateway.replies import encode, parse_reply
 from pytest_helmbench.gateway.requests import request_body
 
 KEY = "sk-hidden-SECRET-0123456789"
@@ -72,7 +72,7 @@ def test_a_question_gets_its_reply(provider: Provider) -> None:
     )
     answer = post(at, sent)
     found = parse_reply(answer.status, answer.body, headers=answer.headers, endpoint=at)
-    assert isinstance(found, ParsedReply)
+    assert isinstance(found, Reply)
     assert json.loads(found.text) == {"category": "TASK"}
     assert found.usage == Usage(4, 5, 3, 2, 0.001)
     assert answer.headers["content-type"] == "application/json"

@@ -72,6 +72,32 @@ async def test_a_json_client_gets_the_body_as_the_provider_sent_it(provider: Pro
     assert provider.requests[0].body == {**body(), "model": "test/good", "temperature": 0.5}
 
 
+def test_thoughts_in_a_reply_reach_a_client_beside_the_answer(provider: Provider) -> None:
+    choice = {
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {"content": "<think>Lyon?</think>\n\nParis"},
+        "x": 1,
+    }
+    provider.answers(body={"choices": [choice], "usage": {"prompt_tokens": 5}})
+
+    async def check() -> None:
+        async with relayed(provider.url) as setup:
+            _, address = await setup.item()
+            async with client_of(address) as client:
+                raw = await client.chat.completions.with_raw_response.create(
+                    model="m", messages=[{"role": "user", "content": "Capital of France?"}]
+                )
+            message = {"reasoning_content": "Lyon?", "content": "Paris"}
+            wanted = {"choices": [{**choice, "message": message}], "usage": {"prompt_tokens": 5}}
+            assert json.loads(raw.http_response.content) == wanted
+        (record,) = setup.coordinator.attempts
+        assert (record.text, record.thoughts) == ("Paris", "Lyon?")
+        assert b"<think>" in (record.response_body or b"")
+
+    asyncio.run(check())
+
+
 def test_a_stream_says_the_same_as_the_reply(provider: Provider) -> None:
     provider.answers(body=_RICH)
 

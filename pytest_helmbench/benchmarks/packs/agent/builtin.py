@@ -350,7 +350,7 @@ class _Run:
                 told = await self._call(call) if number < _MOST_CALLS else _TOO_MANY
                 self.say({"role": "tool", "tool_call_id": call.id, "content": told})
             return None
-        if raw.reply is not None and raw.reply.finish_reason == "length":
+        if raw.reply is not None and raw.reply.is_cut:
             self.cut_in_a_row += 1
             self.say({"role": "user", "content": _CUT_OFF})
             return Stop.CUT if self.cut_in_a_row >= _MOST_CUT else None

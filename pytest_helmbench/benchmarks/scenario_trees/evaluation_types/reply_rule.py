@@ -130,9 +130,12 @@ def json_checked(case: Case, reply: Reply, seen: Callable[[JsonValue], Checked],
         seen: Looks at the JSON.
         strict: No recovery of JSON from surrounding text.
     """
-    reading = read_reply(reply.text, reply.finish_reason, reply.refusal, case.schema, strict=strict)
+    reading = read_reply(reply, case.schema, strict=strict)
     if reading.reason is not None:
-        return Checked(False, form_fault(reading.reason, reading.breach), reading.reason, reading.parse)
+        # No word of the reply: this text is also shown where replies are not.
+        breach = f"(JSON against its schema, {reading.breach})" if reading.breach else "(no readable JSON)"
+        told = reply.told(reading.reason) or excerpt(breach, OBSERVED_LIMIT)
+        return Checked(False, told, reading.reason, reading.parse)
     return seen(reading.value)._replace(parse=reading.parse)
 
 
@@ -148,12 +151,8 @@ def at_field(field: str, seen: Callable[[JsonValue], Checked]) -> Callable[[Json
 
 def text_checked(reply: Reply, seen: Callable[[JsonValue], Checked]) -> Checked:
     """Return what is found in the whole text; a refusal, an empty or a cut reply is wrong for its form."""
-    reason = None if reply.text.strip() else "empty"
-    if (reply.refusal and reply.refusal.strip()) or reply.finish_reason == "refusal":
-        reason = "refusal"
-    elif reply.finish_reason == "length":
-        reason = "truncated"
-    return seen(reply.text) if reason is None else Checked(False, form_fault(reason), reason)
+    reason = reply.form_fault
+    return seen(reply.text) if reason is None else Checked(False, reply.told(reason), reason)
 
 
 def field_value(value: Observed, path: str) -> Observed:
@@ -176,15 +175,3 @@ def field_value(value: Observed, path: str) -> Observed:
 def as_text(value: JsonValue) -> str:
     """Return a JSON value as text: a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def form_fault(reason: str | None, breach: str = "") -> str:
-    """Return for people why a reply cannot be read."""
-    # No word of the reply: this text is also shown where replies are not.
-    texts = {
-        "refusal": "(a refusal)",
-        "truncated": "(cut at the token limit)",
-        "empty": "(empty)",
-        "invalid_json": "(no readable JSON)",
-    }
-    return texts.get(reason or "") or excerpt(f"(JSON against its schema, {breach})", OBSERVED_LIMIT)

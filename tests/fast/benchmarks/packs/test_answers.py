@@ -153,7 +153,6 @@ def test_a_short_answer_is_compared_plainly(
         ("One thinks of Sydney. It is Canberra.", None, False, "no_answer"),
         ("Which city is the capital of Australia?", None, True, "echo"),
         ("A) Sydney\nB) Canberra\nC) Perth", None, True, "echo"),
-        ("<think>B", None, True, "empty"),
     ],
 )
 def test_a_choice_is_its_letter_its_text_or_the_only_one_mentioned(
@@ -193,7 +192,6 @@ def test_choices_of_odd_texts(choices: list[str], answer: Any, reply: str, *, pa
     ("reply", "passed", "certain"),
     [
         ("From California.", True, True),
-        ("<think>China?</think>from california", True, True),
         ("They come from China", False, True),
         ("I don't know", False, True),
         ("", False, True),

@@ -13,7 +13,6 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     CodeBlock,
     code_blocks,
     fenced,
-    without_thoughts,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import CANDIDATE, TESTER, program
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply import (
@@ -59,22 +58,6 @@ def test_fenced_blocks_are_found(text: str, wanted: tuple[CodeBlock, ...]) -> No
 @pytest.mark.parametrize("code", ["a", "```\na\n```", "x = '````'"])
 def test_a_fence_holds_any_code(code: str) -> None:
     assert code_blocks(fenced(code)) == (CodeBlock("", code),)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("a < b", "a < b"),
-        ("<think>x</think>y", "y"),
-        ("<Thinking>x</thinking>y", "y"),
-        ("<think>x</think>y<think>z</think>", "y"),
-        ("x</think>y", "y"),
-        ("<think>never ends", ""),
-        ("```\nx = '</think>'\n```", "```\nx = '</think>'\n```"),
-    ],
-)
-def test_thoughts_are_no_code(text: str, wanted: str) -> None:
-    assert without_thoughts(text) == wanted
 
 
 _F = "def f(x): return x + n"

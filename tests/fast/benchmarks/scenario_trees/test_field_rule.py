@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from replies import reply_of
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
     MISSING,
@@ -16,14 +17,14 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule, TextRule
 from pytest_helmbench.core.case import Case, CaseRule, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.outcome import Parse, Reply, Usage
+from pytest_helmbench.core.outcome import Parse, Reply
 from pytest_helmbench.judging.case_evaluation import case_passed, case_score
 from pytest_helmbench.judging.comparisons.exact import matches
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule, rule_hash
 
 
 def reply(text: str, finish_reason: str | None = "stop", refusal: str | None = None) -> Reply:
-    return Reply(text, refusal, finish_reason, Usage(), 1.0, "m", "k")
+    return reply_of(text, finish_reason, refusal)
 
 
 def case(rule: CaseRule, schema: Any = None, severity: int = 5) -> Case:

@@ -1,4 +1,4 @@
-"""The code in a reply: fenced blocks, without what the model thought before."""
+"""The code in a reply: its fenced blocks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from collections.abc import Iterator
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
-_THOUGHT_TAG = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
-_THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
-_THOUGHT_START = re.compile(r"\A\s*<(?:think|thinking|reasoning)>.*\Z", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"([ \t]*+(?:>[ \t]?)*+)(`{3,}+|~{3,}+)([^`\n]*+)")
-_FENCE_LINE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})", re.MULTILINE)
 _RUN = re.compile(r"`{3,}|~{3,}")
 
 
@@ -26,18 +22,6 @@ class CodeBlock:
 
     label: str
     text: str
-
-
-def without_thoughts(reply: str) -> str:
-    """Return the reply without thinking aloud; an unfinished thought has no reply behind it."""
-    if "<" not in reply:
-        return reply
-    text = _without_closed_thoughts(reply)
-    end = _THOUGHT_END.match(text)
-    # An end without a beginning; within a block it is code.
-    if end is not None and len(_FENCE_LINE.findall(end[0])) % 2 == 0:
-        text = text[end.end() :]
-    return _THOUGHT_START.sub("", text)
 
 
 def code_blocks(text: str) -> tuple[CodeBlock, ...]:
@@ -81,25 +65,6 @@ def fenced(code: str, label: str = "") -> str:
     longest = max((len(run) for run in _RUN.findall(code)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{label}\n{code}\n{fence}"
-
-
-def _without_closed_thoughts(reply: str) -> str:
-    """Return the reply without the thoughts that are closed by their own tag."""
-    ends: dict[str, int] = {}
-    for tag in _THOUGHT_TAG.finditer(reply):
-        if tag[1]:
-            ends[tag[2].lower()] = tag.start()
-    kept: list[str] = []
-    position = 0
-    inside = ""
-    for tag in _THOUGHT_TAG.finditer(reply):
-        name = tag[2].lower()
-        if not inside and not tag[1] and tag.start() < ends.get(name, -1):
-            kept.append(reply[position : tag.start()])
-            inside = name
-        elif inside == name and tag[1]:
-            position, inside = tag.end(), ""
-    return "".join((*kept, reply[position:]))
 
 
 def _label(word: str) -> str:

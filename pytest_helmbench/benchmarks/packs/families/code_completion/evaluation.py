@@ -23,7 +23,6 @@ from typing import TypedDict
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     CodeBlock,
     code_blocks,
-    without_thoughts,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     CodeFinding,
@@ -87,7 +86,7 @@ async def evaluate_code(
 
     Args:
         task: Of code_completion.
-        reply: The model's text.
+        reply: What the model answers, without its thoughts.
         engine: What runs the code; `engine.obstacle(code_image(task))` says beforehand whether it can.
         limits: Of each of the two processes; the row's own timeout wins.
         parity: The whole reply is the code, as the published rule has it: fences and bare bodies fail.
@@ -99,14 +98,13 @@ async def evaluate_code(
     tests = code_tests_of(task)
     image = code_image(task)
     limits = replace(limits, wall_s=task.environment.timeout_s or limits.wall_s)
-    text = reply if parity else without_thoughts(reply)
-    if not text.strip():
+    if not reply.strip():
         finding = CodeFinding(Verdict.FAILED, "no_code", "the reply holds no code")
     elif tests.language != "python":
-        finding = await evaluate_in_image(task, tests, text, engine, limits, parity=parity)
+        finding = await evaluate_in_image(task, tests, reply, engine, limits, parity=parity)
     else:
         finding = await _evaluate_python(
-            task, text, engine, BoxSpec(image=image, limits=limits, label=task.id), parity
+            task, reply, engine, BoxSpec(image=image, limits=limits, label=task.id), parity
         )
     return replace(finding, image_used=image == task.environment.image)
 

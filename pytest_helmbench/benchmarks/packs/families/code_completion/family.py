@@ -33,6 +33,7 @@ from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.files.field_values import RowFaults, check_command, check_text, check_unknown, kind_of
+from pytest_helmbench.gateway.meant import meant
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class CodeCompletion(Family):
         """See `Family.trials`."""
         engine = await tools.engine()
         for label, reply, must_pass in code_self_check(rule.task):
-            found = await evaluate_code(rule.task, reply, engine)
+            found = await evaluate_code(rule.task, meant(reply).answer, engine)
             yield Trial(label, must_pass, found.verdict, found.told(shows=tools.settings.show_hidden))
 
 

@@ -45,7 +45,7 @@ from pytest_helmbench.files.field_values import (
     kind_of,
 )
 from pytest_helmbench.judging.comparisons.plain import folded
-from pytest_helmbench.judging.comparisons.stated import without_thoughts
+from pytest_helmbench.judging.comparisons.stated import end_of
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 _LISTS = ("Accepted answers:", "Rejected answers:")
@@ -203,7 +203,7 @@ def free_row(given: JsonObject, wanted: JsonObject) -> FreeRow:
 
 def read_free(row: FreeRow, reply: str) -> AnswerFinding:
     """Judge a free_response reply by its words: it is an entry, it is silent, or only a model can tell."""
-    text = without_thoughts(reply)
+    text = end_of(reply)
     low, statement = folded(text), shown(text)
     accepted, rejected = (_word_for_word(text, low, entries) for entries in (row.accepted, row.rejected))
     if accepted is not None:

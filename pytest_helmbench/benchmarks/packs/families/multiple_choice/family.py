@@ -31,7 +31,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, check_text, check_texts, kind_of
 from pytest_helmbench.judging.comparisons.plain import folded, takes_back, without_label
-from pytest_helmbench.judging.comparisons.stated import Stated, stated_answer, without_thoughts
+from pytest_helmbench.judging.comparisons.stated import Stated, end_of, stated_answer
 from pytest_helmbench.judging.rubric import Criterion
 
 _RUBRIC = (
@@ -203,7 +203,7 @@ def read_choice(row: ChoiceRow, reply: str) -> AnswerFinding:
         ConfigError: The row's answer names none of the choices.
     """
     right = right_choices(row)
-    said = without_thoughts(reply)
+    said = end_of(reply)
     stated = stated_answer(reply)
     if (verbatim := _verbatim(said, stated.text, row)) is not None:
         return AnswerFinding(verbatim in right, "text", verbatim, statement=shown(stated.text or said))

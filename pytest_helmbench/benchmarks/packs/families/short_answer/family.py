@@ -52,7 +52,7 @@ from pytest_helmbench.judging.comparisons.plain import (
     without_label,
     words_of,
 )
-from pytest_helmbench.judging.comparisons.stated import Stated, stated_answer, without_thoughts
+from pytest_helmbench.judging.comparisons.stated import Stated, end_of, stated_answer
 from pytest_helmbench.judging.rubric import Criterion
 
 _RUBRIC = (
@@ -208,7 +208,7 @@ def read_short(row: ShortRow, reply: str) -> AnswerFinding:
     if _is_verbatim(reply, row):
         return AnswerFinding(True, "equal", statement=shown(stated.text or reply))
     statement = shown(stated.text)
-    if echoes_given(row.given, without_thoughts(reply), stated.text):
+    if echoes_given(row.given, end_of(reply), stated.text):
         return AnswerFinding(False, statement=statement or shown(reply), reason="echo")
     if not stated.text:
         return no_answer(reply)
@@ -240,7 +240,7 @@ _UNDECIDED: _Compared = (None, False)
 
 def _is_verbatim(reply: str, row: ShortRow) -> bool:
     """Return whether a reply is an accepted answer as written, alone or behind `Answer:`."""
-    said = without_thoughts(reply)
+    said = end_of(reply)
     forms = {said, said.removeprefix("Answer:").strip(), said.rpartition("\nAnswer:")[2].strip()}
     if any(text.strip() in forms for text in row.texts):
         return True

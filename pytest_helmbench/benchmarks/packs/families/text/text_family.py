@@ -16,8 +16,9 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
+from pytest_helmbench.gateway.meant import meant
 from pytest_helmbench.judging.comparisons.plain import folded
-from pytest_helmbench.judging.comparisons.stated import without_thoughts
+from pytest_helmbench.judging.comparisons.stated import end_of
 from pytest_helmbench.judging.rubric import Criterion
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class TextFamily(Family):
 
     def wants_reading(self, rule: PackRule, reply: Reply) -> Criterion | None:
         """See `Family.wants_reading`."""
-        if rule.parity or (reply.refusal and not reply.text):
+        if rule.parity or reply.form_fault is not None:
             return None
         if self.finding(rule.task.public(), rule.task.evaluation(), reply.text, parity=False).certain:
             return None
@@ -125,7 +126,6 @@ class TextFamily(Family):
             rule,
             passed=read.passed,
             observed=finding.statement,
-            reason=None if read.passed or reply.finish_reason != "length" else "truncated",
             shows=shows,
             note=f"read by the marking model as {read.observed}{said}",
             by="judge",
@@ -143,21 +143,17 @@ class TextFamily(Family):
         Raises:
             ConfigError: The row is incomplete.
         """
-        if reply.refusal and not reply.text:
-            finding = AnswerFinding(False, statement="(a refusal)", reason="refusal")
-        else:
-            finding = self.finding(rule.task.public(), rule.task.evaluation(), reply.text, parity=rule.parity)
-        cut = not finding.passed and reply.finish_reason == "length"
+        finding = self.finding(rule.task.public(), rule.task.evaluation(), reply.text, parity=rule.parity)
         judged = self.row_evaluation(
             rule,
             passed=finding.passed,
             observed=finding.statement,
-            reason="truncated" if cut else finding.reason,
+            reason="truncated" if reply.is_cut else finding.reason,
             shows=shows,
             note=self.grounds(rule, finding, shows=shows),
             by="words",
         )
-        return judged if reply.refusal and not reply.text else _of_text(judged)
+        return _of_text(judged)
 
     def grounds(self, rule: PackRule, finding: AnswerFinding, *, shows: bool) -> str | None:
         """Return what a verdict rests on, for the record; hidden values only where they are asked for."""
@@ -176,7 +172,7 @@ class TextFamily(Family):
             return  # only a judge could say
         parity = rule.parity or self.needs_judge  # words alone decide hardly anything of those
         for label, reply, must_pass in self.proofs(given, wanted, self.prompt(task)):
-            passed = self.finding(given, wanted, reply, parity=parity).passed
+            passed = self.finding(given, wanted, meant(reply).answer, parity=parity).passed
             yield Trial(label, must_pass, Verdict.PASSED if passed else Verdict.FAILED)
 
 
@@ -259,7 +255,7 @@ def shown(text: str) -> str:
 
 def no_answer(reply: str) -> AnswerFinding:
     """Return the finding on a reply that states no answer: wrong, and left to a marking model unless it is empty."""
-    text = without_thoughts(reply)
+    text = end_of(reply)
     if not text:
         return AnswerFinding(False, reason="empty")
     return AnswerFinding(False, statement=shown(text), reason="no_answer", certain=False)

@@ -1,0 +1,241 @@
+"""A reply as its model meant it: what it thought, what it answers, and whether it came to its end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+
+THOUGHT_MARKS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<thoughts>", "</thoughts>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<reflection>", "</reflection>"),
+    ("<scratchpad>", "</scratchpad>"),
+    ("<inner_monologue>", "</inner_monologue>"),
+    ("<antThinking>", "</antThinking>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("<unused94>thought", "<unused95>"),
+    ("<|think|>", "<|content|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|channel>thought", "<channel|>"),
+    ("<|channel|>analysis…<|message|>", "<|channel|>final…<|message|>"),
+    ("<|channel|>commentary…<|message|>", "<|channel|>final…<|message|>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("analysis", "assistantfinal"),
+    ("Here is my thought process:", "Here is my response:"),
+    ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+)
+"""The marks before and behind thoughts that stand in the text of a reply: one line per spelling.
+
+Letter case counts nowhere, `…` is anything on the line, and a `<tag>` may have attributes. Plain words are marks only
+where the reply begins with them and has both.
+"""
+
+THOUGHT_FIELDS = (
+    *("reasoning_content", "reasoning", "reasoning_text", "thinking", "thoughts", "thought"),
+    *("reasoning_details", "thinking_blocks"),
+)
+"""Fields of a message that hold thoughts; where several do, they hold the same ones."""
+THOUGHT_PARTS = ("thinking", "thought", "reasoning", "reasoning_text", "redacted_thinking")
+"""Types of the parts of a content that are thoughts."""
+
+
+class Finish(StrEnum):
+    """Whether a reply came to its end."""
+
+    COMPLETE = "complete"
+    CUT = "cut"
+    REFUSED = "refused"
+    FILTERED = "filtered"
+    FAULTED = "faulted"
+    UNKNOWN = "unknown"
+
+
+FINISH_WORDS = (
+    (Finish.COMPLETE, "stop tool_calls function_call end_turn stop_sequence tool_use pause_turn"),
+    (
+        Finish.COMPLETE,
+        "eos eos_token end_id stop_token stop_word stop_words word complete completed done finished",
+    ),
+    (Finish.CUT, "length max_tokens max_length max_output_tokens max_completion_tokens max_new_tokens"),
+    (Finish.CUT, "model_length token_limit limit error_limit incomplete truncated repetition_truncation"),
+    (
+        Finish.CUT,
+        "context_length context_length_exceeded context_window_exceeded model_context_window_exceeded",
+    ),
+    (Finish.REFUSED, "refusal refused"),
+    (
+        Finish.FILTERED,
+        "content_filter content_filtered content_policy moderation sensitive blocked error_toxic",
+    ),
+    (Finish.FILTERED, "safety recitation language blocklist prohibited_content spii guardrail_intervened"),
+    (Finish.FILTERED, "image_safety image_prohibited_content model_armor guardrails"),
+    (Finish.FAULTED, "error failed failure network_error server_error internal_error other unspecified"),
+    (Finish.FAULTED, "abort aborted cancel cancelled canceled user_cancel timeout time_limit interrupted"),
+    (
+        Finish.FAULTED,
+        "insufficient_system_resource malformed_function_call unexpected_tool_call not_finished load",
+    ),
+)
+"""Providers' words for the end of a reply. Letter case, signs between and `FINISH_REASON_` before them do not count."""
+
+
+def _key(word: str) -> str:
+    return "".join(filter(str.isalnum, word.lower())).removeprefix("finishreason")
+
+
+_FINISHES = {_key(word): finish for finish, words in FINISH_WORDS for word in words.split()}
+
+
+def finish_of(word: str | None) -> Finish:
+    """Return whether a reply came to its end, by its provider's word; one that says nothing is taken to have."""
+    return Finish.COMPLETE if word is None else _FINISHES.get(_key(word), Finish.UNKNOWN)
+
+
+class Meant(NamedTuple):
+    """The text of a reply, taken apart.
+
+    Args:
+        thoughts: Without their marks; empty for none.
+        answer: What rules and judges see.
+        inner: How many thoughts stood in the middle of the answer.
+    """
+
+    thoughts: str
+    answer: str
+    inner: int = 0
+
+
+class _Mark(NamedTuple):
+    row: int
+    closes: bool
+    start: int
+    end: int
+
+
+def _pattern(mark: str) -> str:
+    pattern = re.escape(mark).replace("…", r"[^\n]{0,60}?")
+    return re.sub(r"(?<=^<)([\w:]+)>$", r"\1(?:\\s[^<>\\n]{0,200})?>", pattern)
+
+
+_SIGNS = [row for row in THOUGHT_MARKS if not row[0][0].isalpha()]
+_ROWS = [
+    ("|".join(_pattern(before) for before, of in _SIGNS if of == behind), _pattern(behind))
+    for behind in dict.fromkeys(behind for _, behind in _SIGNS)
+]
+_WORDED = [
+    re.compile(rf"\s*{_pattern(before)}(.*?){_pattern(behind)}", re.IGNORECASE | re.DOTALL)
+    for before, behind in THOUGHT_MARKS
+    if (before, behind) not in _SIGNS
+]
+_ANY = re.compile("|".join(mark for row in _ROWS for mark in row), re.IGNORECASE)
+_NAMED = "|".join(f"(?P<o{at}>{before})|(?P<c{at}>{behind})" for at, (before, behind) in enumerate(_ROWS))
+_SCAN = re.compile(
+    r"(?:^[ \t>]*+|(?<=[]>▷])[ \t]*+)(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$"
+    r"|(?<!`)`(?!`)[^`\n]++`(?!`)"
+    r'|[{\[,:]\s*+"(?:[^"\\\n]|\\.)*+"(?=\s*+[:,}\]])'
+    rf"|{_NAMED}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BLANK = re.compile(r"\s*+(?:<\|\w{1,30}\|>(?:assistant)?\s*+)*+")
+_FIRST_MARKS = re.compile(r"(?:\s*+<\|\w{1,30}\|>(?:assistant|final)?)*+(?:(?:[ \t]*+\r?\n)++|[ \t]++)?")
+_LAST_MARKS = re.compile(r"(?:\s*+(?:<\|\w{1,30}\|>|</s>|<end_of_turn>|\[END FINAL RESPONSE\]))++\s*+\Z")
+_LONGEST_LAST_MARKS = 200
+
+
+def meant(text: str) -> Meant:
+    """Return what a reply thinks and what it answers.
+
+    Thoughts stand before the answer: between marks, behind one that is never closed, before one that nothing opens. In
+    the middle of an answer only what stands between two marks is taken off. In code and in JSON strings marks are text.
+    """
+    for pattern in _WORDED:
+        if (found := pattern.match(text)) is not None:
+            return Meant(found[1].strip(), _bare(text[found.end() :]))
+    return _divided(text) if _ANY.search(text) is not None else Meant("", _without_last_marks(text))
+
+
+def _divided(text: str) -> Meant:
+    marks = [*_marks(text)]
+    last = {mark.row: mark.start for mark in marks if mark.closes}
+    kept: list[str] = []
+    thoughts: list[slice] = []
+    inside: _Mark | None = None
+    depth = position = inner = 0
+    is_front = True
+    for mark in marks:
+        if inside is None and mark.closes:
+            kept, thoughts, inner, is_front = [], [slice(mark.start)], 0, True
+            position = mark.end
+        elif inside is None:
+            is_front = is_front and _BLANK.fullmatch(text, position, mark.start) is not None
+            if is_front or mark.start < last.get(mark.row, -1):
+                kept += [] if is_front else [text[position : mark.start]]
+                inside, depth = mark, 1
+        elif mark.row == inside.row:
+            depth += -1 if mark.closes else 1
+            if mark.closes and (depth == 0 or mark.start == last[mark.row]):
+                thoughts.append(slice(inside.end, mark.start))
+                inside, position, inner = None, mark.end, inner + bool(kept)
+    if inside is not None:  # never closed, unless behind a fence that is not
+        closings = (mark for mark in _marks(text, inside.end) if mark.closes and mark.row == inside.row)
+        end, position = next(closings, _Mark(0, True, len(text), len(text)))[2:]
+        thoughts.append(slice(inside.end, end))
+    thought = "\n\n".join(part for one in thoughts if (part := text[one].strip()))
+    return Meant(thought, _bare("".join((*kept, text[position:]))), inner)
+
+
+def _marks(text: str, start: int = 0) -> Iterator[_Mark]:
+    """Yield the marks of a text that stand neither in code nor in a JSON string; from `start` on, in fences too."""
+    fence = ""
+    for found in _SCAN.finditer(text, start):
+        run, name = found["fence"], found.lastgroup
+        if run is not None:
+            if not fence:
+                fence = run
+            elif run.startswith(fence) and not found["info"].strip():
+                fence = ""
+        elif name is not None and (start or not fence):
+            yield _Mark(int(name[1:]), name[0] == "c", *found.span())
+
+
+def _bare(text: str) -> str:
+    """Return an answer without the blank lines and the marks of a chat template around it."""
+    return _without_last_marks(_FIRST_MARKS.sub("", text, count=1))
+
+
+def _without_last_marks(text: str) -> str:
+    found = _LAST_MARKS.search(text, max(0, len(text) - _LONGEST_LAST_MARKS))
+    return text if found is None else text[: found.start()]
+
+
+def stated_thoughts(message: JsonObject) -> str:
+    """Return the thoughts that a message holds beside its text; empty for none."""
+    stated = (_texts(message.get(name)).strip() for name in THOUGHT_FIELDS)
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return next(filter(None, stated), "") or _texts([part for part in parts if is_thought(part)]).strip()
+
+
+def is_thought(part: JsonValue) -> bool:
+    """Return whether a part of a content is a thought."""
+    return isinstance(part, dict) and (part.get("type") in THOUGHT_PARTS or part.get("thought") is True)
+
+
+def _texts(value: JsonValue) -> str:
+    """Return all texts in a value, but for its types and signatures."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(_texts, value)))
+    names = ("text", "summary", "content", *THOUGHT_FIELDS)
+    return _texts([value.get(name) for name in names]) if isinstance(value, dict) else ""
