@@ -66,10 +66,8 @@ class Case:
     """One composed case.
 
     Args:
-        code: `P1-B2-S1-C1-U1-PT3`.
         messages: In order; the last one is the user's.
         response_format: Wire form of the wanted reply, or None for plain text.
-        rule: What the reply is held to.
         severity: Base severity (−20..20).
         difficulty: 0..10.
         timeout_s: Of a request; None for that of the session.

@@ -33,8 +33,6 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
     """Return what a judged-wrong case says: code and model, then per criterion rule, expected, observed.
 
     Args:
-        job: The case.
-        outcome: Judged wrong.
         with_text: Also the start of the reply, what was observed in running text, and the judge's words.
     """
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]

@@ -86,7 +86,6 @@ class Pattern:
     """One of the patterns of a selection.
 
     Args:
-        text: As given.
         parts: Six places; None matches anything.
         excludes: It leaves out what it matches.
     """
@@ -109,12 +108,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A parsed `--helmbench-select`: any of the patterns, and none of the excluded ones.
-
-    Args:
-        patterns: In order.
-        text: As given.
-    """
+    """A parsed `--helmbench-select`: any of the patterns, and none of the excluded ones."""
 
     patterns: tuple[Pattern, ...]
     text: str

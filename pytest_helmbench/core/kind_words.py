@@ -50,8 +50,6 @@ class CaseWords:
     Args:
         title: Of the case; None where the record does not have it.
         facts: Name and text of what the case is about.
-        lines: All that is known, as text.
-        record: The same in JSON types.
     """
 
     title: str | None
@@ -65,9 +63,7 @@ class OwnSection:
     """A part of a report that a kind fills.
 
     Args:
-        title: Heading of the part.
         lead: Name of the one number or word that stands first.
-        value: That number or word, as text.
         note: A sentence on how to read the value.
         head: Titles of a table's columns, the first of which holds text.
         rows: As many cells each, plain text.
@@ -94,10 +90,8 @@ class RunWords:
         said: Likewise, in words that may quote replies: not for CI.
         facts: Name and text of what a run's page says.
         score: What the kind makes of the run, in JSON types, without texts; None for nothing.
-        score_with_text: The same with texts.
         cautions: What must be known before the numbers are believed, one sentence each.
         section: A part of its own in a report; None for none.
-        properties: Of the suite in a JUnit report.
     """
 
     line: str = ""

@@ -60,7 +60,6 @@ class HttpTemplate:
     """How an address that is no OpenAI-compatible server is asked, as `models.yml` states it.
 
     Args:
-        url: The whole address.
         request: JSON with places such as `{prompt}`; None for a chat completion.
         response: Dotted paths into the answer by name: `text`, `prompt_tokens`, `completion_tokens`, `cost`,
             `finish_reason`, `model`; empty for a chat completion.
@@ -107,10 +106,6 @@ class StatedModel:
 
     Args:
         entry: What is data: name, sampling, limits, price.
-        base_url: See `ModelEntry`.
-        api_key_env: Likewise.
-        http: Likewise.
-        headers: Likewise.
         line: Where the file states one of them, as an editor counts; None where it does not.
     """
 

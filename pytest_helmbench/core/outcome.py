@@ -91,7 +91,6 @@ class Reply:
         text: What it answers, without its thoughts (lone surrogates included); empty for none.
         refusal: The provider's own `refusal` text, when it sent one, or what stands in its place.
         finish_reason: The provider's word: `stop`, `length`, …
-        usage: Tokens and cost.
         latency_ms: From sending to the last byte, our own waiting apart.
         provider_model: The model id that the provider says has answered.
         key: Names this reply until the store has given it a row.
@@ -101,7 +100,6 @@ class Reply:
         inner_thoughts: How many of them stood in the middle of the text.
         raw: Content of the message as it came, thoughts in it included; empty where that is the text.
         is_cut: It ends at a bound on tokens.
-        message: As decoded.
     """
 
     text: str
@@ -138,10 +136,7 @@ class Judgement:
     """What one of several marking models said of one criterion: a row of `judgements`.
 
     Args:
-        criterion: As its evaluation has it.
-        judge: Id of the marking model.
         place: Its place among the judges, from 1.
-        passed: Right or wrong.
         credit: In [0, 1].
         observed: Its choice, cut.
         justification: Its words, cut; None for none.
@@ -166,12 +161,9 @@ class Evaluation:
         criterion: `CR1`, …; empty where the case has only one.
         rule: `category_match`, `list_includes`, `tag_threshold` or `sqe`.
         rule_hash: 16 hex digits over the rule and, for a judge, its template and model.
-        passed: Right or wrong.
         credit: In [0, 1].
-        reason: Why it is wrong, when its form is (`invalid_json`, `schema_violation`, `refusal`,
-            `truncated`, `empty`); None otherwise.
+        reason: Why it is wrong, when its form is (see `FORM_REASONS`); None otherwise.
         parse: How JSON was found; None where none was looked for.
-        expected: For people: what passes.
         observed: For people: what came, cut to 200 characters; `HIDDEN_TEXT` where that is running text of the reply.
         justification: The judge's; None for field rules.
         in_process: What was judged could run beside what judged it, and so might have forged the verdict.
@@ -200,7 +192,6 @@ class Event:
 
     Args:
         type: A word: `message`, `tool`, `end`, …
-        payload: JSON types.
         at: ISO 8601 UTC.
     """
 
@@ -214,20 +205,16 @@ class Outcome:
     """What came of one case × model × repetition.
 
     Args:
-        verdict: Passed, failed, error or skipped.
-        reason: Why, in a word where it has a name (`invalid_json`, `timeout`, `blocked`, `dry run`); None
-            for a plain verdict.
+        reason: Why, in a word where it has a name (`invalid_json`, `timeout`, …); None for a plain verdict.
         message: For people: the fault or skip in a sentence or two; empty for judged cases.
         evaluations: One per criterion; empty unless judged.
         score: Mean credit over the criteria, in [0, 1]; None unless judged.
         usage: Of the case's own calls, judges apart.
         latency_ms: Of the case's own calls, without our own waiting; None when none was answered.
-        finish_reason: Of the case's reply.
         excerpt: Start of the reply of a failed case, cut; of an error, what a program wrote last; empty otherwise.
         excerpt_of: Whose words the excerpt has: `reply`, `output` of a program, `pack`.
         reply_key: `Reply.key` of the case's reply; None when there is none.
-        started_at: ISO 8601 UTC.
-        completed_at: ISO 8601 UTC.
+        started_at: ISO 8601 UTC; `completed_at` likewise.
         events: On their way to the record; gone from an outcome that waits for its item.
         statement: What its kind says of the case in its own words; None for most kinds, and where it says nothing.
     """
@@ -239,7 +226,6 @@ class Outcome:
     score: float | None = None
     usage: Usage = Usage()
     latency_ms: float | None = None
-    finish_reason: str | None = None
     excerpt: str = ""
     excerpt_of: str = "reply"
     reply_key: str | None = None
@@ -271,28 +257,18 @@ class AttemptRecord:
     """One row of `calls`, with the request and the reply behind it.
 
     Args:
-        run_id: `evaluation_runs.id`.
-        code: Case code.
-        repetition: From 1.
         criterion: Of a judge call; empty otherwise.
         purpose: `case` or `judge` (`pack`, `agent`).
         sequence: The n-th call of this purpose inside the case, from 1.
         attempt: From 1; 0 for an answer taken from the record.
         status_code: HTTP status; None when no answer came.
-        finish_reason: Of the reply.
         error: Class and text of the fault, cut; None for a reply.
-        latency_ms: Of this attempt.
-        usage: Tokens and cost.
-        provider_model: The id that answered.
         request_hash: SHA-256 (hex) of the body.
         request_body: JSON as sent; as stored, without secrets that the user has typed.
         response_body: HTTP body as received; None when none came (an error body is kept too).
         text: Scrubbed reply for people; None for faults. `thoughts` likewise, None for none.
-        inner_thoughts: See `Reply`.
         reply_key: `Reply.key`; None for faults.
-        from_cache: Taken from the record, not sent.
-        started_at: ISO 8601 UTC.
-        received_at: ISO 8601 UTC.
+        started_at: ISO 8601 UTC; `received_at` likewise.
         unanswered: It was sent and brought no reply, and the provider may bill it all the same.
         reserved_usd: What the budget counts for it while its cost is unknown; None without a budget.
         judge: Id of the marking model that was asked; None for other calls.
@@ -340,15 +316,8 @@ class ResultRecord:
     """One row of `results` with its evaluations.
 
     Args:
-        run_id: `evaluation_runs.id`.
         code: Case code; unique with run and repetition.
-        node_id: pytest's id.
-        family: Of the scenario.
-        repetition: From 1.
-        severity: Base.
-        difficulty: Of the condition.
         neutral: Judged, but ignored by scores.
-        outcome: What came of it.
         supersedes: It stands in place of a verdict on record, whose request or rule is not that of now.
         from_record: It is a verdict on record, reported again by a session that goes on.
     """

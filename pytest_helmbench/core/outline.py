@@ -39,10 +39,8 @@ class PartEntry:
     """One row of `conditions`, `user_contexts` or `perturbations`.
 
     Args:
-        code: `C1`.
         full_code: `P1-B2-S1-C1`.
         weight: Difficulty of a condition, else severity.
-        text: Markdown.
     """
 
     code: str
@@ -58,15 +56,9 @@ class ScenarioEntry:
     Args:
         code: Unique in what it belongs to: `S1`, or the id of a row.
         full_code: Unique in the benchmark: `P1-B2-S1`, or the id of a row.
-        family: How its cases are judged.
         about: What `scenarios.evaluation` keeps: anything that JSON holds, dataclasses too. Of a benchmark without
             behaviours it has `groups`: what the scenario shares with others.
-        title: Empty for none.
         behaviour: `P1-B2`; empty where it belongs to no behaviour.
-        category: As it is expected; None for none.
-        schema: Of the reply, as sent; None for none.
-        text: Of its prompt; None for none.
-        conditions: In order; `user_contexts` and `perturbations` likewise.
     """
 
     code: str
@@ -141,8 +133,6 @@ class RowRef:
     """Where a healthy row stands; its text is read again when it is needed.
 
     Args:
-        id: Unique in the pack.
-        path: Row file.
         line: 1-based; blank lines count.
         offset: Of its first byte in the file.
         length: Bytes, line end included.
@@ -172,13 +162,6 @@ class RowOutline:
     """A benchmark of rows as the record keeps it; see `Outline`.
 
     Args:
-        root: The folder.
-        name: Of the benchmark.
-        version: As text.
-        description: Empty where there is none.
-        hash: SHA-256 (hex) over everything that can change a case or a verdict.
-        rows: Healthy rows by id.
-        kind: Name of the kind.
         cluster: Metadata key that `RowRef.cluster` is a value of; None for none.
         own_cluster: The key that the benchmark itself names; None for none.
     """

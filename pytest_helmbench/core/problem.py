@@ -36,7 +36,6 @@ class Problem:
     """One thing that is wrong with one file.
 
     Args:
-        path: File at fault.
         line: 1-based line, as an editor counts; None when the whole file is meant.
         message: What is wrong, with the offending value.
         hint: What to change; empty when there is nothing to add.

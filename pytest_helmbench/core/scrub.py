@@ -65,7 +65,6 @@ def excerpt(text: str, limit: int = 300, *, indented: bool = False) -> str:
     """Return the scrubbed start of the text.
 
     Args:
-        text: Of any size.
         limit: Most characters returned, the ellipsis of a cut included.
         indented: The first line keeps the blanks before it, which mean something in code.
     """

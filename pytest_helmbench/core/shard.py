@@ -15,7 +15,6 @@ class Shard:
 
     Args:
         index: From 1.
-        of: How many there are.
     """
 
     index: int
@@ -50,14 +49,7 @@ def hashed_share(key: str, of: int) -> int:
 
 
 def case_share(benchmark: str, code: str, repetition: int, of: int) -> int:
-    """Return the share of a case, on every model.
-
-    Args:
-        benchmark: Its name.
-        code: Of the case.
-        repetition: From 1.
-        of: How many shares there are.
-    """
+    """Return the share of a case, on every model."""
     return hashed_share(f"{benchmark}\0{code}\0{repetition}", of)
 
 

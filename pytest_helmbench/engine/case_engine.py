@@ -68,9 +68,6 @@ class CaseRunner:
     """Turns jobs into outcomes.
 
     Args:
-        gateway: Where calls go.
-        backend: Where outcomes are put on record.
-        settings: Shared by all cases.
         run_ids: `evaluation_runs.id` by benchmark and model.
         judged: Cases with a verdict on record, by run, code and repetition.
         on_changed: Told the name of a case whose verdict on record is not that of now.
@@ -236,8 +233,6 @@ class CaseEngineSettings:
     """What the cases of a session share.
 
     Args:
-        runner: How a case is run.
-        patience: Limits of time and attempts.
         recorded: Whether replies on record may stand for calls.
         calls_in_flight: Most calls in flight by model id.
         servers: The user's own server that serves it, by model id: it is asked for one model after the other.
@@ -270,10 +265,6 @@ class CaseEngine:
 
     Args:
         loop: Where everything runs; not closed here.
-        backend: The session's limiter and record.
-        settings: Shared by all cases.
-        share: Of this process.
-        resumed: The runs that the cases belong to.
     """
 
     def __init__(

@@ -24,8 +24,6 @@ class Target:
     """One benchmark × model: what becomes one run.
 
     Args:
-        benchmark: Root folder of the benchmark.
-        model: Model under test.
         judges: Marking models, in order, at most three; empty when none is named.
     """
 
@@ -49,7 +47,6 @@ class CaseJob(ABC):
     """One case × model × repetition, hashable by identity; the prompt is composed when it runs.
 
     Args:
-        target: Benchmark and model.
         repetition: From 1.
         neutral: Judged, but ignored by scores.
         file_id: Node id of the file it stands in.

@@ -17,12 +17,14 @@ from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.permits import ModelStoppedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.judging.case_evaluation import (
+from pytest_helmbench.judging.judge import (
     AskJudge,
+    OffMenuError,
     evaluate_judged,
+    is_on_menu,
+    judge_response_format,
     with_reply,
 )
-from pytest_helmbench.judging.judge import OffMenuError, is_on_menu, judge_response_format
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 
@@ -95,10 +97,7 @@ def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply, rule: C
     """Return what reaches the judges of a case.
 
     Args:
-        judges: Of the case.
-        context: Of the case.
         reply: That they judge: an error keeps what it took.
-        rule: By which they judge.
     """
     numbers = count(1)
     known = {judge.entry.id: judge for judge in judges}

@@ -13,7 +13,7 @@ from pytest_helmbench.core.bounded_calls import RuleTimeoutError, TakesTimeError
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.work import UnjudgedError
-from pytest_helmbench.judging.case_evaluation import with_reply
+from pytest_helmbench.judging.judge import with_reply
 
 T = TypeVar("T")
 
@@ -27,7 +27,6 @@ async def held(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T:
     Args:
         rule: It reads the reply, asks nobody and writes nothing, since it may be begun twice. It returns an outcome
             where no verdict can be reached.
-        reply: The reply.
 
     Raises:
         UnjudgedError: No verdict can be reached, or the rule broke down or took too long.

@@ -165,7 +165,6 @@ def fault_outcome(error: HelmbenchError, prefix: str = "", judge: str = "") -> O
         f"{prefix}{reason}",
         f"{whose}{error}",
         usage=Usage() if prefix else fault.usage,
-        finish_reason=fault.finish_reason,
     )
 
 
@@ -175,7 +174,6 @@ def with_sums(outcome: Outcome, sums: Sums) -> Outcome:
         outcome,
         usage=sums.usage,
         latency_ms=sums.latency_ms,
-        finish_reason=sums.finish_reason,
         reply_key=sums.reply_key,
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_helmbench.core.anchor import Anchor, Anchors
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.files.source import Fault, Findings, Reader
 from pytest_helmbench.files.strict_json import a_mapping, a_text, a_whole_number
@@ -83,3 +83,39 @@ def _faults(document: Document) -> Iterator[Fault]:
                 "'rubric' beside the rubric of a scenario",
                 "keep the rubric in words, or 'scenario' and 'criterion'",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """One entry of `anchors.yml`.
+
+    Args:
+        name: Its id; `anchor 1`, … in file order where it has none.
+        passes: The right verdict.
+        rubric: In words, of its own; empty for that of a scenario.
+        scenario: Code of the scenario, or id of the row, whose rubric it is judged by; empty for the only one.
+        criterion: Name of one of several criteria; empty for all.
+        line: Where it stands, as an editor counts.
+    """
+
+    name: str
+    prompt: str
+    reply: str
+    passes: bool
+    rubric: str = ""
+    scenario: str = ""
+    criterion: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """A file of anchors.
+
+    Args:
+        entries: In file order.
+        allowed: How many of them a judge may get wrong.
+    """
+
+    entries: tuple[Anchor, ...]
+    allowed: int = 0

@@ -13,15 +13,11 @@ THOUGHT_MARKS = (
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
-    ("<thoughts>", "</thoughts>"),
     ("<reasoning>", "</reasoning>"),
     ("<reflection>", "</reflection>"),
     ("<scratchpad>", "</scratchpad>"),
-    ("<inner_monologue>", "</inner_monologue>"),
     ("<antThinking>", "</antThinking>"),
     ("<seed:think>", "</seed:think>"),
-    ("<longcat_think>", "</longcat_think>"),
-    ("<unused94>thought", "<unused95>"),
     ("<|think|>", "<|content|>"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
@@ -102,13 +98,7 @@ def finish_of(word: str | None) -> Finish:
 
 
 class Meant(NamedTuple):
-    """The text of a reply, taken apart.
-
-    Args:
-        thoughts: Without their marks; empty for none.
-        answer: What rules and judges see.
-        inner: How many thoughts stood in the middle of the answer.
-    """
+    """The text of a reply, taken apart; `inner` is how many thoughts stood in the middle of the answer."""
 
     thoughts: str
     answer: str
@@ -146,7 +136,7 @@ _SCAN = re.compile(
     rf"|{_NAMED}",
     re.IGNORECASE | re.MULTILINE,
 )
-_BLANK = re.compile(r"\s*+(?:<\|\w{1,30}\|>(?:assistant)?\s*+)*+")
+_BLANK = re.compile(r"(?:\s*+<\|\w{1,30}\|>(?:assistant)?)*+\s*+")
 _FIRST_MARKS = re.compile(r"(?:\s*+<\|\w{1,30}\|>(?:assistant|final)?)*+(?:(?:[ \t]*+\r?\n)++|[ \t]++)?")
 _LAST_MARKS = re.compile(r"(?:\s*+(?:<\|\w{1,30}\|>|</s>|<end_of_turn>|\[END FINAL RESPONSE\]))++\s*+\Z")
 _LONGEST_LAST_MARKS = 200

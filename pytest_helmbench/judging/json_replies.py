@@ -53,7 +53,6 @@ def read_reply(reply: Reply, schema: JsonObject | None, *, strict: bool) -> Read
     """Find the JSON of a reply and hold it to its schema.
 
     Args:
-        reply: As its model meant it.
         schema: Bare JSON Schema (Draft 2020-12), not changed afterwards; None to accept any JSON.
         strict: Accept only a reply that is JSON as a whole.
 

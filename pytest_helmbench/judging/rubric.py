@@ -24,9 +24,7 @@ class Criterion:
 
     Args:
         name: `CR1`, …; empty for the only criterion of a plain SQE scenario.
-        rubric: Markdown body of the file.
         options: Values on the judge's menu, as written, in file order.
-        pass_values: The options that pass.
         response_field: Key of the judge's JSON reply.
         response_type: `single` value or `multi` (a list).
         credit: Option to credit in [0, 1]; empty when the file has no `credit`: right earns 1, wrong 0.
@@ -58,7 +56,6 @@ class JudgeRule(CaseRule):
     """Structured qualitative evaluation: one judge call and one evaluation row per criterion.
 
     Args:
-        criteria: In file order.
         by_severity: Below a base severity of 0, what passes is inverted.
         hidden: The rubric is hidden, and so are the judge's words, which may quote it.
         of_answer: The judge is sent the answer that a reply states, where it states one; its thoughts never.

@@ -31,8 +31,7 @@ from pytest_helmbench.gateway.faults import Fault, Patience
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.gateway.replies import encode, parse_reply
 from pytest_helmbench.gateway.requests import completion_bound, request_hash
-from pytest_helmbench.judging.case_evaluation import with_reply
-from pytest_helmbench.judging.judge import load_template
+from pytest_helmbench.judging.judge import load_template, with_reply
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.stored_scores import run_totals, stored_score
 from pytest_helmbench.scoring.run_score import RunScore

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded
-from pytest_helmbench.core.anchor import Anchor
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
@@ -17,7 +16,7 @@ from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBen
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.questions import Judge, Judges, judged_evaluations
 from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, UnjudgedError, usable_endpoint
-from pytest_helmbench.files.anchors_file import anchors_path, load_anchors
+from pytest_helmbench.files.anchors_file import Anchor, anchors_path, load_anchors
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
 from pytest_helmbench.gateway.faults import Patience
@@ -26,8 +25,7 @@ from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.meant import meant
 from pytest_helmbench.gateway.permits import RefusedError, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.judging.case_evaluation import case_passed
-from pytest_helmbench.judging.judge import load_template
+from pytest_helmbench.judging.judge import case_passed, load_template
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.run.library import Library

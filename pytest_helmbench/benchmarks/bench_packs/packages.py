@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +18,6 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.user_folders import user_cache
 
 _PACKAGE_FILE = "package.json"
 _LARGEST = 1_000_000  # bytes
@@ -231,3 +231,16 @@ def _dependencies(path: Path) -> Mapping[str, str]:
 def _unreadable(path: Path, message: str) -> UnreadableBenchmarkError:
     hint = 'name each package with a range of versions, such as "zod": "^3.24.1"'
     return UnreadableBenchmarkError((Problem(path, None, message, hint),))
+
+
+def user_cache(environ: Mapping[str, str]) -> Path:
+    """Return the folder for caches of programs; it need not exist."""
+    stated = Path(environ.get("XDG_CACHE_HOME", ""))
+    if stated.is_absolute():
+        return stated
+    home = Path.home()
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches"
+    if sys.platform == "win32":
+        return Path(environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+    return home / ".cache"

@@ -17,7 +17,7 @@ from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
 from pytest_helmbench.engine.rules import held
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
-from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
+from pytest_helmbench.judging.judge import judged_outcome, with_reply
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 _NO_JUDGE = "no judge: give --helmbench-marking-model, or --helmbench-pack-rules=parity to judge by the published rules"

@@ -20,7 +20,7 @@ from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usa
 from pytest_helmbench.engine.rules import held
 from pytest_helmbench.engine.work import CaseContext
 from pytest_helmbench.gateway.permits import ModelLimits
-from pytest_helmbench.judging.case_evaluation import judged_outcome
+from pytest_helmbench.judging.judge import judged_outcome
 from pytest_helmbench.judging.rubric import JudgeRule
 
 

@@ -27,7 +27,6 @@ from pytest_helmbench.gateway.relay.refusals import (
     check_request,
     failure_of,
 )
-from pytest_helmbench.gateway.replies import first_choice, reply_document
 from pytest_helmbench.gateway.requests import ForwardedRequest
 
 _GRACE_S = 2.0
@@ -73,10 +72,9 @@ class Sums:
         requests: That the item has made, refused ones too.
         answered: That got a reply.
         recalled: Replies taken from the record, or given again: they say nothing of time.
-        streams: Requests that asked for a stream.
         usage: Of all replies, those that moderation cut too; a figure that one of them lacks is unknown.
         latency_ms: Of all replies, without our own waiting; None when there was none.
-        finish_reason: Of the last reply; `provider_model` and `reply_key` likewise.
+        reply_key: Of the last reply.
         open_faults: Errors that the item was told, and requests that it gave up, which no reply to the same
             request has followed.
     """
@@ -84,11 +82,8 @@ class Sums:
     requests: int = 0
     answered: int = 0
     recalled: int = 0
-    streams: int = 0
     usage: Usage = Usage()
     latency_ms: float | None = None
-    finish_reason: str | None = None
-    provider_model: str | None = None
     reply_key: str | None = None
     open_faults: tuple[HelmbenchError, ...] = ()
 
@@ -97,7 +92,6 @@ class Sums:
         self.answered += 1
         self.recalled += recalled
         self.latency_ms = (self.latency_ms or 0.0) + reply.latency_ms
-        self.finish_reason, self.provider_model = reply.finish_reason, reply.provider_model
         self.reply_key = reply.key
 
 
@@ -119,11 +113,6 @@ class RawReply:
     reply: Reply | None = None
     error: HelmbenchError | None = None
     stream: bytes | None = None
-
-    def message(self) -> JsonObject:
-        """Return the assistant's message with its content and tool calls; empty for an error."""
-        message = first_choice(reply_document(self.body)).get("message") if self.reply is not None else None
-        return message if isinstance(message, dict) else {}
 
 
 class _Exchange:
@@ -243,7 +232,6 @@ class Conversation:
         if self.ended:
             return self._failure(ItemEndedError())
         self._sums.requests += 1
-        self._sums.streams += body.get("stream") is True
         try:
             call, key = self._call(body)
         except BadRequestError as error:

@@ -17,19 +17,17 @@ from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.meant import meant
-from pytest_helmbench.judging.case_evaluation import (
+from pytest_helmbench.judging.judge import (
     AskJudge,
+    JudgeTemplate,
+    OffMenuError,
     case_passed,
     case_score,
     evaluate_judged,
-    judged_text,
-)
-from pytest_helmbench.judging.judge import (
-    JudgeTemplate,
-    OffMenuError,
     is_on_menu,
     judge_messages,
     judge_response_format,
+    judged_text,
     judgement,
     load_template,
     unused_mark,
@@ -461,7 +459,7 @@ def test_a_judge_is_asked_once_more_with_one_sentence_added(first: str) -> None:
     (question, is_last), (again, _) = asked
     assert (row.passed, is_last, len(asked)) == (True, False, 2)
     assert again.removeprefix(question) == (
-        "\n\nYour answer is read by a program: give the JSON object alone, with one of the options as they are written."
+        "\n\nYour answer is read by a program: give the JSON object alone, its choice as the options are written."
     )
 
 

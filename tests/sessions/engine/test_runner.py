@@ -104,7 +104,6 @@ def test_replies_are_judged_by_the_rule_of_their_case(tmp_path: Path, provider: 
     assert '"category": "CALM"' in failed.excerpt
     for outcome, record in zip(ran.outcomes, ran.results, strict=True):
         assert outcome.usage.cost_usd == 0.001
-        assert outcome.finish_reason == "stop"
         assert outcome.latency_ms is not None
         assert (record.run_id, record.severity, record.family) == (7, 5, "category_match")
     assert {record.reply_key for record in ran.attempts} == {passed.reply_key, failed.reply_key}

@@ -104,7 +104,6 @@ async def test_an_item_is_told_what_its_calls_came_to(provider: Provider) -> Non
         sums = item.sums
         assert sums.usage == Usage(prompt_tokens=15, completion_tokens=None, cost_usd=0.75)
         assert (sums.requests, sums.answered, sums.recalled) == (2, 2, 0)
-        assert (sums.finish_reason, sums.provider_model) == ("length", "test/good")
         assert sums.reply_key == coordinator.attempts[-1].reply_key
         measured = sum(record.latency_ms for record in coordinator.attempts)
         assert sums.latency_ms == pytest.approx(measured)

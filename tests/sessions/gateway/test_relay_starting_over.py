@@ -15,7 +15,7 @@ from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conve
 
 
 async def _told(item: Conversation, *texts: str) -> list[str]:
-    return [str((await item.complete(body(text))).message()["content"]) for text in texts]
+    return [getattr((await item.complete(body(text))).reply, "text", "") for text in texts]
 
 
 async def _die_while_asking(item: Conversation, provider: Provider) -> None:

@@ -63,7 +63,7 @@ async def test_events_arrive_at_the_pace_of_the_model_and_its_counts_are_metered
         async with _client(address) as client:
             assert await _texts(client, seen) == [f"w{number} " for number in range(5)]
         assert (item.sums.usage.prompt_tokens, item.sums.usage.completion_tokens) == (7, 5)
-        assert (item.sums.answered, item.sums.streams, item.sums.finish_reason) == (1, 1, "stop")
+        assert item.sums.answered == 1
     (record,) = setup.coordinator.attempts
     assert record.response_body == b"".join(_STREAM)
     assert provider.requests[0].body["stream_options"] == {"include_usage": True}

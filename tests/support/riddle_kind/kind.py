@@ -16,7 +16,7 @@ from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import one_reply
 from pytest_helmbench.engine.work import CaseContext
 from pytest_helmbench.gateway.permits import ModelLimits
-from pytest_helmbench.judging.case_evaluation import judged_outcome
+from pytest_helmbench.judging.judge import judged_outcome
 from pytest_helmbench.judging.rubric import rule_hash
 from riddle_kind.places import FILE, PLACES
 

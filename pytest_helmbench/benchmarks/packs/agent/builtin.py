@@ -337,9 +337,8 @@ class _Run:
 
     async def _answer(self, raw: RawReply) -> Stop | None:
         """Do what a reply asks for; return why that was all."""
-        message = raw.message()
+        message, text = (raw.reply.message, raw.reply.text) if raw.reply is not None else ({}, "")
         calls = tool_calls(message, self.turns)
-        text = _text_of(message.get("content"))
         self.estimated_tokens += len(raw.body) // _CHARACTERS_PER_TOKEN
         self.final_text = text
         self.say(_kept(message, text, calls))
@@ -431,16 +430,6 @@ def _kept(message: JsonObject, text: str, calls: Sequence[ToolCall]) -> dict[str
         if message.get(name):
             kept[name] = message[name]
     return kept
-
-
-def _text_of(content: object) -> str:
-    """Return the text of a reply, which the wire also carries as a list of parts."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    parts = (part.get("text") if isinstance(part, dict) else part for part in content)
-    return "".join(part for part in parts if isinstance(part, str))
 
 
 def _is_about_tools(error: HelmbenchError) -> bool:

@@ -18,8 +18,8 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules imp
 from pytest_helmbench.core.case import Case, CaseRule, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse, Reply
-from pytest_helmbench.judging.case_evaluation import case_passed, case_score
 from pytest_helmbench.judging.comparisons.exact import matches
+from pytest_helmbench.judging.judge import case_passed, case_score
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule, rule_hash
 
 
