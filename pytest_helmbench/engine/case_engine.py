@@ -268,22 +268,12 @@ class CaseEngine:
     """
 
     def __init__(
-        self,
-        loop: LoopThread,
-        backend: Backend,
-        settings: CaseEngineSettings,
-        share: Share,
-        resumed: Resumed,
+        self, loop: LoopThread, backend: Backend, settings: CaseEngineSettings, share: Share, resumed: Resumed
     ) -> None:
         self._loop = loop
         self.gateway = loop.run(_gateway(backend, settings, share.name))
         runner = CaseRunner(
-            self.gateway,
-            backend,
-            settings.runner,
-            resumed.run_ids,
-            resumed.judged,
-            resumed.on_changed,
+            self.gateway, backend, settings.runner, resumed.run_ids, resumed.judged, resumed.on_changed
         )
 
         most_of = dict(settings.calls_in_flight)

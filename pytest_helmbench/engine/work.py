@@ -161,21 +161,13 @@ def fault_outcome(error: HelmbenchError, prefix: str = "", judge: str = "") -> O
     fault = error.fault
     reason = "blocked" if fault.kind is FaultKind.BLOCKED else fault.reason
     return Outcome(
-        Verdict.ERROR,
-        f"{prefix}{reason}",
-        f"{whose}{error}",
-        usage=Usage() if prefix else fault.usage,
+        Verdict.ERROR, f"{prefix}{reason}", f"{whose}{error}", usage=Usage() if prefix else fault.usage
     )
 
 
 def with_sums(outcome: Outcome, sums: Sums) -> Outcome:
     """Return an outcome with what the calls of its case came to."""
-    return replace(
-        outcome,
-        usage=sums.usage,
-        latency_ms=sums.latency_ms,
-        reply_key=sums.reply_key,
-    )
+    return replace(outcome, usage=sums.usage, latency_ms=sums.latency_ms, reply_key=sums.reply_key)
 
 
 def usable_endpoint(route: Route, reason: str) -> Endpoint:

@@ -68,11 +68,7 @@ def prepared(call: Call) -> PreparedCall:
         )
         return PreparedCall(call, body, encoded, bounded=bounded)
     own_body = request_body(
-        call.endpoint,
-        sampling,
-        call.messages,
-        call.response_format,
-        repetition=call.origin.repetition,
+        call.endpoint, sampling, call.messages, call.response_format, repetition=call.origin.repetition
     )
     bounded = bound_completion(own_body, call.endpoint, call.entry.budget_tokens)
     return PreparedCall(call, own_body, encode(own_body), bounded=bounded)

@@ -185,12 +185,7 @@ def judge_response_format(criterion: Criterion) -> dict[str, JsonValue]:
 
 
 def judgement(
-    criterion: Criterion,
-    reply: Reply,
-    *,
-    rule_hash: str,
-    parse: Parse | None = None,
-    inverted: bool = False,
+    criterion: Criterion, reply: Reply, *, rule_hash: str, parse: Parse | None = None, inverted: bool = False
 ) -> Evaluation:
     """Read the judge's own answer.
 
@@ -290,12 +285,7 @@ AskJudge = Callable[[str, Criterion, tuple[Message, ...], bool], Awaitable[Reply
 
 
 async def evaluate_judged(
-    case: Case,
-    reply: Reply,
-    *,
-    template: JudgeTemplate,
-    judges: Sequence[str],
-    ask: AskJudge,
+    case: Case, reply: Reply, *, template: JudgeTemplate, judges: Sequence[str], ask: AskJudge
 ) -> tuple[Evaluation, ...]:
     """Have every criterion of a case judged, all at once; one evaluation per criterion, in file order.
 
@@ -360,14 +350,7 @@ def _side_by_side(judges: Sequence[str], found: Sequence[Evaluation]) -> tuple[J
     """Return what each judge said; the first is of record."""
     return tuple(
         Judgement(
-            criterion=one.criterion,
-            judge=judge,
-            place=place,
-            passed=one.passed,
-            credit=one.credit,
-            observed=one.observed,
-            justification=one.justification,
-            of_record=place == 1,
+            one.criterion, judge, place, one.passed, one.credit, one.observed, one.justification, place == 1
         )
         for place, (judge, one) in enumerate(zip(judges, found, strict=True), start=1)
     )
@@ -383,11 +366,6 @@ async def _all_of(parts: Iterable[Awaitable[Evaluation]]) -> list[Evaluation]:
     return found
 
 
-def case_score(evaluations: Sequence[Evaluation]) -> float:
-    """Return the mean credit, in [0, 1], of at least one evaluation."""
-    return fmean(evaluation.credit for evaluation in evaluations)
-
-
 def case_passed(evaluations: Sequence[Evaluation]) -> bool:
     """Return whether there are evaluations and all passed."""
     return bool(evaluations) and all(evaluation.passed for evaluation in evaluations)
@@ -395,23 +373,17 @@ def case_passed(evaluations: Sequence[Evaluation]) -> bool:
 
 def with_reply(outcome: Outcome, reply: Reply) -> Outcome:
     """Return the outcome with what the case's own reply took."""
-    return replace(
-        outcome,
-        usage=reply.usage,
-        latency_ms=reply.latency_ms,
-        reply_key=reply.key,
-    )
+    return replace(outcome, usage=reply.usage, latency_ms=reply.latency_ms, reply_key=reply.key)
 
 
 def judged_outcome(reply: Reply, evaluations: tuple[Evaluation, ...]) -> Outcome:
     """Return what a reply and its evaluations make of a case."""
     passed = case_passed(evaluations)
-    reasons = [evaluation.reason for evaluation in evaluations if evaluation.reason]
     outcome = Outcome(
         verdict=Verdict.PASSED if passed else Verdict.FAILED,
-        reason=reasons[0] if reasons else None,
+        reason=next((one.reason for one in evaluations if one.reason), None),
         evaluations=evaluations,
-        score=case_score(evaluations),
+        score=fmean(evaluation.credit for evaluation in evaluations),
         excerpt="" if passed else excerpt(reply.text, indented=True),
     )
     return with_reply(outcome, reply)

@@ -21,12 +21,7 @@ from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.http_answers import LiveStream
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.relay.refusals import (
-    BadRequestError,
-    ItemEndedError,
-    check_request,
-    failure_of,
-)
+from pytest_helmbench.gateway.relay.refusals import BadRequestError, ItemEndedError, check_request, failure_of
 from pytest_helmbench.gateway.requests import ForwardedRequest
 
 _GRACE_S = 2.0

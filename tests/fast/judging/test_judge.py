@@ -22,7 +22,6 @@ from pytest_helmbench.judging.judge import (
     JudgeTemplate,
     OffMenuError,
     case_passed,
-    case_score,
     evaluate_judged,
     is_on_menu,
     judge_messages,
@@ -422,7 +421,6 @@ def test_criteria_are_asked_at_once_and_come_back_in_order() -> None:
         ("CR2", False, 0.5),
         ("CR3", False, 0.0),
     ]
-    assert case_score(rows) == 0.5
     assert not case_passed(rows)
     assert len({row.rule_hash for row in rows}) == 3
 

@@ -19,7 +19,7 @@ from pytest_helmbench.core.case import Case, CaseRule, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse, Reply
 from pytest_helmbench.judging.comparisons.exact import matches
-from pytest_helmbench.judging.judge import case_passed, case_score
+from pytest_helmbench.judging.judge import case_passed
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule, rule_hash
 
 
@@ -151,7 +151,6 @@ def test_a_right_answer_passes_with_all_that_a_row_needs() -> None:
     )
     assert (row.rule_hash,) == CATEGORY.hashes()
     assert case_passed((row,))
-    assert case_score((row,)) == 1.0
 
 
 def test_polarity_by_severity_turns_the_verdict_below_zero_and_only_there() -> None:
