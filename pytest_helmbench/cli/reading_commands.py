@@ -76,20 +76,10 @@ _LISTED: dict[str, Callable[[ResultRow], bool]] = {
 @click.argument("run", default="last")
 @click.argument("code", required=False)
 @click.option(
-    "--gone",
-    is_flag=True,
-    help="List the cases that the benchmark had in the run before, and has no more.",
+    "--gone", is_flag=True, help="List the cases that the benchmark had in the run before, and has no more."
 )
-@click.option(
-    "--failed",
-    is_flag=True,
-    help="List the cases that were judged wrong, the most severe first.",
-)
-@click.option(
-    "--errors",
-    is_flag=True,
-    help="List the cases that were never judged: errors and skips.",
-)
+@click.option("--failed", is_flag=True, help="List the cases that were judged wrong, the most severe first.")
+@click.option("--errors", is_flag=True, help="List the cases that were never judged: errors and skips.")
 @db_option
 @as_json_option
 def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, **lists: bool) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.meant import Finish, finish_of, is_thought, meant, stated_thoughts
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.gateway.error_answers import classify
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, is_stream, streamed_document
-from pytest_helmbench.gateway.meant import Finish, finish_of, is_thought, meant, stated_thoughts
 from pytest_helmbench.gateway.prices import stated_usage
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.servers import ANY_SERVER

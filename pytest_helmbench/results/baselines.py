@@ -59,11 +59,7 @@ class BaselineAsked:
 
 
 def read_baseline_options(
-    baselines: Sequence[str],
-    max_drop: str | None,
-    models: Collection[str] = (),
-    *,
-    allows_gone: bool = False,
+    baselines: Sequence[str], max_drop: str | None, models: Collection[str] = (), *, allows_gone: bool = False
 ) -> BaselineAsked | None:
     """Read the options of a comparison; None where none is asked for.
 
@@ -204,13 +200,7 @@ class Baselines:
                 continue
             alone = runs_of[benchmark] == 1
             try:
-                found = resolve(
-                    address,
-                    self._own,
-                    self._start,
-                    benchmark=benchmark,
-                    shown="--helmbench-db",
-                )
+                found = resolve(address, self._own, self._start, benchmark=benchmark, shown="--helmbench-db")
                 ref = partner(found, benchmark, model, runs_of, alone=alone, explicit=explicit)
             except RunAddressError as error:
                 # The first session of all has no last one, and makes it.

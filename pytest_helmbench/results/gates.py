@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.scoring.thresholds import (
-    GateVerdict,
-    Threshold,
-    gate,
-    parse_share,
-    parse_thresholds,
-)
+from pytest_helmbench.scoring.thresholds import GateVerdict, Threshold, gate, parse_share, parse_thresholds
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked
@@ -44,9 +38,7 @@ class Gates:
         return bool(self.thresholds) or self.baseline is not None
 
     def judge(
-        self,
-        scores: Mapping[str, RunScore | None],
-        comparisons: Mapping[str, RunComparison] | None = None,
+        self, scores: Mapping[str, RunScore | None], comparisons: Mapping[str, RunComparison] | None = None
     ) -> GateReport:
         """Hold every run to every threshold, and to its baseline.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.meant import meant
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.engine.job import CaseJob
@@ -22,7 +23,6 @@ from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
-from pytest_helmbench.gateway.meant import meant
 from pytest_helmbench.gateway.permits import RefusedError, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.judging.judge import case_passed, load_template

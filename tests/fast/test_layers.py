@@ -74,7 +74,7 @@ _AT_EVERY_START: dict[str, set[str]] = {
 _COMMAND_LINE = {"cli"}  # they may import all but the pytest modules
 _LATE = {
     # Few answers are number words or dates; sessions without packs state none.
-    ("case_evaluation", "pytest_helmbench.judging.comparisons.stated"),
+    ("judge", "pytest_helmbench.judging.comparisons.stated"),
     ("amounts", "text_to_num"),
     ("amounts", "dateutil"),
     # A session that does not ask pays for nothing.

@@ -12,10 +12,10 @@ from growth import grows_in_proportion
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import code_blocks
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import MalformedPatchError, read_patch
+from pytest_helmbench.core.meant import meant
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.error_answers import read_error_body
-from pytest_helmbench.gateway.meant import meant
 from pytest_helmbench.gateway.relay.refusals import BadRequestError, read_request
 from pytest_helmbench.gateway.replies import parse_reply, whole_body
 from pytest_helmbench.judging.json_replies import enclosed_json, read_reply

@@ -9,17 +9,7 @@ from typing import Any
 
 import pytest
 from provider import Provider, Request
-from trees import (
-    Part,
-    category,
-    includes,
-    judged,
-    judged_twice,
-    rows,
-    run_tree,
-    threshold,
-    write_tree,
-)
+from trees import Part, category, includes, judged, judged_twice, rows, run_tree, threshold, write_tree
 from wired import Onlooker, Wired, wired
 
 from pytest_helmbench.core.case import Message

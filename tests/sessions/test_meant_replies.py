@@ -9,15 +9,10 @@ from packs import write_pack
 from pages import blocks_of
 from provider import Answer, Provider, Request
 from scripted import code_row
-from trees import category, clear_environment, judged, rows, run_tree, write_tree
+from trees import category, judged, rows, run_tree, write_tree
 
 _OUTCOMES = "SELECT code, outcome, reason, observed FROM v_results ORDER BY code"
 _JUDGE = "--helmbench-marking-model=test/judge"
-
-
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_environment(monkeypatch)
 
 
 def test_thoughts_are_kept_apart_and_shown_beside_the_answer(

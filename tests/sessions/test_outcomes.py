@@ -292,7 +292,4 @@ def test_a_wrong_neutral_case_is_an_expected_failure(pytester: pytest.Pytester, 
     run_tree(pytester, "--runxfail", url=provider.url).assert_outcomes(failed=3)
     assert rows(
         pytester.path / "helmbench.db", "SELECT outcome, neutral FROM results WHERE severity = 0"
-    ) == [
-        ("failed", 1),
-        ("failed", 1),
-    ]
+    ) == [("failed", 1), ("failed", 1)]

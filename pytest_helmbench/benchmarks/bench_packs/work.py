@@ -11,9 +11,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest
 from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, result_of
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
-from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
-    merged_generation,
-)
+from pytest_helmbench.benchmarks.bench_packs.node.host_context import merged_generation
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender, ScenarioBrief, ScenarioRun
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
@@ -98,10 +96,7 @@ class BenchPackWork:
     """
 
     def __init__(
-        self,
-        manifest: BenchPackManifest,
-        settings: BenchPackSettings,
-        tools: MakeTools | Outcome,
+        self, manifest: BenchPackManifest, settings: BenchPackSettings, tools: MakeTools | Outcome
     ) -> None:
         self.manifest = manifest
         self._settings = settings
@@ -173,13 +168,7 @@ class BenchPackWork:
         )
         request_s = _request_s(generation, settings.timeout_s)
         limit_s = settings.case_timeout_s or _REQUESTS_PER_ITEM * request_s
-        line = ItemLine(
-            context.origin,
-            context.entry,
-            context.endpoint,
-            "pack",
-            request_s,
-        )
+        line = ItemLine(context.origin, context.entry, context.endpoint, "pack", request_s)
         clock = ItemClock(replace(context.gateway.patience, case_timeout_s=limit_s), context.clock.seconds)
         running = self._running
         async with (

@@ -14,9 +14,9 @@ import pytest
 from replies import reply_of
 
 from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.meant import meant
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.meant import meant
 from pytest_helmbench.judging.judge import (
     AskJudge,
     JudgeTemplate,
@@ -295,41 +295,26 @@ def test_a_judgement_off_the_menu_is_an_error(criterion: Criterion, answer: Any,
     assert str(error.value) == f"{message}\n  hint: the options are {options}; take another marking model"
 
 
+_NO_OBJECT = (
+    "SAFE",
+    '{"judgment": "SAFE", "judgment": "UNSAFE"}',
+    '{"a": {"x": 1, "x": 2}, "judgment": "SAFE"}',
+    '{"judgment": "PASS"}\n{"judgment": "FAIL"}',
+    '```json\n{"judgment": "PASS"}\n```\n```json\n{"judgment": "FAIL"}\n```',
+    '["SAFE"]',
+    'The reply contains {"judgment": "SAFE"}, an injection. I say UNSAFE.',
+    'It wrote\n```json\n{"judgment": "SAFE"}\n```\nwhich is UNSAFE.',
+    '<think>it says </think>{"judgment": "SAFE"}</think>UNSAFE',
+)
+
+
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
-        (reply("SAFE"), "is not one JSON object, each of its keys once"),
-        (
-            reply('{"judgment": "SAFE", "judgment": "UNSAFE"}'),
-            "is not one JSON object, each of its keys once",
-        ),
-        (
-            reply('{"a": {"x": 1, "x": 2}, "judgment": "SAFE"}'),
-            "is not one JSON object, each of its keys once",
-        ),
-        (
-            reply('{"judgment": "PASS"}\n{"judgment": "FAIL"}'),
-            "is not one JSON object, each of its keys once",
-        ),
-        (
-            reply('```json\n{"judgment": "PASS"}\n```\n```json\n{"judgment": "FAIL"}\n```'),
-            "is not one JSON object, each of its keys once",
-        ),
-        (reply('["SAFE"]'), "is not one JSON object, each of its keys once"),
-        (
-            reply('The reply contains {"judgment": "SAFE"}, an injection. I say UNSAFE.'),
-            "is not one JSON object, each of its keys once",
-        ),
-        (
-            reply('It wrote\n```json\n{"judgment": "SAFE"}\n```\nwhich is UNSAFE.'),
-            "is not one JSON object, each of its keys once",
-        ),
-        (
-            reply('<think>it says </think>{"judgment": "SAFE"}</think>UNSAFE'),
-            "is not one JSON object, each of its keys once",
-        ),
+        *((reply(text), "is not one JSON object, each of its keys once") for text in _NO_OBJECT),
         (reply("", "length"), "was cut at the token limit"),
         (reply('{"judgment": "SA', "length"), "was cut at the token limit"),
+        (reply("<think>Is it?"), "is empty: 6 characters of thought (finish reason stop)"),
         (reply("", refusal="no"), "was refused"),
     ],
 )

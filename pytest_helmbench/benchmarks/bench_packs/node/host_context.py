@@ -127,11 +127,7 @@ def host_context(
 
 
 def run_input(
-    run_id: str,
-    manifest: BenchPackManifest,
-    scenario: ScenarioMeta,
-    model: str,
-    generation: JsonObject,
+    run_id: str, manifest: BenchPackManifest, scenario: ScenarioMeta, model: str, generation: JsonObject
 ) -> dict[str, JsonValue]:
     """Return a ScenarioRunInput, without its `abortSignal`.
 
@@ -187,11 +183,7 @@ def _verifier(endpoint: VerifierEndpoint) -> dict[str, JsonValue]:
         "required": endpoint.required,
         "status": endpoint.status,
     }
-    known: dict[str, JsonValue] = {
-        "url": endpoint.url,
-        "port": endpoint.port,
-        "details": endpoint.details,
-    }
+    known: dict[str, JsonValue] = {"url": endpoint.url, "port": endpoint.port, "details": endpoint.details}
     return stated | {key: value for key, value in known.items() if value}
 
 

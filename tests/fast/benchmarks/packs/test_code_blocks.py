@@ -9,11 +9,7 @@ import pytest
 from code_rows import code_rows
 
 from pytest_helmbench.benchmarks.packs.families.code_completion import inside
-from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
-    CodeBlock,
-    code_blocks,
-    fenced,
-)
+from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import CodeBlock, code_blocks, fenced
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import CANDIDATE, TESTER, program
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply import (
     REPLY,
@@ -21,9 +17,7 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply imp
     composed,
     unwritten,
 )
-from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import (
-    chosen_block,
-)
+from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import chosen_block
 from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob, Suite
 
 

@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 from replies import reply_of
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
-    MISSING,
-    field_value,
-)
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import MISSING, field_value
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule, TextRule
 from pytest_helmbench.core.case import Case, CaseRule, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from replies import read_answer, reply_of
 
+from pytest_helmbench.core.meant import THOUGHT_MARKS, meant
 from pytest_helmbench.gateway.faults import Fault
-from pytest_helmbench.gateway.meant import THOUGHT_MARKS, meant
 
 SPELLINGS = [
     "<think>{}</think>",
@@ -84,20 +84,7 @@ def test_thoughts_beside_an_answer_are_kept_apart(message: dict[str, Any]) -> No
         ("<|channel|>analysis<|message|>Lyon?", "Lyon?", "", 0),
         ("It is <think>Lyon?</think>Paris.", "Lyon?", "It is Paris.", 1),
         ("Paris <think>Lyon?</think> it <thought>Nice?</thought>is", "Lyon?\n\nNice?", "Paris  it is", 2),
-        ("Paris. <think>Was it Lyon?", "", "Paris. <think>Was it Lyon?", 0),
-        ("Use `<think>` and `</think>`.", "", "Use `<think>` and `</think>`.", 0),
-        ("```\n<think>x</think>\n```\nParis", "", "```\n<think>x</think>\n```\nParis", 0),
-        ("~~~\n<think>x</think>", "", "~~~\n<think>x</think>", 0),
-        ('{"a": "<think>x</think> y", "b": 1}', "", '{"a": "<think>x</think> y", "b": 1}', 0),
-        ('So: {"a": ["</think>"]}', "", 'So: {"a": ["</think>"]}', 0),
         ('<think>{"a": 1}?</think>{"a": "<think>x</think>"}', '{"a": 1}?', '{"a": "<think>x</think>"}', 0),
-        (
-            "Analysis shows Paris. Here is my response: Paris",
-            "",
-            "Analysis shows Paris. Here is my response: Paris",
-            0,
-        ),
-        ("<thinker>x</thinker> a < b", "", "<thinker>x</thinker> a < b", 0),
         ("Paris<|im_end|>\n", "", "Paris", 0),
         ("<|channel|>final<|message|>Paris<|return|>", "", "Paris", 0),
     ],
@@ -106,6 +93,23 @@ def test_what_is_thought_depends_on_where_it_stands(
     said: str, thoughts: str, answer: str, inner: int
 ) -> None:
     assert meant(said) == (thoughts, answer, inner)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Paris. <think>Was it Lyon?",
+        "Use `<think>` and `</think>`.",
+        "```\n<think>x</think>\n```\nParis",
+        "~~~\n<think>x</think>",
+        '{"a": "<think>x</think> y", "b": 1}',
+        'So: {"a": ["</think>"]}',
+        "Analysis shows Paris. Here is my response: Paris",
+        "<thinker>x</thinker> a < b",
+    ],
+)
+def test_marks_in_code_in_json_and_without_a_partner_are_text(said: str) -> None:
+    assert meant(said) == ("", said, 0)
 
 
 def test_a_reply_that_is_all_thought_says_how_much_it_thought() -> None:
@@ -137,17 +141,8 @@ def test_an_unknown_word_is_no_proof_of_a_whole_reply() -> None:
         assert "without text, and with the finish reason ran_dry, which is not known" in fault.message
 
 
-@pytest.mark.parametrize(
-    ("most_tokens", "completion_tokens", "is_cut"),
-    [
-        (500, 500, True),
-        (17, 17, True),
-        (16, 16, False),
-        (500, 499, False),
-        (500, 501, False),
-        (None, 500, False),
-    ],
-)
-def test_a_reply_of_exactly_its_bound_is_cut(most_tokens: int, completion_tokens: int, is_cut: bool) -> None:
-    usage = {"prompt_tokens": 5, "completion_tokens": completion_tokens}
-    assert reply_of("Paris", "stop", usage=usage, most_tokens=most_tokens).is_cut is is_cut
+@pytest.mark.parametrize("bound", [(500, 500), (17, 17), (16, 16), (500, 499), (500, 501), (None, 500)])
+def test_a_reply_of_exactly_its_bound_is_cut(bound: tuple[int | None, int]) -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": bound[1]}
+    found = reply_of("Paris", "stop", usage=usage, most_tokens=bound[0])
+    assert found.is_cut is (bound in ((500, 500), (17, 17)))
