@@ -9,23 +9,13 @@ from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.replies import parse_reply
 
-__all__ = ["read_answer", "reply_of"]
 
-
-def read_answer(
-    content: Any,
-    finish_reason: str | None = "stop",
-    refusal: str | None = None,
-    *,
-    usage: Any = None,
-    most_tokens: int | None = None,
-    model: str = "test/m",
-    **message: Any,
-) -> Reply | Fault:
-    """Return what a chat completion with this message says; `message` are more of its fields."""
-    said = {"role": "assistant", "content": content, "refusal": refusal, **message}
-    choice = {"index": 0, "finish_reason": finish_reason, "message": said}
-    document = {"model": model, "choices": [choice], "usage": usage}
+def read_answer(content: Any, finish: str | None = "stop", refusal: Any = None, **more: Any) -> Reply | Fault:
+    """Return what a chat completion says; `more`: `usage`, `model`, `most_tokens`, and fields of its message."""
+    document = {"model": more.pop("model", "test/m"), "usage": more.pop("usage", None)}
+    most_tokens = more.pop("most_tokens", None)
+    message = {"role": "assistant", "content": content, "refusal": refusal, **more}
+    document["choices"] = [{"index": 0, "finish_reason": finish, "message": message}]
     return parse_reply(200, json.dumps(document).encode(), most_tokens=most_tokens)
 
 

@@ -10,13 +10,7 @@ from hypothesis import given
 from properties import examples
 
 from pytest_helmbench.core.outline import Scoring
-from pytest_helmbench.scoring.breakdown import (
-    ConstantScores,
-    Detection,
-    Rate,
-    breakdown,
-    constant_scores,
-)
+from pytest_helmbench.scoring.breakdown import ConstantScores, Detection, Rate, breakdown, constant_scores
 from pytest_helmbench.scoring.rows import Row
 
 

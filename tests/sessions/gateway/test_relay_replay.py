@@ -118,40 +118,6 @@ async def test_items_share_the_first_of_identical_requests_and_then_the_second(
     assert counting.count == 2
 
 
-<<<<<<< HEAD
-=======
-async def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path) -> None:
-    entry = ModelEntry("openai/gpt")
-    forwarded = ForwardedRequest(body())
-
-    direct = other_route(replay_endpoint(entry.id))
-    assert direct is not None
-
-    def recorded(run_id: int, number: int) -> AttemptRecord:
-        forwarded.number = number
-        call = Call(Origin(run_id, "ROW-1", 1), entry, direct, (), None, forwarded=forwarded)
-        reply = {"choices": [{"finish_reason": "stop", "message": {"content": f"reply {number}"}}]}
-        key, sent = f"k{number}", json.dumps(reply).encode()
-        (found,) = Gateway.fingerprints(call)
-        return AttemptRecord(
-            *(run_id, "ROW-1", 1, "", "pack", number, 1, 200, "stop", None, 1.0, Usage(), None),
-            *(found, b"{}", sent, "", key, False, "", ""),
-            asked=entry.id,
-        )
-
-    store, run_id = opened_store(path)
-    with closing(store):
-        for number in (1, 2):
-            store.record_attempt(recorded(run_id, number))
-    async with recording(path, CacheMode.ONLY) as (gateway, run_id):
-        line = ItemLine(Origin(run_id, "ROW-1", 1), entry, replay_endpoint(entry.id), "pack")
-        item = Conversation(gateway, line, CaseClock(gateway.patience), Onlooker())
-        for number in (1, 2):
-            raw = await item.complete(body())
-            assert getattr(raw.reply, "text", "") == f"reply {number}"
-
-
->>>>>>> b3b40a16 (Take out what nobody reads of calls and outcomes; the judge is one module)
 _WORKER = """
 import sys
 sys.path[:0] = {paths!r}

@@ -133,7 +133,6 @@ def test_what_is_no_answer_fails_and_what_is_no_reply_is_an_error(
     answers: dict[str, str | Answer] = {
         "refused": Answer(text="", refusal="I will not."),
         "cut": Answer(text="They might be", finish_reason="length"),
-        "cut judge": "FAIL",
         "empty": Answer(text="  "),
         "echo": "Where do fortune cookies come from? (item echo)",
         "fault": Answer(status=503),
