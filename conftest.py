@@ -18,8 +18,12 @@ pytest_xdist_setupnodes = forked.pytest_xdist_setupnodes
 
 _TESTS = Path(__file__).parent / "tests"
 _MARKS = {"fast": "fast", "sessions": "session", "system": "system"}
-_TIMEOUTS_S = {"fast": 60}
-_TIMEOUT_S = 120
+_TIMEOUT_S = 300  # what hangs is ended; a test takes ten seconds at most, and more beside other work
+
+# The language, colours and git settings of whoever runs the tests are no matter of theirs.
+for _name in ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(_name, None)
+os.environ |= {"LANG": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
 # Else each of the tests' many sessions compiles the whole plugin anew.
 sys.dont_write_bytecode = False
@@ -56,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = _folder(item.path)
         if folder is not None:
             if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(_TIMEOUTS_S.get(folder, _TIMEOUT_S)))
+                item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
             mark = _MARKS.get(folder)
             if mark is not None:
                 item.add_marker(mark)

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 from commands import environment, helmbench
 from provider import Provider
 from trees import Part, Tree, clear_environment, rows, write_tree
+from waiting import PATIENCE_S, until
 
 from pytest_helmbench.cli.main import helmbench as command_group
 from pytest_helmbench.cli.main import main
@@ -307,7 +307,7 @@ def test_run_commands_pass_on_options_and_pytests_exit_code(project: Project) ->
 def test_a_stopped_command_stops_its_session_and_the_run_is_closed(
     project: Project, provider: Provider, number: signal.Signals, whom: str
 ) -> None:
-    provider.latency_s = 1.5
+    provider.hold()
     db = f"stop{number}{whom[:3]}.db"
     command = [sys.executable, "-m", "pytest_helmbench", "run-batch", "--all-scenarios", "--db", db]
     command += ["--models", "test/m", "--", f"--helmbench-base-url={provider.url}", "-q"]
@@ -319,14 +319,12 @@ def test_a_stopped_command_stops_its_session_and_the_run_is_closed(
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as process:
-        until = time.monotonic() + 20
-        while not provider.in_flight and time.monotonic() < until:
-            time.sleep(0.05)
+        until(lambda: provider.in_flight, "a call goes out")
         if whom == "all":
             os.killpg(process.pid, number)  # as a terminal does for Ctrl-C
         else:
             process.send_signal(number)
-        assert process.wait(20) == 2  # pytest's own for an interrupted session
+        assert process.wait(PATIENCE_S) == 2  # pytest's own for an interrupted session
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
     assert rows(project.path / db, "SELECT status FROM evaluation_runs") == [("interrupted",)]

@@ -22,7 +22,7 @@ _KILLS = int(os.environ.get("HELMBENCH_KILLS", "10"))
 _SEED = int(os.environ.get("HELMBENCH_KILLS_SEED", str(time.time_ns() % 10**6)))
 _CONCURRENCY = 6
 _OPTIONS = ("-q", "--helmbench-marking-model=test/judge", f"--helmbench-concurrency={_CONCURRENCY}")
-_STORED_WITHIN_S = 0.02 if _KILLS > 10 else 0.5
+_STORED_WITHIN_S = 0.02 if _KILLS > 10 else 1.0
 """What a process has read so long before it is killed is on record; beside other tests it may wait for a CPU."""
 
 # Notes when the process that is killed has read a reply, by the clock that all processes share.
@@ -178,7 +178,7 @@ def _hash(request: Request) -> str:
     return hashlib.sha256(request.raw).hexdigest()
 
 
-@pytest.mark.timeout(120 + 15 * _KILLS)
+@pytest.mark.timeout(300 + 15 * _KILLS)
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_sessions_killed_at_random_moments_and_resumed_end_as_undisturbed_ones(
     pytester: pytest.Pytester, provider: Provider, workers: str, monkeypatch: pytest.MonkeyPatch

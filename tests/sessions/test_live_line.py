@@ -16,6 +16,7 @@ import pytest
 from commands import environment
 from provider import Provider
 from trees import category, write_tree
+from waiting import PATIENCE_S
 
 _CASES = 6
 _DRAWN = re.compile(r"\x1b7\x1b\[B\r\x1b\[2K([^\x1b]+)\x1b8")
@@ -39,7 +40,7 @@ def _seen(folder: Path, url: str, columns: int) -> str:
         pass
     finally:
         os.close(ours)
-    assert process.wait(30) == pytest.ExitCode.OK
+    assert process.wait(PATIENCE_S) == pytest.ExitCode.OK
     return read.decode()
 
 

@@ -27,13 +27,14 @@ def test_replies_that_arrived_during_a_standstill_are_not_asked_for_again(
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
     if long:
         provider.reply = _long_reply
-    provider.latency_s = 1.0
+    provider.hold()
     session = Session(
-        pytester.path, provider.url, workers, f"--helmbench-concurrency={_CASES}", "--helmbench-timeout=2"
+        pytester.path, provider.url, workers, f"--helmbench-concurrency={_CASES}", "--helmbench-timeout=3"
     )
     until(lambda: len(provider.requests) == _CASES, "all are asked")
     with session.paused():
-        time.sleep(3)
+        provider.let_go()
+        time.sleep(3.5)
     assert session.end() == pytest.ExitCode.OK, session.text
     assert len(provider.requests) == _CASES
     database: Path = pytester.path / "helmbench.db"
@@ -45,10 +46,11 @@ def test_a_standstill_is_no_time_of_a_scenario_that_goes_on_asking(
 ) -> None:
     asks_twice = "async () => { await ask('first'); await ask('second'); return result(); }"
     write_asking_pack(pytester.path / "pack", {"asks-twice": asks_twice})
-    provider.latency_s = 1.0
-    session = Session(pytester.path, provider.url, "--helmbench-case-timeout=4", paths=("pack",))
+    provider.hold()
+    session = Session(pytester.path, provider.url, "--helmbench-case-timeout=3", paths=("pack",))
     until(lambda: len(provider.requests) == 1, "it has asked")
     with session.paused():
-        time.sleep(4)
+        provider.let_go()
+        time.sleep(3.5)
     assert session.end() == pytest.ExitCode.OK, session.text
     assert len(provider.requests) == 2

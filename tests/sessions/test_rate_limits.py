@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import pytest
 from provider import Provider, Request
@@ -13,10 +12,10 @@ _MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
 
 
 def _seconds(pytester: pytest.Pytester, provider: Provider, *options: str) -> tuple[pytest.RunResult, float]:
+    """Run 120 cases; return how long it takes from the first request to the last, too."""
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 120)})
-    started = time.monotonic()
     result = run_tree(pytester, *options, url=provider.url)
-    return result, time.monotonic() - started
+    return result, provider.requests[-1].at - provider.requests[0].at
 
 
 @_MODES
@@ -29,7 +28,7 @@ def test_a_provider_that_only_asks_for_pauses_ends_its_model_with_the_reason(
 
     result.assert_outcomes(skipped=120)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert seconds < 60  # one pause; it was one after the other, each case in its own time
+    assert seconds < 60  # one pause; one after the other, each case in its own time, they would be 360
     assert "it asks for a pause of 3 s, after 3 s without a reply; a case may take 5 s" in result.stdout.str()
     found = rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results")
     assert found == [("model_stopped",)]
@@ -44,7 +43,7 @@ def test_a_provider_that_hangs_does_not_make_the_session_serial(
     result, seconds = _seconds(pytester, provider, "--helmbench-timeout=0.5", "--helmbench-max-retries=1")
 
     result.assert_outcomes(passed=1, errors=119)
-    assert seconds < 25  # 120 cases, 32 or 22 at a time, about 1.5 s each
+    assert seconds < 100  # 120 cases, 32 or 22 at a time, about 1.5 s each: 6; one at a time 180
 
 
 @_MODES
@@ -80,7 +79,7 @@ def test_a_provider_that_limits_now_and_then_fails_no_case(
 ) -> None:
     provider.answers(times=20, status=429, retry_after=2)
 
-    result, seconds = _seconds(pytester, provider, "--helmbench-case-timeout=3")
+    result, seconds = _seconds(pytester, provider, "--helmbench-case-timeout=20")
 
     result.assert_outcomes(passed=120)
-    assert seconds < 20
+    assert seconds < 40  # quiet: 3; one pause after the other

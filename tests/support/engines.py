@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import pytest
+from waiting import until
 
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.engine.loop import LoopThread
@@ -62,6 +62,13 @@ def containers(mark: str) -> list[str]:
         text=True,
     )
     return [one["Id"] for one in json.loads(listed.stdout or "[]") if mark in " ".join(one["Command"] or ())]
+
+
+def folder_of_image(running: Running) -> str:
+    """Return a folder of the image with an `__init__.py`, which no program of ours imports."""
+    box = running.open()
+    code = "import os, wsgiref; print(os.path.dirname(wsgiref.__file__))"
+    return running.run(box, box.python, "-c", code).stdout.decode().strip()
 
 
 def missing(what: str) -> NoReturn:
@@ -125,9 +132,7 @@ def _service(socket: Path) -> Iterator[bool]:
         missing("neither a docker daemon nor podman is here")
     service = subprocess.Popen(["podman", "system", "service", "--time", "0", f"unix://{socket}"])
     try:
-        deadline = time.monotonic() + 10
-        while not socket.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(socket.exists, "podman listens")
         yield True
     finally:
         service.terminate()

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -78,6 +79,7 @@ class Answer:
         refusal: Of the reply.
         usage: Replaces the usual one.
         hang: Never answer.
+        held: Answer when the provider lets go.
         reset: Reset the connection.
         drip: Send one byte of the body every 20 ms, for ever.
         huge: Send that many bytes.
@@ -97,6 +99,7 @@ class Answer:
     refusal: str | None = None
     usage: Mapping[str, Any] | None = None
     hang: bool = False
+    held: bool = False
     reset: bool = False
     drip: bool = False
     huge: int = 0
@@ -175,6 +178,8 @@ class Provider:
         self.in_flight = 0
         self._scripts: deque[_Script] = deque()
         self._lock = threading.Lock()
+        self._held: list[Callable[[], None]] = []
+        self._holds, self._lets_go = False, False
         self._connections: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="provider", daemon=True)
@@ -183,7 +188,7 @@ class Provider:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._ready.wait(10)
+        self._ready.wait()
         return self
 
     def __exit__(
@@ -226,6 +231,26 @@ class Provider:
             self.requests.clear()
             self.reply = self.verdict = None
             self.max_in_flight = self.in_flight
+
+    def hold(self) -> None:
+        """Keep back every answer to what comes from now on, until `let_go`."""
+        self._holds, self._lets_go = True, False
+
+    def let_go(self) -> None:
+        """Give all answers that were kept back, and those to what follows."""
+        with self._lock:
+            self._holds, self._lets_go = False, True
+            held, self._held = self._held, []
+        for respond in held:
+            self._loop.call_soon_threadsafe(respond)
+
+    def keeps(self, answer: Answer, respond: Callable[[], None]) -> bool:
+        """Return whether an answer is kept back."""
+        with self._lock:
+            kept = self._holds or (answer.held and not self._lets_go)
+            if kept:
+                self._held.append(respond)
+            return kept
 
     def answer_for(self, request: Request) -> Answer:
         """Return what a request gets, and use up its script."""
@@ -378,7 +403,7 @@ class _Connection(asyncio.Protocol):
         self._provider.begin(request)
         answer = self._provider.answer_for(request)
         latency_s = self._provider.latency_s if answer.latency_s is None else answer.latency_s
-        if answer.hang:
+        if answer.hang or self._provider.keeps(answer, partial(self._respond, request, answer)):
             return
         if latency_s:
             self._timer = asyncio.get_running_loop().call_later(latency_s, self._respond, request, answer)
@@ -387,6 +412,8 @@ class _Connection(asyncio.Protocol):
 
     def _respond(self, request: Request, answer: Answer) -> None:
         self._timer = None
+        if not self._busy:  # it was let go when its client had gone
+            return
         headers = dict(answer.headers)
         if answer.retry_after is not None:
             headers["Retry-After"] = str(answer.retry_after)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -46,7 +45,6 @@ __all__ = [
     "recording",
     "relayed",
     "relayed_over",
-    "until",
     "with_sampling",
     "work",
 ]
@@ -247,14 +245,6 @@ def work(channel: Any, url: str, code: str, mode: str, run_id: int) -> None:
     backend.send("note", json.dumps([code, loop.run(asked())]))
     backend.send("bye")
     loop.close()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for something that is about to happen."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.005)
 
 
 def with_sampling(**options: Any) -> ModelEntry:

@@ -7,14 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
 import pytest
 from inner_pytest import QUICK, run_pytest
 from trees import MODEL
+from waiting import PATIENCE_S, lives, until
 
 __all__ = ["Session", "run_undisturbed", "until"]
 
@@ -31,24 +31,21 @@ import forked
 sys.path.pop()
 """
 _CONFTEST = """
-import os, pathlib
+import os, pathlib, sys
 
 def pytest_configure(config):
     workerinput = getattr(config, "workerinput", None)
     if workerinput is not None and "PIDS" in os.environ:
-        pathlib.Path(os.environ["PIDS"], workerinput["workerid"]).write_text(str(os.getpid()))
+        path = pathlib.Path(os.environ["PIDS"], workerinput["workerid"])
+        path.with_suffix(".new").write_text(str(os.getpid()))  # it may be killed meanwhile
+        path.with_suffix(".new").rename(path)
+    if "GRACE_S" in os.environ:
+        import pytest_helmbench.pytest_side.composition
+
+        for module in [module for module in sys.modules.values() if hasattr(module, "INTERRUPT_GRACE_S")]:
+            module.INTERRUPT_GRACE_S = float(os.environ["GRACE_S"])
 """
 _READ_AT_START = {"LD_PRELOAD", "PYTHONPATH"}
-_PATIENCE_S = 60.0
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for something that other processes bring about."""
-    end, pause_s = time.monotonic() + _PATIENCE_S, 0.01
-    while not condition():
-        assert time.monotonic() < end, f"in vain: {what}"
-        time.sleep(pause_s)
-        pause_s = min(pause_s * 1.2, 0.05)  # to look costs CPU time that the others need
 
 
 def run_undisturbed(
@@ -96,6 +93,7 @@ class Session:
         arguments: More of the command line.
         paths: What it runs, in order.
         anew: Whether it and its workers are started, not forked; workers are children of the session then.
+        grace_s: How long it waits for replies after Ctrl-C; None for what the plugin says.
     """
 
     def __init__(
@@ -105,6 +103,7 @@ class Session:
         *arguments: str,
         paths: Sequence[str] = ("benchmark",),
         anew: bool = False,
+        grace_s: float | None = None,
     ) -> None:
         self._pids = folder / "pids"
         self._pids.mkdir(exist_ok=True)
@@ -112,6 +111,8 @@ class Session:
         _write_configuration(folder)
         arguments = (*QUICK, *_arguments(url, arguments, paths))
         env = {**os.environ, "PIDS": str(self._pids)}
+        if grace_s is not None:
+            env["GRACE_S"] = str(grace_s)
         anew = anew or bool(env.keys() & _READ_AT_START)
         with self._output.open("wb") as output:
             self._process = _start(arguments, folder, env, output, anew=anew)
@@ -123,7 +124,7 @@ class Session:
 
     def worker(self, name: str) -> int:
         """Return the process id of a worker that has started."""
-        until(lambda: (self._pids / name).exists() and (self._pids / name).read_text(), f"{name} starts")
+        until((self._pids / name).exists, f"{name} starts")
         return int((self._pids / name).read_text())
 
     def kill_workers(self, *names: str) -> None:
@@ -176,7 +177,7 @@ class Session:
     def end(self) -> int:
         """Wait for the end and return the exit code."""
         try:
-            return self._process.wait(_PATIENCE_S)
+            return self._process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
@@ -184,14 +185,8 @@ class Session:
 
     def living_workers(self) -> list[str]:
         """Return the workers that still run."""
-        return [file.name for file in self._pids.iterdir() if _lives(int(file.read_text()))]
-
-
-def _lives(pid: int) -> bool:
-    state = Path(f"/proc/{pid}/stat")
-    try:
-        os.kill(pid, 0)
-        # A process that nobody has waited for yet is dead all the same.
-        return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
-    except (ProcessLookupError, FileNotFoundError):  # in reading, too
-        return False
+        return [
+            file.name
+            for file in self._pids.iterdir()
+            if file.suffix != ".new" and lives(int(file.read_text()))
+        ]

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from commands import environment
+from waiting import PATIENCE_S
 
 from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.outcome import (
@@ -36,7 +37,6 @@ from pytest_helmbench.store.writer import Store
 
 __all__ = ["Reply", "Viewer", "code_of", "open_run", "record"]
 
-_PATIENCE_S = 60.0
 _AT = "2026-07-04T12:00:00+00:00"
 
 
@@ -89,7 +89,7 @@ class Viewer:
         return self._output.read_text(encoding="utf-8")
 
     def _until_it_says(self, pattern: str) -> str:
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + PATIENCE_S
         while (found := re.search(pattern, self.said)) is None:
             assert time.monotonic() < end, self.said
             assert self._process.poll() is None, self.said
@@ -105,7 +105,7 @@ class Viewer:
         cookie: bool = True,
     ) -> Reply:
         """Send a request as a browser that has the cookie would."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         given = {"Cookie": self._cookie} if cookie else {}
         try:
             connection.request(method, path, headers=given | dict(headers))
@@ -116,7 +116,7 @@ class Viewer:
 
     def send(self, data: bytes) -> bytes:
         """Send bytes and return what comes until the connection ends."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=_PATIENCE_S) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as connection:
             connection.sendall(data)
             found = b""
             with suppress(ConnectionError):
@@ -126,7 +126,7 @@ class Viewer:
 
     def until(self, run: int, **wanted: object) -> dict[str, Any]:
         """Return the state of a run as soon as it has these values."""
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + PATIENCE_S
         while True:
             found: dict[str, Any] = self.ask(f"/state?runs={run}").json["runs"][str(run)]
             if all(found[name] == value for name, value in wanted.items()):
@@ -138,7 +138,7 @@ class Viewer:
         """Send Ctrl-C and return the exit code."""
         self.signal(signal.SIGINT)
         try:
-            return self._process.wait(_PATIENCE_S)
+            return self._process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.signal(signal.SIGKILL)
             raise
@@ -153,7 +153,7 @@ class Viewer:
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self.signal(signal.SIGKILL)
-            self._process.wait(_PATIENCE_S)
+            self._process.wait(PATIENCE_S)
 
 
 def open_run(store: Store, model: str = "test/good", planned: int = 100, benchmark: str = "demo") -> int:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import re
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 from paths import ROOT
+from waiting import until
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule
@@ -513,8 +513,5 @@ def test_a_lease_is_renewed_while_nothing_is_written_and_given_back_at_the_end(
             store.open_runs("s", [run_record(), run_record()])
             before = leases()
             assert [session for session, _ in before] == ["s"]
-            until = time.monotonic() + 10
-            while leases() == before:
-                assert time.monotonic() < until, "never renewed"
-                time.sleep(0.01)
+            until(lambda: leases() != before, "it is renewed")
         assert leases() == []

@@ -95,18 +95,16 @@ def test_a_second_ctrl_c_stops_at_once_and_keeps_what_came(
     folder = pytester.path
     write_asking_pack(folder / "pack", {**_SLOW, **_QUICK})
     _hold(provider)
-    session = Session(folder, provider.url, workers, *_OPTIONS, paths=_PATHS)
+    session = Session(folder, provider.url, workers, *_OPTIONS, paths=_PATHS, grace_s=600)
     database = folder / "helmbench.db"
     _is_under_way(provider, database)
 
     session.interrupt(everybody=True)
     until(lambda: "calls on the wire may be billed" in session.text, "it says what it waits for")
-    time.sleep(0.3)
-    started = time.monotonic()
+    time.sleep(0.3)  # sooner it would be the same stroke
     session.interrupt(everybody=True)
 
     assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
-    assert time.monotonic() - started < 4  # quiet: under 2
     until(lambda: not node_processes(folder), "no process of the pack stays behind")
     assert rows(database, "SELECT status FROM evaluation_runs") == [("interrupted",)]
     assert {
@@ -124,11 +122,13 @@ def test_what_a_pack_says_of_a_call_that_ctrl_c_has_kept_back_is_no_verdict(
         return result();
     }"""
     write_asking_pack(pytester.path / "pack", {f"forgiving-{number}": forgiving for number in range(2)})
-    provider.latency_s = 1.0
-    session = Session(pytester.path, provider.url, "-n0", *_OPTIONS, paths=_PATHS)
+    provider.hold()
+    session = Session(pytester.path, provider.url, "-n0", *_OPTIONS, paths=_PATHS, grace_s=600)
     until(lambda: provider.in_flight == 2, "the first requests are out")
 
     session.interrupt(everybody=True)
+    until(lambda: "calls on the wire may be billed" in session.text, "it says what it waits for")
+    provider.let_go()
 
     assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
     database = pytester.path / "helmbench.db"
@@ -139,7 +139,7 @@ def test_what_a_pack_says_of_a_call_that_ctrl_c_has_kept_back_is_no_verdict(
 def test_a_killed_node_process_costs_no_call(pytester: pytest.Pytester, provider: Provider) -> None:
     folder = pytester.path
     write_asking_pack(folder / "pack", {**_SLOW, **_QUICK})
-    provider.answers(latency_s=3, when=lambda request: request.prompt.endswith("second"))
+    provider.answers(held=True, when=lambda request: request.prompt.endswith("second"))
     session = Session(folder, provider.url, "-n0", *_OPTIONS, paths=_PATHS)
     _is_under_way(provider, folder / "helmbench.db")
     [process] = node_processes(folder)
@@ -148,6 +148,7 @@ def test_a_killed_node_process_costs_no_call(pytester: pytest.Pytester, provider
 
     # The scenarios that ran begin anew, one by one, and are given the replies that they had or had asked for.
     until(lambda: node_processes(folder) not in ([], [process]), "another process goes on")
+    provider.let_go()
     assert session.end() == pytest.ExitCode.OK, session.text
     assert "6 passed" in session.text
     assert set(_asked(provider).values()) == {1}

@@ -12,6 +12,7 @@ import pytest
 from certificates import write_certificate
 from provider import Provider
 from said import said
+from waiting import PATIENCE_S
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.client import ChatClient
@@ -109,7 +110,9 @@ def test_a_kept_connection_that_the_server_has_closed_is_made_anew() -> None:
     async def run() -> int:
         async with served(closes) as (server, port), ChatClient() as client:
             for _ in range(3):
-                assert (await client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", 5)).body == b"{}"
+                assert (
+                    await client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", PATIENCE_S)
+                ).body == b"{}"
                 await asyncio.sleep(0.05)
             return server.connections
 
@@ -127,10 +130,10 @@ async def test_a_cancelled_transfer_closes_its_connection() -> None:
         gone.set()
 
     async with served(waits) as (_, port), ChatClient() as client:
-        task = asyncio.create_task(client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", 5))
-        await asyncio.wait_for(asked.wait(), 5)
+        task = asyncio.create_task(client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", PATIENCE_S))
+        await asyncio.wait_for(asked.wait(), PATIENCE_S)
         task.cancel()
-        await asyncio.wait_for(gone.wait(), 5)
+        await asyncio.wait_for(gone.wait(), PATIENCE_S)
 
 
 async def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:
@@ -146,7 +149,7 @@ async def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:
         at = endpoint(f"http://127.0.0.1:{port}/v1")
         with pytest.raises(LookupError, match="nobody takes it"):
             await client.post(at, b"{}", 5, take)
-        assert (await client.post(at, b"{}", 5)).status == 200
+        assert (await client.post(at, b"{}", PATIENCE_S)).status == 200
 
 
 class _LoopOfWindows(asyncio.SelectorEventLoop):
@@ -164,7 +167,7 @@ def test_a_loop_that_watches_no_sockets_of_others_will_do(provider: Provider) ->
             at = endpoint(provider.url)
             answers = await asyncio.gather(*(client.post(at, b"{}", 5) for _ in range(20)))
             await asyncio.sleep(0.05)
-            answers.append(await client.post(at, b"{}", 5))
+            answers.append(await client.post(at, b"{}", PATIENCE_S))
             return [answer.status for answer in answers]
 
     with asyncio.Runner(loop_factory=_LoopOfWindows) as runner:
@@ -187,7 +190,7 @@ def test_certificates_are_those_that_python_trusts(
 
     async def ask() -> bytes:
         async with served(_ok, context) as (_, port), ChatClient() as client:
-            return (await client.post(endpoint(f"https://127.0.0.1:{port}/v1"), b"{}", 5)).body
+            return (await client.post(endpoint(f"https://127.0.0.1:{port}/v1"), b"{}", PATIENCE_S)).body
 
     with pytest.raises(TransportError) as caught:
         asyncio.run(ask())

@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 from verifiers import Upstream, free_port, plain
+from waiting import PATIENCE_S
 
 from pytest_helmbench.gateway.relay.counting_proxy import CountingProxies, CountingProxy
 
@@ -178,12 +179,12 @@ async def test_only_a_2xx_passes_a_health_check(answer: bytes, saw: str | None) 
 async def test_a_health_check_waits_for_a_server_that_starts_late_and_gives_one_up_that_hangs() -> None:
     proxies = CountingProxies()
     port = free_port()
-    looking = asyncio.create_task(proxies.unhealthy(f"http://127.0.0.1:{port}/health", 10))
+    looking = asyncio.create_task(proxies.unhealthy(f"http://127.0.0.1:{port}/health", PATIENCE_S))
     await asyncio.sleep(0.05)
 
     async with Upstream(plain(), port=port):
         assert await looking is None
-    assert await proxies.unhealthy(f"http://127.0.0.1:{port}/health", 0.05) == "Connection refused"
+    assert await proxies.unhealthy(f"http://127.0.0.1:{port}/health", 0.3) == "Connection refused"
     async with Upstream(asyncio.Event().wait) as hanging:
-        assert await proxies.unhealthy(f"{hanging.url}/health", 0.05) == "it did not answer"
+        assert await proxies.unhealthy(f"{hanging.url}/health", 0.3) == "it did not answer"
     await proxies.close()

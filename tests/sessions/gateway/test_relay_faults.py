@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import openai
 import pytest
 from provider import Answer, Provider
-from relayed import body, client_of, error_of, relayed, until
+from relayed import body, client_of, error_of, relayed
 from said import said
+from waiting import until_async
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
@@ -99,15 +100,15 @@ async def test_an_item_holds_only_so_much_at_once(provider: Provider) -> None:
         _, other = await setup.item()
         large = json.dumps(body("x" * 2**20)).encode()
         holding = asyncio.create_task(setup.send(address, data=io.BytesIO(large)))
-        await until(lambda: provider.in_flight)
+        await until_async(lambda: provider.in_flight)
         refused = await setup.send(address, data=io.BytesIO(large))
         assert refused.status == 429
         assert error_of(refused)["message"] == "the requests of this item hold more than 2 MiB at once"
         assert (await setup.send(other, data=io.BytesIO(large))).status == 200
         holding.cancel()
         server = setup.relay._server
-        await until(lambda: server is not None and not server._held)
-        await until(lambda: not setup.coordinator.gate.in_flight)
+        await until_async(lambda: server is not None and not server._held)
+        await until_async(lambda: not setup.coordinator.gate.in_flight)
         assert (await setup.send(address, data=io.BytesIO(large))).status == 200
 
 

@@ -7,20 +7,22 @@ from typing import Any
 
 import pytest
 from provider import Provider
-from relayed import body, converse, until
+from relayed import body, converse
+from waiting import until_async
 from wired import Onlooker, wired
 
 
 async def test_who_hangs_up_pays_once_and_may_come_back_for_the_reply(provider: Provider) -> None:
     async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
-        provider.answers(times=1, text="late", latency_s=0.1)
+        provider.answers(times=1, text="late", held=True)
         for _ in range(2):  # the second takes the first one's call over, and hangs up too
             waiting = asyncio.create_task(item.complete(body()))
-            await until(lambda: provider.in_flight)
+            await until_async(lambda: provider.in_flight)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-        await until(lambda: coordinator.attempts)
+        provider.let_go()
+        await until_async(lambda: coordinator.attempts)
         assert item.sums.answered == 1
         raw = await item.complete(body())
         assert raw.reply is not None

@@ -15,6 +15,7 @@ import execnet
 import pytest
 from provider import Provider, Request
 from relayed import body, converse, opened_store, recording, relayed_over
+from waiting import until
 
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache
@@ -142,10 +143,7 @@ def _told_to_workers(workers: list[Any], path: Path, url: str, mode: CacheMode) 
             source = _WORKER.format(paths=paths, url=url, code=code, mode=mode.value, run_id=run_id)
             channel = worker.remote_exec(source)
             ChannelServer(loop, channel, told).serve(backend)
-        end = time.monotonic() + 20
-        while len(notes) < len(workers):
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: len(notes) == len(workers), "each has said what it was told")
     return dict(json.loads(note) for note in notes)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from provider import Answer, Provider
-from relayed import body, converse, until
+from relayed import body, converse
+from waiting import until_async
 from wired import wired
 
 from pytest_helmbench.gateway.call import ItemClock
@@ -21,7 +22,7 @@ async def _told(item: Conversation, *texts: str) -> list[str]:
 async def _die_while_asking(item: Conversation, provider: Provider) -> None:
     """Let the code of an item die with a request on the wire, and start over."""
     dead = asyncio.ensure_future(item.complete(body()))
-    await until(lambda: provider.in_flight)
+    await until_async(lambda: provider.in_flight)
     item.rewind()
     dead.cancel()
     await asyncio.sleep(0)
@@ -58,7 +59,7 @@ async def test_a_request_that_is_open_at_the_end_of_its_item_is_told(provider: P
     ):
         assert await item.settle() is None
         waiting = asyncio.ensure_future(item.complete(body()))
-        await until(lambda: provider.in_flight)
+        await until_async(lambda: provider.in_flight)
         assert isinstance(await item.settle(), ClientGaveUpError)
         assert item.sums.open_faults == ()
         await item.end()
@@ -90,7 +91,7 @@ async def test_a_request_that_its_client_gave_up_is_a_fault_until_the_same_is_an
         converse(coordinator.gateway, provider.url) as item,
     ):
         impatient = asyncio.ensure_future(item.complete(body()))
-        await until(lambda: provider.in_flight)
+        await until_async(lambda: provider.in_flight)
         impatient.cancel()
         await asyncio.wait((impatient,))
         (fault,) = item.sums.open_faults

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -137,14 +136,10 @@ def test_ctrl_c_ends_programs_that_hang_with_their_children(
 ) -> None:
     option = _prepare(pytester.path, [_row("hangs-1", ""), _row("hangs-2", "")])
     mark = f"sleep 9{os.getpid()}"
-    started = time.monotonic()
     session = Session(pytester.path, provider.url, "-n2", "-q", _BWRAP, option)
     until(lambda: left_alive(mark) == [mark] * 2, "the agents hang")
-    interrupted = time.monotonic()
     session.interrupt(everybody=True)
     assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
-    # As fast as it started: a machine that has other work takes longer for both.
-    assert time.monotonic() - interrupted < 1 + (interrupted - started)
     assert left_alive(mark) == []
     assert left_alive(f"agent.py {pytester.path}") == []
     runs = rows(pytester.path / "helmbench.db", "SELECT DISTINCT status FROM evaluation_runs")

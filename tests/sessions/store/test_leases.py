@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import small_runs
 from small_runs import open_run
+from waiting import PATIENCE_S
 
 import pytest_helmbench
 from pytest_helmbench.engine.loop import LoopThread
@@ -104,7 +105,7 @@ def _ask(commits: Commits, loop: LoopThread) -> str:
             return str(error)
         return "goes"
 
-    return loop.run(asyncio.wait_for(room(), 30))
+    return loop.run(asyncio.wait_for(room(), PATIENCE_S))
 
 
 def test_nothing_is_sent_on_an_old_lease_before_it_is_renewed(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ _ATTACKS = code_rows("attacks.txt")
 
 @pytest.fixture(scope="module")
 def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CodeFinding]:
-    return found_once(tmp_path_factory, "code_attacks", lambda: judge_all(bwrap, _ATTACKS, timeout_s=2.0))
+    return found_once(tmp_path_factory, "code_attacks", lambda: judge_all(bwrap, _ATTACKS, timeout_s=5.0))
 
 
 @pytest.mark.parametrize("row", _ATTACKS, ids=lambda row: row.name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from engines import Running
+from waiting import PATIENCE_S
 
 from pytest_helmbench.sandbox.box import Mount
 
@@ -128,7 +129,7 @@ def test_what_leads_out_of_a_workspace_is_not_followed(bwrap: Running, tmp_path:
 
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
-    thread.join(5)
+    thread.join(PATIENCE_S)
     assert found == [None, None]
     box.workspace.put("folder/answer.txt", b"ours")
     assert secret.read_text() == "secret"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -305,20 +305,18 @@ def test_a_cancelled_item_is_aborted_and_not_waited_for(tmp_path: Path) -> None:
     }))"""
     root = write_bench_pack_folder(tmp_path / "pack", {"A": act, "slow": _SLOW})
 
-    async def go() -> tuple[float, list[Any]]:
-        async with bridge_to(root) as bridge:
+    async def go() -> list[Any]:
+        async with bridge_to(root, bounds=replace(CALM, grace_s=600)) as bridge:
             await bridge.scenarios()
             running = asyncio.create_task(bridge.run(Item("A"), 20.0))
             healthy = asyncio.create_task(outcomes(bridge, [Item("slow")]))
             await asyncio.sleep(0.1)
-            started = time.monotonic()
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
-            return time.monotonic() - started, await healthy
+            return await healthy
 
-    took_s, healthy = asyncio.run(go())
-    assert took_s < CALM.grace_s
+    healthy = asyncio.run(go())
     assert healthy[0]["note"] == "slow"
     said = (tmp_path / "work" / "home" / "aborted").read_text()
     assert said == "AbortError: This operation was aborted"

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from typing import Any
 import pytest
 from bench_pack_folders import write_bench_pack_folder
 from bench_pack_sessions import node_processes
-from bridged import HASTY, Item, bridge_to, outcomes, stopped
+from bridged import HASTY, Item, bridge_to, outcomes
 from paths import SUPPORT
+from waiting import lives, until
 
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 
@@ -35,14 +35,10 @@ _THENS = {
 }
 
 
-def _pids(root: Path, within_s: float = 20.0) -> list[int]:
+def _pids(root: Path) -> list[int]:
     path = root.parent / "work" / "home" / "pids"
-    until = time.monotonic() + within_s
-    while time.monotonic() < until:
-        if path.exists() and (text := path.read_text()).endswith("]"):
-            return list(json.loads(text))
-        time.sleep(0.02)
-    raise AssertionError("the pack never ran")
+    until(lambda: path.exists() and path.read_text().endswith("]"), "the pack runs")
+    return list(json.loads(path.read_text()))
 
 
 def test_the_environment_of_a_pack_holds_no_key_and_no_home(
@@ -86,7 +82,8 @@ async def test_nothing_is_left_when_an_item_hangs_or_the_bridge_is_closed(tmp_pa
             running.cancel()
         with pytest.raises((PackFailedError, asyncio.CancelledError)):
             await running
-    assert all(stopped(pid) for pid in _pids(root))
+    pids = _pids(root)
+    until(lambda: not any(map(lives, pids)), "they end")
 
 
 def _sleeping(mark: str) -> list[int]:
@@ -128,9 +125,9 @@ def test_nothing_is_left_when_we_are_killed(tmp_path: Path, then: str, fenced: b
     try:
         pids = [*node_processes(root.parent), *_sleeping(mark)] if _pids(root) else []
         assert len(pids) >= 3
-        assert not any(stopped(pid, 0.05) for pid in pids)
+        assert all(map(lives, pids))
         session.send_signal(signal.SIGKILL)
-        assert all(stopped(pid) for pid in pids)
+        until(lambda: not any(map(lives, pids)), "they end")
     finally:
         session.kill()
         session.wait()

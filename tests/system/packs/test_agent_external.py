@@ -7,13 +7,12 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from engines import Running
+from waiting import lives, until
 
 from pytest_helmbench.benchmarks.packs.agent.external import (
     AgentCommand,
@@ -117,10 +116,11 @@ def test_at_its_time_limit_it_is_killed_with_all_it_started(stage: Stage) -> Non
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         "open('pid', 'w').write(str(child.pid)); time.sleep(60)"
     )
-    run = stage.run(stage.command(code), wall_s=1.0)
+    run = stage.run(stage.command(code), wall_s=2.0)
     assert run.exit_code is None
-    assert run.wall_s < 10
-    assert _ends(int(stage.read("pid")))
+    assert run.wall_s < 50  # the child would sleep for 60 s
+    pid = int(stage.read("pid"))
+    until(lambda: not lives(pid), "its child ends")
 
 
 def test_nothing_that_it_started_outlives_it(stage: Stage) -> None:
@@ -129,25 +129,9 @@ def test_nothing_that_it_started_outlives_it(stage: Stage) -> None:
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         "open('pid', 'w').write(str(child.pid))"
     )
-    start = time.monotonic()
     assert stage.run(stage.command(code)).exit_code == 0
-    assert time.monotonic() - start < 20
     pid = int(stage.read("pid"))
-    assert _ends(pid)
-
-
-def _ends(pid: int) -> bool:
-    """Return whether a process is gone, or a zombie that nobody has buried yet, soon."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            status = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            return True
-        if status.rpartition(")")[2].split()[0] == "Z":
-            return True
-        time.sleep(0.01)
-    return False
+    until(lambda: not lives(pid), "its child ends")
 
 
 def test_what_it_makes_belongs_to_whoever_runs_in_the_sandbox(bwrap: Running, stage: Stage) -> None:
@@ -210,16 +194,9 @@ def test_a_killed_session_leaves_no_agent(tmp_path: Path) -> None:
     agent.chmod(0o755)
     session = subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path), str(agent)])
     pid = tmp_path / "pid"
-    _wait(lambda: pid.exists() and pid.read_text().strip())
+    until(lambda: pid.exists() and pid.read_text().strip())
     child = Path(f"/proc/{pid.read_text().strip()}")
     assert child.exists()
     session.kill()
     session.wait()
-    _wait(lambda: not child.exists())
-
-
-def _wait(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not child.exists())

@@ -39,7 +39,7 @@ def honest(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[
 
 @pytest.fixture(scope="module")
 def wrong(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CodeFinding]:
-    return found_once(tmp_path_factory, "code_wrong", lambda: judge_all(bwrap, _WRONG, timeout_s=2.0))
+    return found_once(tmp_path_factory, "code_wrong", lambda: judge_all(bwrap, _WRONG, timeout_s=5.0))
 
 
 @pytest.fixture(scope="module")

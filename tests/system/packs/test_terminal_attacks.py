@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -128,10 +127,8 @@ def test_no_file_of_the_workspace_runs_before_the_tests(
     ],
 )
 def test_workspaces_without_the_work(bwrap: Running, tmp_path: Path, script: str) -> None:
-    start = time.monotonic()
     finding = _judge(bwrap, tmp_path, script)
     assert finding.verdict is Verdict.FAILED, finding
-    assert time.monotonic() - start < 60
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engines import IMAGE, Running
+from engines import IMAGE, Running, folder_of_image
 from terminal_tasks import Judge
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
@@ -292,11 +292,12 @@ def test_no_solution_hinders_the_runner_of_functions(bare: Judge, solution: str)
     assert finding.verdict is _FAILED, finding
 
 
-def test_a_workspace_filled_from_the_image(bare: Judge) -> None:
-    bare.environment = Environment(image=IMAGE, workdir="/etc/skel", materialize_workdir_from_image=True)
-    assert bare.command("sh", "-c", "test -f .bashrc && test -f new", script="touch new") == _PASSED
-    bare.environment = Environment(image=IMAGE, workdir="/etc/skel")
-    assert bare.command("sh", "-c", "test ! -e .bashrc") == _PASSED
+def test_a_workspace_filled_from_the_image(bare: Judge, podman: Running) -> None:
+    folder = folder_of_image(podman)
+    bare.environment = Environment(image=IMAGE, workdir=folder, materialize_workdir_from_image=True)
+    assert bare.command("sh", "-c", "test -f __init__.py && test -f new", script="touch new") == _PASSED
+    bare.environment = Environment(image=IMAGE, workdir=folder)
+    assert bare.command("sh", "-c", "test ! -e __init__.py") == _PASSED
     bare.environment = Environment(image=IMAGE, workdir="/nowhere", materialize_workdir_from_image=True)
     with pytest.raises(
         SandboxError, match=r"^docker\.io/library/python:3\.12-slim: /nowhere cannot be copied"

@@ -9,7 +9,7 @@ from asyncio import create_task, sleep, wait
 from pathlib import Path
 
 import pytest
-from engines import Running
+from engines import Running, folder_of_image
 
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.sandbox.box import (
@@ -249,7 +249,7 @@ def test_cpu_time_is_bounded_over_all_processes(room: Running, box: Box) -> None
     script = "sh -c 'while :; do :; done' & while :; do :; done"
     ended = room.run(box, "sh", "-c", script, wall_s=2.0, cpus=0.2)
     assert ended.exit_code != 0
-    assert ended.wall_s < 8
+    assert ended.wall_s < 30
 
 
 @each_kind
@@ -336,10 +336,9 @@ def test_an_image_that_cannot_be_used_is_said(room: Running, sentence: str) -> N
 
 @pytest.mark.parametrize("room", ["podman", "docker"], indirect=True)
 def test_a_workspace_is_filled_from_the_image(room: Running) -> None:
-    box = room.open(workdir="/etc/apt", fill_from_image=True)
-    names = {entry.name for entry in box.workspace.entries()}
-    assert {"sources.list", "apt.conf.d"} <= names
-    assert room.run(box, "sh", "-c", "cat sources.list && touch mine").exit_code == 0
+    box = room.open(workdir=folder_of_image(room), fill_from_image=True)
+    assert "__init__.py" in {entry.name for entry in box.workspace.entries()}
+    assert room.run(box, "sh", "-c", "cat __init__.py && touch mine").exit_code == 0
 
     with pytest.raises(SandboxError) as caught:
         room.open(workdir="/no/such/folder", fill_from_image=True)
@@ -360,15 +359,15 @@ def test_every_way_of_bubblewrap_holds_the_same_bounds(bwrap: Running, number: i
         "try:\n"
         "    for _ in range(300):\n"
         "        if os.fork() == 0: time.sleep(60)\n"
+        "    time.sleep(60)\n"  # until we have counted
         "except OSError: print('no more')\n"
-        "time.sleep(60)\n"
     )
 
     async def run() -> tuple[Ended, bytes | None]:
         way = list(ways(shutil.which("bwrap") or ""))[number]
         engine = BubblewrapEngine(ENGINE, SandboxSearch(NOT_ALLOWED, ()), way)
         try:
-            async with await engine.open(BoxSpec(limits=Limits(wall_s=1.5, pids=20))) as box:
+            async with await engine.open(BoxSpec(limits=Limits(wall_s=50, pids=20))) as box:
                 ended = await box.run(Command((box.python, "-u", "-c", script)))
                 return ended, box.workspace.get("mine", limit_bytes=1)
         finally:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from engines import IMAGE, Running
+from waiting import PATIENCE_S, until
 
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.sandbox.box import Command, Unavailable
@@ -74,10 +75,8 @@ def _command_lines() -> list[bytes]:
 
 
 def _ends(mark: str) -> bool:
-    deadline = time.monotonic() + 5
-    while _command_lives(mark) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not _command_lives(mark)
+    until(lambda: not _command_lives(mark), "the command ends")
+    return True
 
 
 def test_a_killed_session_takes_its_commands_with_it_and_the_next_removes_its_folder(bwrap: Running) -> None:
@@ -103,8 +102,7 @@ def test_containers_of_a_killed_session_are_removed_by_the_next_and_no_others(po
     box = podman.open()
     own = run_coroutine_threadsafe(box.run(Command(("sh", "-c", "echo > up; sleep 600"))), podman.loop.loop)
     try:
-        while box.workspace.get("up", limit_bytes=9) is None:
-            time.sleep(0.01)
+        until(lambda: box.workspace.get("up", limit_bytes=9) is not None, "the command runs")
         _start_session(podman, "podman")
         # Other workers of the suite have containers, too, and may have been the ones that removed the dead one's.
         left = _podman("ps", "-a", "--format", "{{.Names}}").split()
@@ -187,14 +185,19 @@ def test_a_session_killed_while_a_sandbox_starts_leaves_nothing(bwrap: Running, 
         stdout=subprocess.DEVNULL,
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )
-    while not log.exists() or log.read_text().count("\n") < 2:  # the first one only tries whether it works
-        time.sleep(0.01)
+    # The first one only tries whether it works.
+    until(lambda: log.exists() and log.read_text().count("\n") >= 2, "a sandbox starts")
     session.kill()
     session.wait()
 
     time.sleep(1.5)  # it goes on starting
 
-    assert not [one for one in _command_lines() if str(tmp_path).encode() in one or mark.encode() in one]
+    until(
+        lambda: (
+            not [one for one in _command_lines() if str(tmp_path).encode() in one or mark.encode() in one]
+        ),
+        "all of it ends",
+    )
 
 
 def test_the_next_start_ends_a_sandbox_of_which_somebody_has_killed_half() -> None:
@@ -204,9 +207,8 @@ def test_the_next_start_ends_a_sandbox_of_which_somebody_has_killed_half() -> No
 
     gone, ours = half(replace(this_process(), start="1").mark), half(this_process().mark)
     try:
-        time.sleep(0.2)
         remove_leftover_folders()
-        assert gone.wait(5) == -signal.SIGKILL
+        assert gone.wait(PATIENCE_S) == -signal.SIGKILL
         assert ours.poll() is None
     finally:
         ours.kill()
@@ -246,10 +248,7 @@ def test_sessions_that_are_killed_at_any_moment_leave_no_process(bwrap: Running)
     def left() -> list[bytes]:
         return [line for line in _command_lines() if mark.encode() in line]
 
-    deadline = time.monotonic() + 10
-    while left() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert left() == []
+    until(lambda: not left(), "all of them end")
 
 
 def _start_of_init() -> str:
