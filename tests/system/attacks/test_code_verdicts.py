@@ -24,6 +24,7 @@ def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping
 def test_no_attack_passes_without_the_mark(row: CodeRow, attacks: Mapping[str, CodeFinding]) -> None:
     found = attacks[row.name]
     assert found.in_process == (row.says == "in_process")
+    assert found.verdict is not Verdict.ERROR  # nor does one turn its failure into an error
     if not found.in_process:
         assert found.verdict is Verdict.FAILED
         assert found.reason in ("tests_failed", "does_not_load", "timeout", "limit")
@@ -31,7 +32,7 @@ def test_no_attack_passes_without_the_mark(row: CodeRow, attacks: Mapping[str, C
 
 
 def test_attacks_on_plain_data_are_most_of_the_table() -> None:
-    assert (len(_ATTACKS), sum(row.says == "in_process" for row in _ATTACKS)) == (77, 16)
+    assert (len(_ATTACKS), sum(row.says == "in_process" for row in _ATTACKS)) == (86, 21)
 
 
 def test_the_tests_would_pass_for_the_right_code(bwrap: Running) -> None:

@@ -74,6 +74,8 @@ _MUCH = """
 { printf '[a]\n\tk = "'; head -c 900000 /dev/zero | tr '\\0' x; printf '"\n'; } > much
 for folder in .a .b .c .d .e .f 1 2 3 4 5 6; do mkdir -p $folder/refs && cp much $folder/config; done
 """
+_FILTERS = 's/.*/[filter "&"]\\n\\tclean = x/'
+_LONG = "git init -q . && (printf '[pager]\\n'; head -c 140000 /dev/zero | tr '\\0' x; printf ' = y\\n') >> .git/config"
 _GIT_CHECK = (
     "sh",
     "-c",
@@ -134,6 +136,17 @@ _ATTACKS: Sequence[Try] = (
         for target in ("/proc/self/cmdline", "/proc/self/fd/3", "/proc/self/environ", "/dev/stdin", "/tmp/x")
     ),
     Try("a pipe", {}, _READS, "mkfifo answer"),
+    Try("many settings of git", {}, _READS, f"git init -q . && seq 30000 | sed {_FILTERS!r} >> .git/config"),
+    Try("a long setting of git", {}, _READS, _LONG),
+    Try(
+        "repositories with names",
+        {},
+        _READS,
+        'for n in 1 2 3; do d=$(printf \'a\\n%s\\377 b\' $n); mkdir "$d"; git init -q "$d"; done',
+    ),
+    Try(
+        "a workspace of nothing", {}, _READS, "chmod 0 .; rm -rf .git; mkdir -p securebench/evaluation_inputs"
+    ),
 )
 _HONEST: Sequence[Try] = (
     _solution("right", _RIGHT),

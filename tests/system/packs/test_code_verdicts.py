@@ -146,6 +146,13 @@ def test_another_language_runs_by_its_command(
     assert podman.wait(evaluate_code(task, reply, podman.engine)) == wanted
 
 
+@pytest.mark.parametrize("reply", ["other() { :; }", "greet() { exit 127; }", "exit 126"])
+def test_a_reply_cannot_have_its_tests_look_as_if_they_were_not_started(podman: Running, reply: str) -> None:
+    task = _in_shell(". ./solution.sh\ngreet", "sh tests.sh", str(podman.image))
+    found = podman.wait(evaluate_code(task, reply, podman.engine))
+    assert (found.verdict, found.reason) == (Verdict.FAILED, "cannot_start")
+
+
 def test_the_self_check_of_a_row(bwrap: Running) -> None:
     tests = code_task(_ADD_TESTS, _ADD, canonical_solution="    return a + b", reference_solution=_ADDS)
     known = code_self_check(tests)

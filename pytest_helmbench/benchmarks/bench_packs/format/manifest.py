@@ -236,13 +236,17 @@ def _verifier(root: Path, document: Document, place: Place, faults: list[Fault])
         where = (*place, "docker", "listenPort")
         hint = "name the port that the verifier listens on inside of its container"
         faults.append(Fault(document.line(*where), f"{label(where[:-1])} has no 'listenPort'", hint))
-    folder = (*place, "docker", "buildContext")
+    folder, image = (*place, "docker", "buildContext"), a_text(container.get("image")) or ""
+    if image.startswith("-"):
+        where = (*place, "docker", "image")
+        message = f"{label(where)}: {named(image)} is no name of an image"
+        faults.append(Fault(document.line(*where), message, "write NAME or NAME:TAG"))
     return VerifierSpec(
         id=a_text(entry.get("id")) or "",
         required=entry.get("required") is not False,
         default_mode=mode,
         url=a_text(a_mapping(entry.get(block)).get(url)) or "",
-        image=a_text(container.get("image")) or "",
+        image=image,
         build_context=_place(root, document, folder, context, faults) if context else None,
         listen_port=a_whole_number(port),
         health_path=f"/{health.removeprefix('/')}" if health else "",

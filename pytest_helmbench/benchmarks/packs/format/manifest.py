@@ -113,7 +113,9 @@ def check_environment(faults: RowFaults, where: str, data: JsonObject) -> None:
     for key in ("image", "workdir", "repository"):
         if data.get(key) is not None:
             check_text(faults, f"{where}.{key}", data[key])
-    repository = data.get("repository")
+    image, repository = data.get("image"), data.get("repository")
+    if isinstance(image, str) and image.startswith("-"):
+        faults.error(f"{where}.image", f"{named(image)} is no name of an image", "write NAME or NAME:TAG")
     fault = path_fault(repository) if isinstance(repository, str) and repository.strip() else None
     if fault:
         faults.error(f"{where}.repository", f"the path {fault}", "write a path below the public root")

@@ -193,6 +193,13 @@ _TEXT = json.dumps(healthy_manifest(), indent=1)
             ],
         ),
         (
+            {"verifiers.0.docker.image": "--net=host"},
+            [
+                "21: verifiers entry 1.docker.image: '--net=host' is no name of an image"
+                "\n  hint: write NAME or NAME:TAG"
+            ],
+        ),
+        (
             {"verifiers.0.docker.healthcheckPath": "//evil.example/x"},
             [
                 "20: verifiers entry 1.docker.healthcheckPath '//evil.example/x' has the wrong form"

@@ -122,6 +122,12 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("repo_patch", {"input.base_commit": "--upload-pack=x"}, [
         "input.base_commit: '--upload-pack=x' is no name of a commit\n  hint: write the hash of the commit",
     ]),
+    ("repo_patch", {"environment": {"image": "--privileged"}}, [
+        "environment.image: '--privileged' is no name of an image\n  hint: write NAME or NAME:TAG",
+    ]),
+    ("terminal_task", {"environment.image": "-v/:/host"}, [
+        "environment.image: '-v/:/host' is no name of an image\n  hint: write NAME or NAME:TAG",
+    ]),
     ("repo_patch", {"input.hints": 3}, ["input.hints: this is a number, not text or a list of texts"]),
     ("repo_patch", {"eval.tests.timeout_seconds": 0}, [
         "eval.tests.timeout_seconds: 0 is no time\n  hint: write a number of seconds above 0",
@@ -321,6 +327,9 @@ MANIFESTS: list[tuple[str, list[str]]] = [
     (MANIFEST + 'defaults:\n  environment:\n    timeout_seconds: -1\n    image: 5\n', [
         "5: defaults.environment.timeout_seconds: -1 is no time\n  hint: write a number of seconds above 0",
         "6: defaults.environment.image: this is a number, not text",
+    ]),
+    (MANIFEST + 'defaults:\n  environment:\n    image: -x\n', [
+        "5: defaults.environment.image: '-x' is no name of an image\n  hint: write NAME or NAME:TAG",
     ]),
     (MANIFEST + 'asset_roots:\n  public: ../x\n  eval: /hidden\n', [
         "4: asset_roots.public: '../x' leads out by '..'\n  hint: write a relative POSIX path such as 'assets/'",

@@ -170,7 +170,7 @@ def _finding(task: PackTask, job: SuiteJob, ended: Ended, other: Ended | None) -
     """Return the finding on how the tests ended, and the candidate's box if it is known."""
     report = _report(ended.stderr, job["token"])
     if report is None:
-        return _broken_off(ended)
+        return _broken_off(ended, has_begun=job["token"].encode() in ended.stderr)
     if report["verdict"] == "passed":
         return CodeFinding(Verdict.PASSED)
     message, named = _messages(report, task)
@@ -270,18 +270,18 @@ def _close(*descriptors: int) -> None:
 def _report(stderr: bytes, token: str) -> _Report | None:
     """Return what the tests' process says of their end; None when it never came to that."""
     for line in stderr.splitlines():
-        if line.startswith(token.encode()):
+        if line.startswith(token.encode()) and len(line) > len(token):
             report: _Report = json.loads(line[len(token) :])
             return report
     return None
 
 
-def _broken_off(ended: Ended) -> CodeFinding:
+def _broken_off(ended: Ended, *, has_begun: bool) -> CodeFinding:
     """Return what it means that the tests' process ended without a word."""
     if ended.reason:
         reason = "timeout" if ended.timed_out else "limit"
         return CodeFinding(Verdict.FAILED, reason, f"the tests were stopped: {ended.reason}")
-    if ended.stderr or ended.exit_code in (126, 127):
+    if not has_begun and (ended.stderr or ended.exit_code in (126, 127)):
         said = excerpt(ended.stderr.decode(errors="replace").strip().rpartition("\n")[2])
         why = said or f"exit code {ended.exit_code}"
         return CodeFinding(Verdict.ERROR, "cannot_start", f"the tests cannot be started: {why}")

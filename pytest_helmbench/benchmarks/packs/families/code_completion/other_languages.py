@@ -7,6 +7,7 @@ hard that is. Nothing else is promised than that it runs alone, without network,
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import CodeBlock, code_blocks
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
@@ -58,7 +59,8 @@ async def evaluate_in_image(
     reason, how = "tests_failed", f"ended with exit code {ended.exit_code}"
     if ended.exit_code in _NOT_STARTED:
         reason, how = "cannot_start", f"cannot be started (exit code {ended.exit_code})"
-        if (await _run(task, tests, "", engine, limits)).exit_code == ended.exit_code:
+        # Whatever the tests say of the code, a command that can be started starts without them.
+        if (await _run(task, replace(tests, code=""), "", engine, limits)).exit_code == ended.exit_code:
             return CodeFinding(Verdict.ERROR, reason, f"eval.tests.command {how}")
     elif ended.exit_code is None:
         reason, how = "timeout" if ended.timed_out else "limit", f"was stopped: {ended.reason}"

@@ -100,6 +100,7 @@ class SuiteJob(TypedDict):
         given: What the tests take from the starter itself.
         wanted: Names to ask the candidate for.
         modules: Modules that the tests use without importing them.
+        needs: What the tests import, statement by statement, but for modules that stand for the candidate.
         tested: Modules by which the tests call the candidate.
         entry: The function that the starter declares last; empty for none.
         uncalled: Functions and classes of the tests that no statement of theirs calls.
@@ -114,6 +115,7 @@ class SuiteJob(TypedDict):
     given: str
     wanted: list[str]
     modules: list[str]
+    needs: list[str]
     tested: list[str]
     entry: str
     uncalled: list[str]
@@ -166,6 +168,7 @@ class Suite:
             "given": self._source([*imports, *self._given()]),
             "wanted": facts.wanted(),
             "modules": sorted(facts.modules),
+            "needs": facts.needs,
             "tested": sorted(facts.tested),
             "entry": functions[-1] if functions else "",
             "uncalled": facts.uncalled(),
@@ -219,6 +222,7 @@ class _Facts:
         """Names that the tests import from the candidate."""
         self.modules_of: dict[str, str] = {}
         """Names that the tests import, with the module that they are from."""
+        self.needs: list[str] = []
         self._read_imports()
         bound = {
             node.id for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
@@ -247,6 +251,7 @@ class _Facts:
                         self.tested |= {alias.name, name}
                     else:
                         self.modules_of[name] = alias.name
+                        self.needs.append(f"import {alias.name}")
             elif isinstance(node, ast.ImportFrom):
                 module = node.module or ""
                 is_tested = not node.level and (module in _TESTED or module in self.declared)
@@ -256,6 +261,7 @@ class _Facts:
                     self.imported |= names | {alias.name for alias in node.names}
                 else:
                     self.modules_of.update(dict.fromkeys(names, module))
+                    self.needs += [f"from {module} import {alias.name}" for alias in node.names if module]
 
     def wanted(self) -> list[str]:
         """Return the names to ask the candidate for; Python's own only where the starter declares them."""

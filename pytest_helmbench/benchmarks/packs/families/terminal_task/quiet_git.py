@@ -16,6 +16,8 @@ _NAMES = ("config", "config.worktree")
 _BESIDE = ("HEAD", "objects", "refs")  # in a folder of git's
 _LARGEST = 1024 * 1024
 _MOST = 200
+_MOST_CHARACTERS = 100_000
+_VARIABLES = 50  # characters of the names of the two variables that hold a setting
 _EMPTY = b"[core]\n\trepositoryformatversion = 0\n"
 _ALWAYS = {
     **dict.fromkeys(("core.hooksPath", "core.attributesFile"), "/dev/null"),
@@ -76,6 +78,10 @@ async def quiet_settings(
                 content = "".join(_written(*one) for one in kept)
                 workspace.put(path, content.encode("utf-8", "surrogateescape"), mode=mode)
             settings.update(pair for name, _, value in kept for pair in _in_place(name, value))
+    if sum(len(name) + len(value) + _VARIABLES for name, value in settings.items()) > _MOST_CHARACTERS:
+        settings = dict(_ALWAYS)  # more than an environment holds
+        for path, mode in found.items():
+            workspace.put(path, _EMPTY, mode=mode)
     return (
         *_PLAIN,
         ("GIT_CONFIG_COUNT", str(len(settings))),

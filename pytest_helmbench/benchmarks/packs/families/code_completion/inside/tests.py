@@ -146,6 +146,7 @@ class _Apart:
         self._standing: dict[int, Any] = {}
         self._numbers: dict[int, int] = {}
         self._raised: dict[int, tuple[BaseException, str, int]] = {}
+        self._types: list[type] = []
         self.uses = 0
         """Calls of the candidate."""
 
@@ -215,8 +216,10 @@ class _Apart:
     def _encode_object(self, value: object) -> object:
         number = self._numbers.get(id(value))
         if number is None:
-            message = "not expressible: the tests hand over a {}, which is no plain data"
-            self._report.end("error", message, (type(value).__name__, "value"))
+            is_theirs = type(value) in self._types
+            message = "the tests hand over a {}, which is no plain data"
+            message = message if is_theirs else "not expressible: " + message
+            self._report.end("failed" if is_theirs else "error", message, (type(value).__name__, "value"))
         return ["h", number]
 
     def _decode_object(self, tag: str, parts: list[Any]) -> object:
@@ -226,6 +229,7 @@ class _Apart:
             found = getattr(builtins, number)
             if not isinstance(found, type) or issubclass(found, BaseException):
                 raise BrokenWireError("it names a function of ours")
+            self._types.append(found)
             return found
         if type(number) is not int or tag not in ("F", "y", "o"):
             raise BrokenWireError("its answer makes no sense")
@@ -283,6 +287,7 @@ class _Run:
     def run(self) -> None:
         """Load the candidate, run the tests, report."""
         code = self._compiled_tests()
+        absent = self._absent() if self._job["in_process"] else None
         try:
             self._report.cause = self._candidate.load(self._job["reply"])
         except BaseException as error:  # noqa: BLE001 - whatever the candidate raises
@@ -292,10 +297,22 @@ class _Run:
             exec(code, self._space)
             self._call_what_is_defined()
         except BaseException as error:  # noqa: BLE001 - every end of the tests is judged
-            self._judge(error)
+            self._judge(error, absent)
         if not self._candidate.uses:
             self._report.end("error", "the tests use nothing that the candidate defines")
         self._report.end("passed", "")
+
+    def _absent(self) -> set[str]:
+        """Return modules that the tests need and that are not there, before a candidate could hide them."""
+        found = set()
+        for statement in self._job["needs"]:
+            try:
+                exec(statement, {})
+            except ImportError as error:
+                found.add(str(error.name))
+            except Exception:  # noqa: BLE001 - the tests meet it too
+                continue
+        return found
 
     def _compiled_tests(self) -> CodeType:
         try:
@@ -330,7 +347,9 @@ class _Run:
         """Call what test code only defines: `check(candidate)`, test functions, test cases."""
         own = {name: self._space.get(name) for name in self._job["uncalled"]}
         check = own.get("check")
-        if callable(check) and self._job["entry"] in self._space:
+        if callable(check) and self._job["entry"]:
+            if self._job["entry"] not in self._space:
+                self._lacks_name(self._job["entry"], "")
             check(self._space[self._job["entry"]])
         for name, value in own.items():
             if name.startswith("test") and callable(value) and not isinstance(value, type):
@@ -359,7 +378,7 @@ class _Run:
         if not outcome.wasSuccessful():
             self._report.end("failed", "a test that must fail passes")
 
-    def _judge(self, error: BaseException) -> None:
+    def _judge(self, error: BaseException, absent: set[str] | None) -> None:
         blamed = self._candidate.blamed(error)
         where = _line_of(error)
         kind = "a kind of " + builtin_name(error)
@@ -370,13 +389,17 @@ class _Run:
             if error.code in (None, 0, False) and self._is_own_end(error):
                 return
             self._report.end("failed", "the tests ended with an exit code" + where)
-        if isinstance(error, ImportError):
+        name = str(getattr(error, "name", None))
+        is_packs = name not in self._job["tested"] if absent is None else name in absent
+        if isinstance(error, ImportError) and is_packs:
             self._lacks_module("the tests need", error)
         if isinstance(error, NameError):
-            message = "neither the reply nor the tests define {}" + where
-            missing = (repr(getattr(error, "name", None)), "a name that the tests use")
-            self._report.end("failed", message, missing)
+            self._lacks_name(getattr(error, "name", None), where)
         self._report.end("failed", "{}" + where, (type(error).__name__, kind))
+
+    def _lacks_name(self, name: str | None, where: str) -> NoReturn:
+        message = "neither the reply nor the tests define {}" + where
+        self._report.end("failed", message, (repr(name), "a name that the tests use"))
 
     def _lacks_module(self, user: str, error: ImportError) -> NoReturn:
         name = (": " + str(error.name), "")
@@ -415,6 +438,7 @@ def main() -> None:
     wire = Wire(source, target, _MESSAGE_LIMIT)
     job: SuiteJob = wire.receive()
     verdict = _Report(report, job["token"])
+    os.write(report, (job["token"] + "\n").encode("ascii"))  # from here on, nothing is the sandbox's fault
     _Run(job, _Beside() if job["in_process"] else _Apart(wire, verdict), verdict).run()
 
 
