@@ -270,10 +270,6 @@ class Engine(ABC):
         """Return the Python of boxes of this image (None: of this machine), as a command calls it."""
         return "python3"
 
-    def inside(self, path: str, _spec: BoxSpec, _workspace: Workspace, /) -> str:
-        """Return what commands call a path of the box."""
-        return path
-
     def remove_later(self, folder: Path) -> None:
         """Remove a folder while others go on: foreign code may have filled it."""
         self._removals.submit(remove_tree, folder)
@@ -317,11 +313,7 @@ class Box:
     @property
     def workdir(self) -> str:
         """Where commands find the workspace."""
-        return self.inside(self._spec.workdir)
-
-    def inside(self, path: str) -> str:
-        """Return what commands call a path of the box."""
-        return self._engine.inside(path, self._spec, self.workspace)
+        return self._spec.workdir
 
     async def run(self, command: Command) -> Ended:
         """Run a command to its end; everything it started is dead when this returns.

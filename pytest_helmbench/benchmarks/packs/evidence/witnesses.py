@@ -78,7 +78,7 @@ class Witness:
         self, box: Box, image: str | None, folder: Workspace, place: str, settings: WitnessSettings
     ) -> None:
         self.box = box
-        self.place = box.inside(place)
+        self.place = place
         self._image = image
         self._folder = folder
         self._keys = [secrets.token_hex(_KEY_BYTES // 2) for _ in range(_KEYS)]
@@ -86,7 +86,7 @@ class Witness:
         decoy = f"d{secrets.token_hex(6)}/test_{secrets.token_hex(6)}.py"
         told: dict[str, object] = {
             "workspace": box.workdir,
-            "evaluator": box.inside(settings.evaluator) if settings.evaluator else "",
+            "evaluator": settings.evaluator,
             "tests_inside": settings.tests_inside,
             "exempt": list(settings.exempt),
             "mode": "collect" if settings.collects else "run",

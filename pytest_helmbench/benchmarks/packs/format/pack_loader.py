@@ -95,17 +95,6 @@ def row_lines(path: Path, digest: hashlib._Hash, most: int = MOST_ROW_BYTES) -> 
             offset += length
 
 
-def read_line(path: Path, offset: int, length: int) -> bytes:
-    """Return the bytes of a line that was seen before.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
-    with path.open("rb") as file:
-        file.seek(offset)
-        return file.read(length)
-
-
 def decode_row(decoder: StrictJSON, raw: bytes | None, faults: RowFaults) -> dict[str, JsonValue] | None:
     """Return the object of a line, or None after filing why it is none."""
     if raw is None:
@@ -124,7 +113,8 @@ def decode_row(decoder: StrictJSON, raw: bytes | None, faults: RowFaults) -> dic
         faults.error("row", f"this is no valid JSON: {error}", hint)
         return None
     for flaw in flaws:
-        faults.error(_where(flaw), _what(flaw), flaw.hint)
+        is_deep = flaw.key and len(flaw.place) > 2
+        faults.error(_where(flaw), "a key stands twice in it" if is_deep else flaw.message, flaw.hint)
     if isinstance(row, dict):
         return row
     faults.error("row", f"this is {kind_of(row)}, not an object", "every line is one JSON object")
@@ -141,12 +131,6 @@ def _where(flaw: Flaw) -> str:
     if not parts or parts[0] not in _OPEN or not shown.isprintable() or len(shown) > 80:
         return "row"
     return shown
-
-
-def _what(flaw: Flaw) -> str:
-    if flaw.key and len(flaw.place) > 2:
-        return "a key stands twice in it"
-    return flaw.message
 
 
 _CONTENT_DIGITS = 16
@@ -199,7 +183,9 @@ class Pack:
         faults = RowFaults(ref.line)
         reader = RowReader(self.manifest, self.files)
         try:
-            raw = read_line(ref.path, ref.offset, ref.length)
+            with ref.path.open("rb") as file:
+                file.seek(ref.offset)
+                raw = file.read(ref.length)
         except OSError as error:
             raise ConfigError(f"{ref.path}: the file cannot be read: {error.strerror or error}") from error
         row = decode_row(StrictJSON(), raw, faults)
@@ -320,9 +306,8 @@ class _Intake:
 
     def healthy(self) -> tuple[RowRef, ...]:
         """Return the healthy rows with their final groups."""
-        if not self._groups.changed:
-            return tuple(self._rows)
-        return tuple(self._with_final_groups(row) for row in self._rows)
+        finals = ((row, self._groups.final(row.groups)) for row in self._rows)
+        return tuple(row if groups is row.groups else replace(row, groups=groups) for row, groups in finals)
 
     def broken(self) -> tuple[BrokenRow, ...]:
         """Return the broken rows under names that nothing else in the pack has."""
@@ -342,12 +327,17 @@ class _Intake:
         facts = self._reader.check(row, faults) if row is not None else RowFacts(None, "", None, {})
         identity = facts.id
         if identity is not None and identity in self._first:
-            self._first_of_two(path, identity, faults)
-            identity = None
+            first, identity = self._first[identity], None
+            where = f"line {first.line}" + (f" of {first.path.name}" if first.path != path else "")
+            message = f"{named(facts.id)} is the id of another row (first in {where})"
+            faults.error("id", message, "rename one of them")
         for fault in faults.warnings:
             self.warn(path, fault)
         if faults.errors or identity is None:
-            self._set_aside(path, identity, faults)
+            problems = tuple(Problem(path, fault.line, fault.message, fault.hint) for fault in faults.errors)
+            broken = BrokenRow(identity or "", path, faults.line, problems)
+            self._broken.append(broken)
+            self._first.update({identity: broken} if identity is not None else {})
             return
         groups = self._groups.of(facts.metadata)
         self._first[identity] = ref = RowRef(
@@ -374,23 +364,6 @@ class _Intake:
         if self._base is None or raw is None:
             return ""
         return hashlib.sha256(self._base + raw.strip()).hexdigest()[:_CONTENT_DIGITS]
-
-    def _with_final_groups(self, row: RowRef) -> RowRef:
-        groups = self._groups.final(row.groups)
-        return row if groups is row.groups else replace(row, groups=groups)
-
-    def _first_of_two(self, path: Path, identity: str, faults: RowFaults) -> None:
-        first = self._first[identity]
-        where = f"line {first.line}" + (f" of {first.path.name}" if first.path != path else "")
-        message = f"{named(identity)} is the id of another row (first in {where})"
-        faults.error("id", message, "rename one of them")
-
-    def _set_aside(self, path: Path, identity: str | None, faults: RowFaults) -> None:
-        problems = tuple(Problem(path, fault.line, fault.message, fault.hint) for fault in faults.errors)
-        row = BrokenRow(identity or "", path, faults.line, problems)
-        self._broken.append(row)
-        if identity is not None:
-            self._first[identity] = row
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -442,11 +415,6 @@ class Groups:
             return pairs
         left = tuple(pair for pair in pairs if pair[0] not in self._crowded)
         return self._known.setdefault(left, left)
-
-    @property
-    def changed(self) -> bool:
-        """Whether `final` may differ from what was returned before."""
-        return bool(self._crowded)
 
     def _pair(self, key: str, text: str) -> tuple[str, str] | None:
         values = self._values.get(key)

@@ -115,7 +115,7 @@ class Git:
 
     def __init__(self, box: Box, git_dir: str | None = None) -> None:
         self._box = box
-        place = f"{box.workdir}/.git" if git_dir is None else box.inside(git_dir)
+        place = git_dir or f"{box.workdir}/.git"
         self._env = (*_ENVIRONMENT, ("GIT_DIR", place), ("GIT_WORK_TREE", box.workdir))
 
     async def run(self, script: str, *arguments: str) -> Ended:

@@ -38,7 +38,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
-from pytest_helmbench.sandbox.box import Box, Command, Engine, Mount
+from pytest_helmbench.sandbox.box import Command, Engine, Mount
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 _PYTHON_OPTIONS = ("-I", "-S", "-B", "-c")
@@ -200,11 +200,10 @@ class Checking:
         if isinstance(self.checker, CommandCheck):
             return witness.with_path(self.checker.command)
         python = box.python if box.python.startswith("/") else "@python"
-        path = box.inside(posixpath.normpath(f"{place}/{entry or '.'}"))
+        path = posixpath.normpath(f"{place}/{entry or '.'}")
         if self.checker.source == "pytest":
-            lent = f"{place}-packages"
-            lent = lent if lends_pytest and box.inside(f"{lent}/pytest") == f"{lent}/pytest" else ""
-            arguments = (box.workdir, box.inside(place), path, lent, witness.place)
+            lent = f"{place}-packages" if lends_pytest else ""
+            arguments = (box.workdir, place, path, lent, witness.place)
             return (python, *_PYTHON_OPTIONS, _inside_text("run_tests.py"), *arguments)
         data = None
         if entry is not None and entry != ".":
@@ -229,8 +228,8 @@ class Checking:
 
         env = (
             ("SECUREBENCH_WORKSPACE", box.workdir),
-            ("SECUREBENCH_EVALUATOR", box.inside(place)),
-            *self._test_folder(box, place),
+            ("SECUREBENCH_EVALUATOR", place),
+            *self._test_folder(place),
             *await quiet_settings(box.workspace, listed),
         )
         workdir = self.checker.workdir if isinstance(self.checker, CommandCheck) else None
@@ -243,12 +242,12 @@ class Checking:
             raise CannotStartError(f"{self.name}: {excerpt(fault)}")
         return ran
 
-    def _test_folder(self, box: Box, place: str) -> tuple[tuple[str, str], ...]:
+    def _test_folder(self, place: str) -> tuple[tuple[str, str], ...]:
         """Return what tells a script where its tests are."""
         entry = self.evaluator.entry
         if entry is None or not isinstance(self.checker, FileCheck) or self.checker.source != "script":
             return ()
-        return (("TEST_DIR", box.inside(posixpath.join(place, posixpath.dirname(entry), "tests"))),)
+        return (("TEST_DIR", posixpath.join(place, posixpath.dirname(entry), "tests")),)
 
 
 def _own_pytest(place: str) -> tuple[Mount, ...]:
