@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
 from typing import TextIO
@@ -39,6 +40,16 @@ _COMMANDS = {
 }
 """In the order of a day's work, with the module of each: `run-all` is `run_all_command` there."""
 
+_OTHER_WORDS = {
+    "board": "report RUN RUN",
+    "gate": "report --gate X",
+    "leaderboard": "report RUN RUN --format html -o FILE",
+    "run": "run-all",
+    "score": "report",
+    "serve": "view",
+}
+"""What other programs, and earlier words, call commands."""
+
 _PLACE = "pytest_helmbench.cli"
 _USAGE = 2
 _INTERRUPTED = 130
@@ -52,9 +63,17 @@ class _Commands(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
-        """Return a command; None for a name that is none."""
-        if name not in _COMMANDS:
+        """Return a command; None for an option.
+
+        Raises:
+            CommandError: There is no command of that name.
+        """
+        if name.startswith("-"):
             return None
+        if name not in _COMMANDS:
+            near = _OTHER_WORDS.get(name) or next(iter(get_close_matches(name, _COMMANDS, 1)), "")
+            hint = f"did you mean `helmbench {near}`?" if near else "`helmbench --help` says what it takes"
+            raise CommandError(f"No such command {name!r}.\n  hint: {hint}")
         module = import_module(f"{_PLACE}.{_COMMANDS[name]}")
         command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
         return command
@@ -107,7 +126,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _usage_text(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     command = context.command_path if context is not None else "helmbench"
-    return f"helmbench: {error.format_message()}\n  hint: `{command} --help` says what it takes"
+    hint = f"`{command} --help` says what it takes"
+    if not isinstance(error, click.NoSuchOption) or context is None:
+        return f"helmbench: {error.format_message()}\n  hint: {hint}"
+    name = error.option_name.lstrip("-").removeprefix("helmbench-")
+    params = {param.name: param for param in context.command.params}
+    form = params.get("form")
+    known = [option for param in params.values() for option in param.opts if option.startswith("--")]
+    near = get_close_matches(f"--{name}", known, 1)
+    if form is not None and name in getattr(form.type, "choices", ()):
+        hint = f"did you mean `--format {name} -o FILE`?"
+    elif near:
+        hint = f"did you mean {near[0]!r}?"
+    return f"helmbench: {error.message}\n  hint: {hint}"
 
 
 def _never_fail_to_encode(stream: TextIO) -> None:

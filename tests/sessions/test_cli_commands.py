@@ -261,6 +261,13 @@ def test_exports_hold_hashes_and_texts_only_when_asked_for(project: Project) -> 
             "pytest.ini/such.csv: cannot be written: File exists",
         ),
         ("frobnicate", "No such command 'frobnicate'.\n  hint: `helmbench --help` says what it takes"),
+        ("leaderboard --html board.html", "did you mean `helmbench report RUN RUN --format html -o FILE`?"),
+        ("chek benchmark", "No such command 'chek'.\n  hint: did you mean `helmbench check`?"),
+        ("report 1 --html x", "No such option '--html'.\n  hint: did you mean `--format html -o FILE`?"),
+        ("report --helmbench-markdown=x.md", "did you mean `--format markdown -o FILE`?"),
+        ("export 1 --csv x.csv", "did you mean `--format csv -o FILE`?"),
+        ("run-all --model m", "No such option '--model'.\n  hint: did you mean '--models'?"),
+        ("report --htm x", "hint: `helmbench report --help` says what it takes"),
         ("list --nope", "hint: `helmbench list --help` says what it takes"),
     ],
 )

@@ -77,7 +77,8 @@ def _hidden(text: str) -> str:
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address is this machine."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
+        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 
