@@ -84,6 +84,21 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedReply:
+    """A reply on record.
+
+    Args:
+        body: HTTP body as received.
+        own: The run that asks has called for it itself (and is being resumed).
+        cost_usd: Of that call; None where it is unknown.
+    """
+
+    body: bytes
+    own: bool
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """One answer of a model.
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol, TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.core.outcome import AttemptRecord, RecordedReply, ResultRecord
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import AttemptUsage, Ending, FailedCase, Permit, PermitRequest
 
@@ -66,25 +66,10 @@ class Wanted:
         return self.asked, self.request_hash, self.repetition
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A reply on record.
-
-    Args:
-        body: HTTP body as received.
-        own: The same run has paid it (and is being resumed).
-        cost_usd: What it cost, as that run knew; None where it did not.
-    """
-
-    body: bytes
-    own: bool
-    cost_usd: float | None = None
-
-
 class Record(Protocol):
     """Where recorded replies are found. Both methods raise `HelmbenchError` when the file cannot be read."""
 
-    def look_up(self, wanted: Wanted) -> Recorded | None:
+    def look_up(self, wanted: Wanted) -> RecordedReply | None:
         """Return the reply on record that may be used, or None."""
 
     def settle(self) -> None:
@@ -107,7 +92,7 @@ class ReplyCache:
         self._out: dict[Question, asyncio.Future[bytes | None]] = {}
         self._answered: set[Question] = set()
 
-    async def look_up(self, wanted: Wanted) -> Recorded | None:
+    async def look_up(self, wanted: Wanted) -> RecordedReply | None:
         """Return a reply; None means: ask, and tell by `answered` or `given_up` what came of it.
 
         Raises:
@@ -118,7 +103,7 @@ class ReplyCache:
         while (out := self._out.get(wanted.question)) is not None:
             body = await asyncio.shield(out)
             if body is not None:
-                return Recorded(body, own=False)
+                return RecordedReply(body, own=False)
         if wanted.question in self._answered:
             # On disk in a moment: in a thread, since a file that is locked can make it a long one.
             await asyncio.to_thread(self._record.settle)
@@ -158,7 +143,7 @@ class Backend(Protocol):
     def failed(self, model: str, case: FailedCase) -> None:
         """Say that a case has failed for good: a model whose first cases all fail alike is stopped."""
 
-    async def look_up(self, wanted: Wanted) -> Recorded | None:
+    async def look_up(self, wanted: Wanted) -> RecordedReply | None:
         """Return a recorded reply; None means: ask, and give up by `give_up` when no reply comes.
 
         Raises `HelmbenchError` when the record cannot be read.
@@ -267,7 +252,7 @@ class LocalBackend:
         """See `Backend.failed`."""
         self._limiter.failed(model, case)
 
-    async def look_up(self, wanted: Wanted) -> Recorded | None:
+    async def look_up(self, wanted: Wanted) -> RecordedReply | None:
         """See `Backend.look_up`."""
         return await self._reply_cache.look_up(wanted) if self._reply_cache is not None else None
 

@@ -129,19 +129,13 @@ def _as_status(value: object) -> int | None:
     return None
 
 
-_CODE_OF_WORD: Mapping[str, int] = {
-    "rate_limit_exceeded": 429,
-    "rate_limit_error": 429,
-    "rate_limited": 429,
-    "too_many_requests": 429,
-    "resource_exhausted": 429,
-    "invalid_request_error": 400,
-    "invalid_argument": 400,
-    "bad_request": 400,
-    "not_found_error": 404,
-    "not_found": 404,
-    "permission_denied": 403,
+_CODES = {
+    429: "rate_limit_exceeded rate_limit_error rate_limited too_many_requests resource_exhausted",
+    400: "invalid_request_error invalid_argument bad_request",
+    404: "not_found_error not_found",
+    403: "permission_denied",
 }
+_CODE_OF_WORD = {word: code for code, words in _CODES.items() for word in words.split()}
 _Codes = frozenset[int | None]
 _ANY: _Codes = frozenset({None, *range(600)} - {429})
 _ASKED_WRONG: _Codes = frozenset({*range(400, 500)} - {429})
@@ -291,15 +285,11 @@ def _class_of(code: int | None, said: ErrorBody) -> tuple[FaultKind, str]:
 _PHRASES: Mapping[int, str] = {one.value: one.phrase.lower() for one in HTTPStatus}
 _OF_STATUS: Mapping[int, tuple[FaultKind, str]] = {
     404: (FaultKind.DEAD_MODEL, "unknown_model"),
-    408: (FaultKind.TRANSIENT, "provider_error"),
-    409: (FaultKind.TRANSIENT, "provider_error"),
     413: (FaultKind.REJECTED, "prompt_too_large"),
-    425: (FaultKind.TRANSIENT, "provider_error"),
     429: (FaultKind.RATE_LIMITED, "rate_limited"),
-    501: (FaultKind.REJECTED, "rejected"),
-    503: (FaultKind.TRANSIENT, "overloaded"),
-    505: (FaultKind.REJECTED, "rejected"),
-    529: (FaultKind.TRANSIENT, "overloaded"),
+    **dict.fromkeys((408, 409, 425), (FaultKind.TRANSIENT, "provider_error")),
+    **dict.fromkeys((501, 505), (FaultKind.REJECTED, "rejected")),
+    **dict.fromkeys((503, 529), (FaultKind.TRANSIENT, "overloaded")),
 }
 
 
@@ -314,6 +304,16 @@ def _class_of_status(code: int, text: str) -> tuple[FaultKind, str]:
     return _OF_STATUS.get(code, (FaultKind.REJECTED, "redirected" if code < 400 else "rejected"))
 
 
+_HINTS = {
+    "no_credit": "add credit with the provider, or choose another model",
+    "schema_rejected": "it rejects the response schema: choose a model with structured outputs, or change the"
+    " scenario's schema file (strict mode wants every property in `required` and `additionalProperties: false`)",
+    "unsupported_parameters": "no server of this model takes the schema or sampling options: leave them out, or change"
+    " the model",
+    "prompt_too_large": "shorten the prompt, or choose a model with a longer context",
+}
+
+
 def _hint(reason: str, headers: Mapping[str, str], endpoint: Endpoint | None) -> str:
     match reason:
         case "bad_key" | "no_access" if endpoint is not None and endpoint.key_env is None:
@@ -322,22 +322,10 @@ def _hint(reason: str, headers: Mapping[str, str], endpoint: Endpoint | None) ->
             return "no key was sent: name its variable with --helmbench-api-key-env"
         case "bad_key" | "no_access":
             return f"check the key in {endpoint.key_env}" if endpoint else "check the key"
-        case "no_credit":
-            return "add credit with the provider, or choose another model"
         case "unknown_model" if endpoint is not None:
             return endpoint.server.unknown_model_hint(endpoint.wire_model, endpoint.base_url)
-        case "schema_rejected":
-            return (
-                "it rejects the response schema: choose a model with structured outputs, or change the "
-                "scenario's schema file (strict mode wants every property in `required` and "
-                "`additionalProperties: false`)"
-            )
-        case "unsupported_parameters":
-            return "no server of this model takes the schema or sampling options: leave them out, or change the model"
         case "redirected":
             target = excerpt(headers.get("location", ""), endpoint)
             return f"the base URL has moved{f' to {target}' if target else ''}: give the new one"
-        case "prompt_too_large":
-            return "shorten the prompt, or choose a model with a longer context"
         case _:
-            return ""
+            return _HINTS.get(reason, "")

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from pytest_helmbench.core.outcome import Reply
+from pytest_helmbench.core.outcome import RecordedReply, Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.attempt import (
@@ -21,7 +21,7 @@ from pytest_helmbench.gateway.attempt import (
     priced_usage,
     unbounded,
 )
-from pytest_helmbench.gateway.backend import Backend, Recorded, RecordedUse
+from pytest_helmbench.gateway.backend import Backend, RecordedUse
 from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock
 from pytest_helmbench.gateway.faults import (
     BOUND_RENAMED,
@@ -237,7 +237,7 @@ class Gateway:
         if self._client is not None:
             await self._client.close()
 
-    def _replayed(self, request: PreparedCall, recorded: Recorded) -> Reply | None:
+    def _replayed(self, request: PreparedCall, recorded: RecordedReply) -> Reply | None:
         """Return a recorded reply as if it had just come; None when it cannot be read or is of no use."""
         call = request.call
         parsed = parse_reply(

@@ -16,6 +16,7 @@ from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import LiveStream, is_stream
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.providers.provider import block
 from pytest_helmbench.gateway.replies import encode, meant_body
 
 _OUR_BLOCKS = ("provider", "usage")
@@ -79,18 +80,13 @@ def passed_body(
         # The router's own block says the same, and would contradict.
         body.pop("reasoning", None)
     body.update(_options(endpoint, sampling, repetition))
-    with_schema = _block(body, "response_format").get("type", "text") != "text"
+    with_schema = block(body, "response_format").get("type", "text") != "text"
     endpoint.server.complete_request(body, with_schema=with_schema)
     _extend(body, sampling.extra_body or {})
     if stated.get("stream") is True:
         body["stream"] = True
-        body["stream_options"] = {**_block(stated, "stream_options"), "include_usage": True}
+        body["stream_options"] = {**block(stated, "stream_options"), "include_usage": True}
     return body
-
-
-def _block(body: JsonObject, name: str) -> JsonObject:
-    value = body.get(name)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _extend(body: dict[str, JsonValue], extra: JsonObject) -> None:

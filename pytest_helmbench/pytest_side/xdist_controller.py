@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.outcome import Outcome, RecordedReply, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.backend import LocalBackend, Question, Recorded, Wanted
+from pytest_helmbench.gateway.backend import LocalBackend, Question, Wanted
 from pytest_helmbench.gateway.permits import Permit, PermitRequest
 from pytest_helmbench.pytest_side.interruption import Interruptions
 from pytest_helmbench.pytest_side.role import (
@@ -354,7 +354,7 @@ class ChannelServer:
         self._held[permit.number] = permit
         return permit
 
-    async def _look_up(self, backend: LocalBackend, wanted: Wanted) -> Recorded | None:
+    async def _look_up(self, backend: LocalBackend, wanted: Wanted) -> RecordedReply | None:
         recorded = await backend.look_up(wanted)
         if recorded is None:
             self._wanted[wanted.question] = wanted

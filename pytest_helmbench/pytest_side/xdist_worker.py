@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, RecordedReply, ResultRecord
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.case_engine import CaseEngine, Resumed
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.backend import Recorded, Wanted
+from pytest_helmbench.gateway.backend import Wanted
 from pytest_helmbench.gateway.permits import (
     AttemptUsage,
     BudgetSpentError,
@@ -175,9 +175,9 @@ class RemoteBackend:
         """See `Backend.failed`."""
         self.send("failed", model, case)
 
-    async def look_up(self, wanted: Wanted) -> Recorded | None:
+    async def look_up(self, wanted: Wanted) -> RecordedReply | None:
         """See `Backend.look_up`."""
-        return cast("Recorded | None", await self._ask("recall", wanted))
+        return cast("RecordedReply | None", await self._ask("recall", wanted))
 
     def give_up(self, wanted: Wanted) -> None:
         """See `Backend.give_up`."""

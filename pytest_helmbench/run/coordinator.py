@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord, Verdict
+from pytest_helmbench.core.outcome import AttemptRecord, RecordedReply, ResultRecord, Verdict
 from pytest_helmbench.engine.case_engine import Resumed
-from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, Recorded, ReplyCache, Wanted
+from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache, Wanted
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
@@ -372,7 +372,7 @@ class RecordedReplies:
         """Let the own replies of more runs stand for calls."""
         self._runs = self._runs | frozenset(runs)
 
-    def look_up(self, wanted: Wanted) -> Recorded | None:
+    def look_up(self, wanted: Wanted) -> RecordedReply | None:
         """Return the reply on record that the mode allows, or None.
 
         Raises:
@@ -382,12 +382,11 @@ class RecordedReplies:
             of_case = (wanted.run_id, wanted.code, wanted.repetition)
             mine = self._recorded.reply_of_run(of_case, wanted.request_hash, wanted.judge)
             # To refresh is to call anew once: what the run that goes on has called for itself is new.
-            if mine is not None and (mine.paid or self._mode is not CacheMode.REFRESH):
-                return Recorded(mine.body, own=mine.paid, cost_usd=mine.cost_usd)
+            if mine is not None and (mine.own or self._mode is not CacheMode.REFRESH):
+                return mine
         if not self._mode.reads:
             return None
-        other = self._recorded.reply(wanted.request_hash, wanted.repetition, wanted.asked)
-        return None if other is None else Recorded(other.body, own=False)
+        return self._recorded.reply(wanted.request_hash, wanted.repetition, wanted.asked)
 
     def settle(self) -> None:
         """Wait until everything that this session was answered is on disk."""

@@ -16,6 +16,7 @@ from pytest_helmbench.core.outcome import (
     Evaluation,
     Outcome,
     Parse,
+    RecordedReply,
     Usage,
     Verdict,
 )
@@ -47,21 +48,6 @@ class RecordedCase:
     severity: int
     difficulty: int
     neutral: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PaidReply:
-    """A reply that a run has had.
-
-    Args:
-        body: HTTP body as received.
-        paid: The run has called for it itself; else it took it from the record.
-        cost_usd: Of the call; None where that is unknown.
-    """
-
-    body: bytes
-    paid: bool
-    cost_usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +91,7 @@ class RecordedRuns:
         """Close the connection."""
         self._conn.close()
 
-    def reply(self, request_hash: str, repetition: int, asked: str) -> PaidReply | None:
+    def reply(self, request_hash: str, repetition: int, asked: str) -> RecordedReply | None:
         """Return the newest reply of a model to this request in this repetition, or None."""
         return self._newest(
             "SELECT body, 0, NULL FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
@@ -113,7 +99,7 @@ class RecordedRuns:
             (request_hash, repetition, asked),
         )
 
-    def reply_of_run(self, of_case: CaseKey, request_hash: str, judge: str | None) -> PaidReply | None:
+    def reply_of_run(self, of_case: CaseKey, request_hash: str, judge: str | None) -> RecordedReply | None:
         """Return the newest reply to this request for this case of this run, or None.
 
         Args:
@@ -129,12 +115,12 @@ class RecordedRuns:
             (*of_case, request_hash, judge),
         )
 
-    def _newest(self, query: str, values: tuple[object, ...]) -> PaidReply | None:
+    def _newest(self, query: str, values: tuple[object, ...]) -> RecordedReply | None:
         try:
             row = self._conn.execute(query, values).fetchone()
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
-        return None if row is None else PaidReply(bytes(row[0]), bool(row[1]), row[2])
+        return None if row is None else RecordedReply(bytes(row[0]), bool(row[1]), row[2])
 
 
 def cases_on_record(

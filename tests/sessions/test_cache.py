@@ -14,7 +14,8 @@ from wired import Onlooker, Wired, wired
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.gateway.backend import Recorded, RecordedUse, ReplyCache, Wanted
+from pytest_helmbench.core.outcome import RecordedReply
+from pytest_helmbench.gateway.backend import RecordedUse, ReplyCache, Wanted
 from pytest_helmbench.gateway.call import Call, CaseClock, Origin
 from pytest_helmbench.gateway.faults import CallFailedError, Patience
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
@@ -205,12 +206,12 @@ class _Shelf:
     def __init__(self, request_hash_: str) -> None:
         self._hash = request_hash_
 
-    def look_up(self, wanted: Wanted) -> Recorded | None:
+    def look_up(self, wanted: Wanted) -> RecordedReply | None:
         """See `Record`."""
         if wanted.request_hash != self._hash:
             return None
         body = b'{"choices": [{"finish_reason": "stop", "message": {"content": "recorded"}}]}'
-        return Recorded(body, own=False)
+        return RecordedReply(body, own=False)
 
     def settle(self) -> None:
         """See `Record`."""

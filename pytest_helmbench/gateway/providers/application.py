@@ -43,11 +43,6 @@ _TEMPLATE = "request_template"
 
 
 @dataclass(frozen=True, slots=True)
-class PythonFunction(_Application):
-    """A function that is called in this process."""
-
-
-@dataclass(frozen=True, slots=True)
 class HttpApplication(_Application):
     """An address that has a form of requests and answers of its own.
 
@@ -107,7 +102,7 @@ class HttpApplication(_Application):
         return Lack("no_choices", f"nothing at {path!r}, where 'response' has the text", hint, is_final=True)
 
 
-def function_application(named: UsersWord[str]) -> PythonFunction:
+def function_application(named: UsersWord[str]) -> Provider:
     """Return the function that an id names; it is loaded when it is asked first.
 
     Args:
@@ -121,7 +116,7 @@ def function_application(named: UsersWord[str]) -> PythonFunction:
         raise HelmbenchError(
             f"model id {model_id!r} names no function\n  hint: write python:package.module:function"
         )
-    return PythonFunction("python", function=UsersWord(model_id.removeprefix(FUNCTION_PREFIX)))
+    return _Application("python", function=UsersWord(model_id.removeprefix(FUNCTION_PREFIX)))
 
 
 def http_application(stated: UsersWord[HttpTemplate], host: str) -> HttpApplication:

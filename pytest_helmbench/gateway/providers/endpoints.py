@@ -376,9 +376,6 @@ def _key_of(variables: Iterable[str | None], environ: Mapping[str, str]) -> _Key
 
 def _shown(variable: str) -> str:
     """Return the name of a variable that is not set, for people; a key may have been given in its place."""
-    is_name = _NAME.match(variable) and not _LIKE_A_KEY.search(variable)
-    return (
-        variable
-        if is_name
-        else "that was named (what was given looks like a key: name the variable that has it)"
-    )
+    if _NAME.match(variable) and not _LIKE_A_KEY.search(variable):
+        return variable
+    return "that was named (what was given looks like a key: name the variable that has it)"

@@ -59,6 +59,8 @@ class Provider:
         embedded: It answers inside this process, for nothing.
         function: `package.module:function` that is called in this process; None for a server.
         max_tokens_key: What it calls the bound of a completion.
+        list_id: What the price list calls it; empty where it goes by address.
+        pull: Command that brings a model to it; empty for none.
         title_header: Where it wants to know who asks; empty for nowhere.
     """
 
@@ -73,6 +75,8 @@ class Provider:
     local: bool = False
     embedded: bool = False
     max_tokens_key: MaxTokensKey = "max_tokens"
+    list_id: str = ""
+    pull: str = ""
     title_header: str = ""
     function: UsersWord[str] | None = None
 
@@ -83,7 +87,7 @@ class Provider:
 
     def wire_model(self, model_id: str) -> str:
         """Return `model` of a request."""
-        return model_id.removeprefix(f"{self.prefix}/") if self.prefix else model_id
+        return model_id.removeprefix(f"{self.prefix}/") if self.prefix and not self.embedded else model_id
 
     def auth_headers(self, key: str) -> Mapping[str, str]:
         """Return the headers that carry the key. The last word of each is as secret as the key itself."""
@@ -121,7 +125,8 @@ class Provider:
             model: As it is called on the wire.
             base_url: Where it is asked: a proxy in front of a vendor may have a list of its own.
         """
-        return PricePlace(model, api_url=base_url), *vendor_places(model)
+        own = PricePlace(model, provider_id=self.list_id)
+        return own if self.list_id else PricePlace(model, api_url=base_url), *_vendor_places(model)
 
     def own_cost(self, usage: JsonObject) -> float | None:
         """Return the USD of a call as the `usage` of its reply states them; None when it does not."""
@@ -136,10 +141,20 @@ class Provider:
 
     def unknown_model_hint(self, model: str, base_url: str) -> str:
         """Return what to do about a model that it does not know."""
-        return f"check the model's name {model!r} and the address {base_url}"
+        return (
+            f"{self.pull} {model}"
+            if self.pull
+            else f"check the model's name {model!r} and the address {base_url}"
+        )
 
 
-def vendor_places(model: str) -> tuple[PricePlace, ...]:
+def block(body: JsonObject, name: str) -> JsonObject:
+    """Return a mapping in a request; empty where there is none."""
+    value = body.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _vendor_places(model: str) -> tuple[PricePlace, ...]:
     """Return where the price list knows a model by its vendor's name, or by its own."""
     vendor, _, name = model.partition("/")
     return (PricePlace(name, provider_id=vendor),) if name else (PricePlace(model),)

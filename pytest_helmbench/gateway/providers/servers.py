@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.gateway.providers.provider import PricePlace, Provider, vendor_places
+from pytest_helmbench.gateway.providers.provider import Provider, block
 
 ANY_SERVER = Provider(
     "",
@@ -17,21 +17,7 @@ ANY_SERVER = Provider(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Embedded(Provider):
-    def wire_model(self, model_id: str) -> str:
-        """See `Provider.wire_model`."""
-        return model_id
-
-
-EMBEDDED = _Embedded("baseline", prefix="baseline", embedded=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ollama(Provider):
-    def unknown_model_hint(self, model: str, _base_url: str) -> str:
-        """See `Provider.unknown_model_hint`."""
-        return f"ollama pull {model}"
+EMBEDDED = Provider("baseline", prefix="baseline", embedded=True)
 
 
 def _url(port: int) -> str:
@@ -39,18 +25,11 @@ def _url(port: int) -> str:
 
 
 MODEL_SERVERS: tuple[Provider, ...] = (
-    _Ollama("ollama", prefix="ollama", base_url=_url(11434), local=True),
+    Provider("ollama", prefix="ollama", base_url=_url(11434), local=True, pull="ollama pull"),
     Provider("lmstudio", prefix="lmstudio", base_url=_url(1234), local=True),
     Provider("vllm", prefix="vllm", base_url=_url(8000), local=True),
     Provider("llamacpp", prefix="llamacpp", base_url=_url(8080), local=True),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _OpenAI(Provider):
-    def price_places(self, model: str, _base_url: str) -> tuple[PricePlace, ...]:
-        """See `Provider.price_places`."""
-        return (PricePlace(model, provider_id="openai"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +39,7 @@ class _Azure(Provider):
         return Provider.auth_headers(self, key) if key.startswith("eyJ") else {"api-key": key}
 
 
-OPENAI = _OpenAI(
+OPENAI = Provider(
     "openai",
     prefix="openai",
     base_url="https://api.openai.com/v1",
@@ -69,6 +48,7 @@ OPENAI = _OpenAI(
     address_variable="OPENAI_BASE_URL",
     key_shape=r"\bsk[-_][\w*.…-]{8,}",
     routed=True,
+    list_id="openai",
     max_tokens_key="max_completion_tokens",
 )
 AZURE = _Azure(
@@ -83,23 +63,15 @@ class _OpenRouter(Provider):
     def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
         """See `Provider.complete_request`: only servers that know schemas, and the cost with every reply."""
         if with_schema:
-            body["provider"] = {"require_parameters": True, **_block(body, "provider")}
-        body["usage"] = {**_block(body, "usage"), "include": True}
-
-    def price_places(self, model: str, _base_url: str) -> tuple[PricePlace, ...]:
-        """See `Provider.price_places`."""
-        return PricePlace(model, provider_id="openrouter"), *vendor_places(model)
-
-
-def _block(body: JsonObject, name: str) -> JsonObject:
-    value = body.get(name)
-    return value if isinstance(value, dict) else {}
+            body["provider"] = {"require_parameters": True, **block(body, "provider")}
+        body["usage"] = {**block(body, "usage"), "include": True}
 
 
 OPENROUTER = _OpenRouter(
     "openrouter",
     base_url="https://openrouter.ai/api/v1",
     hosts=("//openrouter.ai", ".openrouter.ai"),
+    list_id="openrouter",
     title_header="X-Title",
     key_variable="OPENROUTER_API_KEY",
     key_shape=r"\bsk-or-[\w*.…-]{8,}",

@@ -82,13 +82,6 @@ class Sums:
     reply_key: str | None = None
     open_faults: tuple[HelmbenchError, ...] = ()
 
-    def add_reply(self, reply: Reply, *, recalled: bool) -> None:
-        """Count a reply; `recalled` when it was taken from the record."""
-        self.answered += 1
-        self.recalled += recalled
-        self.latency_ms = (self.latency_ms or 0.0) + reply.latency_ms
-        self.reply_key = reply.key
-
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
@@ -385,7 +378,11 @@ class Conversation:
                 self._add_usage(error.fault.usage)
             return self._failure(error)
         self._add_usage(reply.usage)
-        self._sums.add_reply(reply, recalled=forwarded.recalled)
+        sums = self._sums
+        sums.answered += 1
+        sums.recalled += forwarded.recalled
+        sums.latency_ms = (sums.latency_ms or 0.0) + reply.latency_ms
+        sums.reply_key = reply.key
         return RawReply(200, forwarded.answer or b"", reply, stream=forwarded.stream)
 
     def _add_usage(self, usage: Usage) -> None:

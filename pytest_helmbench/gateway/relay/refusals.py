@@ -126,10 +126,8 @@ def refusals(stated: JsonObject, allowed: Collection[str]) -> Iterator[Refusal]:
 
 def refusals_of_trusted(stated: JsonObject, allowed: Collection[str]) -> Iterator[Refusal]:
     """Yield what is refused in a request of the user's own code: what changes the address, the key or the model."""
-    for name, value in stated.items():
-        why = _DECIDED.get(_plain(name))
-        if value is not None and why is not None and name not in allowed:
-            yield name, why
+    named = (name for name, value in stated.items() if value is not None and name not in allowed)
+    return ((name, _DECIDED[_plain(name)]) for name in named if _plain(name) in _DECIDED)
 
 
 def refusals_of_stated(extra_body: JsonObject) -> Iterator[Refusal]:
@@ -137,10 +135,7 @@ def refusals_of_stated(extra_body: JsonObject) -> Iterator[Refusal]:
 
     That is what changes address, key, model, prompt or price, and what the provider would fetch.
     """
-    for name in extra_body:
-        why = _OF_STATED.get(_plain(name))
-        if why is not None:
-            yield name, why
+    return ((name, _OF_STATED[_plain(name)]) for name in extra_body if _plain(name) in _OF_STATED)
 
 
 def _fetched_parts(place: str, key: str, value: JsonValue) -> Iterator[Refusal]:
