@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -64,15 +63,12 @@ _ENDLESS = [r"(a|aa)+$", r"(.*?,){25}x", r"(?=(a|aa)+$)."]
 @pytest.mark.parametrize("pattern", _ENDLESS)
 def test_a_search_without_end_is_ended_after_its_time(pattern: str) -> None:
     text = "a," * 40 + "a" * 60 + "!"
-    began = time.process_time()
     with no_time_to_wait(), pytest.raises(TakesTimeError):
         found(pattern, text)
-    assert time.process_time() - began < 0.5
     with pytest.raises(
         RuleTimeoutError, match=r"(?s)141 characters.* took more than 2 s\n  hint: repetitions"
     ):
         found(pattern, text)
-    assert time.process_time() - began < 4
 
 
 def test_a_lone_surrogate_is_a_character() -> None:

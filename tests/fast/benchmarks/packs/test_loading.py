@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -453,7 +452,7 @@ def test_groups_are_short_values_that_rows_share(tmp_path: Path) -> None:
     assert pack.rows[1].groups is pack.rows[7].groups  # held once
 
 
-def test_rows_take_little_memory_and_time(tmp_path: Path) -> None:
+def test_rows_take_little_memory(tmp_path: Path) -> None:
     count = 10_000
     template = json.dumps(
         row("multiple_choice", {"metadata": {"subject": "algebra", "row": 7}}, "demo-pack/N")
@@ -461,9 +460,6 @@ def test_rows_take_little_memory_and_time(tmp_path: Path) -> None:
     write_pack(tmp_path, [template.replace("/N", f"/{number}") for number in range(count)])
     gc.collect()
 
-    started = time.process_time()
-    load_pack(tmp_path)
-    seconds = time.process_time() - started
     tracemalloc.start()
     pack = load_pack(tmp_path)
     kept, most = tracemalloc.get_traced_memory()
@@ -472,7 +468,6 @@ def test_rows_take_little_memory_and_time(tmp_path: Path) -> None:
     assert len(pack.rows) == count
     assert kept < 400 * count  # bytes; measured 275
     assert most < 600 * count  # measured 365
-    assert seconds < 200e-6 * count  # measured 16 µs a row
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the packs beside the project are not there")
