@@ -14,7 +14,7 @@ from pytest_helmbench.gateway.backend import Wanted
 from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import RawAnswer
-from pytest_helmbench.gateway.prices import price_of
+from pytest_helmbench.gateway.prices import costs_nothing, price_of
 from pytest_helmbench.gateway.providers.provider import credible_usd
 from pytest_helmbench.gateway.replies import encode
 from pytest_helmbench.gateway.requests import (
@@ -50,6 +50,11 @@ class PreparedCall:
         self.body = body
         self.encoded = encoded
         self.hash = request_hash(encoded, number)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it costs nothing, whatever comes of it."""
+        return costs_nothing(self.call.entry.price, self.call.endpoint)
 
     @property
     def wanted(self) -> Wanted:

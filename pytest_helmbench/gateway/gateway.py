@@ -305,8 +305,11 @@ class Gateway:
         except TransportError as error:
             return self._settle_fault(trace, permit, error.fault, None)
         except (asyncio.CancelledError, ModelStoppedError):
-            record = trace.record(error="cancelled", unanswered=True, reserved_usd=permit.reserved_usd)
-            self._backend.settle(permit, AttemptUsage(Ending.OTHER, unanswered=True), record)
+            used = AttemptUsage(Ending.OTHER, unanswered=not request.is_free)
+            record = trace.record(
+                error="cancelled", unanswered=used.unanswered, reserved_usd=permit.reserved_usd
+            )
+            self._backend.settle(permit, used, record)
             raise
         parsed = parse_reply(
             answer.status,
@@ -381,7 +384,7 @@ class Gateway:
             fault.usage,
             pause_s,
             fault.text() if fault.kind in (FaultKind.DEAD_MODEL, FaultKind.RATE_LIMITED) else "",
-            unanswered=is_unanswered(fault),
+            unanswered=is_unanswered(fault) and not trace.request.is_free,
         )
         record = trace.record(
             answer=answer,

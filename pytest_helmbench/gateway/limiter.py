@@ -239,7 +239,8 @@ class Limiter:
             return
         may_cost = state.costs.unknown_usd(permit.reserved_usd)
         if may_cost is not None:
-            self.budget.spend_unanswered(may_cost)
+            if may_cost:
+                self.budget.spend_unanswered(may_cost)
             return
         state.unpriced_tries += 1
         if state.unpriced_tries >= _UNPRICED_TRIES:

@@ -130,6 +130,12 @@ def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:
     return _higher(entry_price, _known_price(endpoint))
 
 
+def costs_nothing(entry_price: Price | None, endpoint: Endpoint) -> bool:
+    """Return whether calls are free, answered or not."""
+    price = token_price(entry_price, endpoint)
+    return price is not None and not price.usd(1, 1)
+
+
 def is_confirmed(entry_price: Price, endpoint: Endpoint) -> bool:
     """Return whether a price is the user's word, or that of a benchmark for a model whose least price is known."""
     return not entry_price.only_raises or _known_price(endpoint) is not None

@@ -140,9 +140,14 @@ def _counts_by_model(plan: Plan, coordinator: Coordinator) -> dict[str, RunCount
 
 
 def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
-    judged = {(run.model, judge) for run in plan.runs if run.judge_calls for judge in run.judges}
+    by_model = _counts_by_model(plan, coordinator)
+    itself = {
+        run.model
+        for run in plan.runs
+        if run.model in run.judges and (run.judge_calls or by_model.get(run.model, RunCounts()).judge_calls)
+    }
     answers: Counter[tuple[str, str]] = Counter()
-    for model, counts in _counts_by_model(plan, coordinator).items():
+    for model, counts in by_model.items():
         for (judge, _), replies in counts.answered_by.items():
             if judge is not None:
                 answers[model, judge] += replies
@@ -153,7 +158,7 @@ def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
     with suppress(StoreError):  # the record that was read a moment ago: said elsewhere
         panels = [(run_id, panel_report(coordinator.book.db, run_id)) for run_id in names] if several else []
     lines = [f"{names[run_id]}: {panel_sentence(panel)}" for run_id, panel in panels if panel is not None]
-    lines += [f"warning: {model} judged its own replies" for model, judge in sorted(judged) if judge == model]
+    lines += [f"warning: {model} judged its own replies" for model in sorted(itself)]
     lines += [
         f"{model}: {stand_in_text(replies, judge)}"
         for (model, judge), replies in answers.items()

@@ -89,6 +89,25 @@ def test_what_was_sent_and_not_answered_counts_as_spent_and_is_shown_as_unknown(
     assert rows(database, "SELECT sum(unanswered), round(sum(reserved_usd), 4) FROM calls") == [(4, 0.1638)]
 
 
+@pytest.mark.parametrize("fault", [{"latency_s": 60.0}, {"reset": True}, {"truncated": True}])
+@pytest.mark.parametrize("model", ["ollama/small", "test/priced"])
+def test_a_free_server_stays_free_whatever_becomes_of_a_call(
+    pytester: pytest.Pytester, provider: Provider, model: str, fault: dict[str, Any]
+) -> None:
+    provider.cost_usd = None
+    provider.answers(times=2, **fault)
+    folder = write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 4)})
+    (folder / "models.yml").write_text("models: [{id: test/priced, price: {input: 0, output: 0}}]")
+
+    limits = ("--helmbench-timeout=2", "--helmbench-max-retries=0", "--helmbench-max-cost=1")
+    mine = "--helmbench-models-file=benchmark/models.yml"
+    result = run_tree(pytester, *limits, mine, f"--helmbench-model={model}", url=provider.url)
+
+    result.assert_outcomes(passed=2, errors=2)
+    assert "may be billed" not in result.stdout.str()
+    assert rows(pytester.path / "helmbench.db", "SELECT cost_usd FROM evaluation_runs") == [(0.0,)]
+
+
 @_MODES
 def test_replies_without_usage_are_counted_here_and_marked(
     pytester: pytest.Pytester, provider: Provider, mode: str
