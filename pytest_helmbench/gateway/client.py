@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 import ssl
 import sys
@@ -11,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from functools import lru_cache
 from importlib.metadata import version
 from types import TracebackType
 from typing import Self
@@ -326,6 +328,38 @@ def _target(endpoint: Endpoint) -> _Target:
         Echoes(endpoint.secrets),
         handles=[],
     )
+
+
+_PROPS_MS = 2_000
+_LARGEST_PROPS = 2**20  # bytes; a template of the model stands in it
+
+
+@lru_cache(maxsize=64)
+def stated_slots(endpoint: Endpoint) -> int | None:
+    """Return how many calls a server takes at a time, as that of llama.cpp says; None where it does not say.
+
+    Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md (`GET /props`)
+    """
+    said = bytearray()
+
+    def take(chunk: bytes) -> int | None:
+        said.extend(chunk)
+        return _STOP if len(said) > _LARGEST_PROPS else None
+
+    handle = _target(endpoint).handle()
+    handle.setopt(pycurl.URL, f"{_ascii(endpoint.base_url.partition('?')[0].removesuffix('/v1'))}/props")
+    handle.setopt(pycurl.HTTPGET, 1)
+    handle.setopt(pycurl.TIMEOUT_MS, _PROPS_MS)
+    handle.setopt(pycurl.WRITEFUNCTION, take)
+    try:
+        handle.perform()
+        found = json.loads(said)
+        slots = found.get("total_slots") if isinstance(found, dict) else None
+    except (pycurl.error, ValueError, RecursionError):
+        return None
+    finally:
+        handle.close()
+    return slots if type(slots) is int and slots > 0 else None
 
 
 def _ascii(url: str) -> str:

@@ -66,6 +66,7 @@ class _LimitsInUse:
         self.limited_since: float | None = None
         self.streak = FaultStreak()
         self.server: LocalServer | None = None
+        self.loads = model_id.loads
         free = model_id.free or model_id.items
         self.costs = CallCosts(model_id.price, free=free, largest_output=model_id.largest_output)
         self.unpriced_tries = 0

@@ -159,6 +159,7 @@ class _Model(Protocol):
     """A model that is served."""
 
     paused_until: float
+    loads: bool
 
     @property
     def waiting(self) -> Sequence[object]:
@@ -182,14 +183,15 @@ class LocalServer:
         if self._in_flight >= self._most:
             return False
         loaded = self._loaded
-        if loaded is None or loaded is model:
+        if loaded is None or loaded is model or not model.loads:
             return True
         return not self._in_flight and (not loaded.waiting or loaded.paused_until > now)
 
     def grant(self, model: _Model) -> None:
         """Take note that a call goes."""
         self._in_flight += 1
-        self._loaded = model
+        if model.loads:
+            self._loaded = model
 
     def settle(self) -> None:
         """Take note that a call has come back."""

@@ -49,8 +49,9 @@ class ModelLimits:
         largest_output: Tokens of a completion that no bound holds; a budget reserves for it where a server may take no
             notice of the bound.
         items: No model, but places for items whose own code runs: they are no calls.
-        server: The user's own server that serves it, with other models perhaps: it is asked for one of them at a time,
-            with as many calls as the most generous of them allows.
+        server: The user's own server that serves it, with other models perhaps: it gets as many calls as the most
+            generous of them allows.
+        loads: That server has to load it, and is asked for one such model at a time.
     """
 
     model: str
@@ -62,6 +63,7 @@ class ModelLimits:
     largest_output: int = 0
     items: bool = False
     server: str | None = None
+    loads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,7 +240,7 @@ class Options:
         whole("N", 1),
         None,
         "calls in flight, all workers together",
-        absent="32; 4 for a local server",
+        absent="32; for a local server its slots, else 4",
     )
     requests_per_minute: float | None = _LIMITS(
         positive("N"), None, "most requests per minute, all models together"

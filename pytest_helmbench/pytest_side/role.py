@@ -125,7 +125,7 @@ class CaseEngines:
             patience=Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
             recorded=settings.recorded_use,
             calls_in_flight={model_id: one.most for model_id, one in limits.items()},
-            servers={model_id: one.server for model_id, one in limits.items() if one.server is not None},
+            servers={model_id: one.server for model_id, one in limits.items() if one.server and one.loads},
         )
         return CaseEngine(self.library.loop, backend, shared, self.share, resumed)
 

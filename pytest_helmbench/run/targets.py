@@ -172,8 +172,10 @@ def model_limits(targets: Iterable[Target], settings: Settings) -> dict[str, Mod
 
 def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> ModelLimits:
     most = session_concurrency(settings)
-    if settings.concurrency is None and endpoint.local:
-        most = LOCAL_CONCURRENCY  # of a server beside this process: another shard has its own
+    own = endpoint.own_server
+    if settings.concurrency is None and own and entry.max_concurrency is None:
+        # Of a server beside this process: another shard has its own.
+        most = min(most, _slots(endpoint, settings) or LOCAL_CONCURRENCY)
     return ModelLimits(
         model=entry.id,
         most=min(most, settings.divided(entry.max_concurrency) if entry.max_concurrency else most),
@@ -182,8 +184,18 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
         price=token_price(entry.price, endpoint),
         free=endpoint.server.embedded,
         largest_output=0 if settings.max_cost_usd is None else _largest_output(entry, endpoint),
-        server=endpoint.base_url if endpoint.local else None,
+        server=own or None,
+        loads=endpoint.local,
     )
+
+
+def _slots(endpoint: Endpoint, settings: Settings) -> int | None:
+    """Return how many calls a server takes at a time, as far as it says."""
+    if settings.cache_mode is CacheMode.ONLY:
+        return None
+    from pytest_helmbench.gateway.client import stated_slots
+
+    return stated_slots(endpoint)
 
 
 _FLOOR_JUDGE = "baseline/first"

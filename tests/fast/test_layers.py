@@ -114,6 +114,7 @@ _LATE = {
     ("formats", "pytest_helmbench.reports.page.columns"),
     # A seventh of the CPU of a short session; a sixth; a thirtieth.
     ("gateway", "pytest_helmbench.gateway.client"),  # not for embedded models, replays and dry runs
+    ("targets", "pytest_helmbench.gateway.client"),
     ("prices", "genai_prices"),  # for hosted models only
     ("local_answers", "pytest_helmbench.gateway.baselines.baseline"),  # for embedded models only
     ("spread_command", "pytest_helmbench.run.spread"),  # Dask, where somebody spreads a session

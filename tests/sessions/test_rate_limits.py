@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 from provider import Provider, Request
-from trees import category, rows, run_tree, write_tree
+from trees import category, judged, rows, run_tree, write_tree
 
 _MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
 
@@ -72,6 +72,38 @@ def test_models_of_one_local_server_are_asked_one_after_the_other(
     changes = sum(before != after for before, after in itertools.pairwise(asked))
     # Two workers need not be at the same model when one of them has nothing to ask for a moment.
     assert changes == 2 if mode == "-n0" else changes <= 8
+
+
+@pytest.mark.parametrize(
+    ("slots", "stated", "options", "most"),
+    [
+        (None, "", (), 4),
+        (2, "", (), 2),
+        (6, "", (), 6),
+        (2, "max_concurrency: 5", (), 5),
+        (2, "", ("--helmbench-concurrency=7",), 7),
+        (2, "", ("-n2",), 2),
+    ],
+)
+def test_calls_to_one_local_server_judges_too_never_exceed_its_slots(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    slots: int | None,
+    stated: str,
+    options: tuple[str, ...],
+    most: int,
+) -> None:
+    folder = write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged(*["fine"] * 10)})
+    (folder / "models.yml").write_text(f"models: [{{id: my-model, {stated}}}]\n")
+    provider.slots, provider.latency_s = slots, 0.1
+    url = f"--helmbench-base-url={provider.url}"
+    judge = f"--helmbench-marking-base-url={provider.url.replace('127.0.0.1', 'localhost')}"
+
+    result = run_tree(pytester, url, judge, "--helmbench-marking-model=llamacpp/judge", *options)
+
+    result.assert_outcomes(passed=10)
+    result.stdout.fnmatch_lines([f"helmbench: my-model: *20 calls ({most} at a time)*"])
+    assert provider.max_in_flight == most
 
 
 def test_a_provider_that_limits_now_and_then_fails_no_case(

@@ -165,6 +165,7 @@ class Provider:
         verdict: What judges answer.
         latency_s: Before every answer.
         cost_usd: `usage.cost`; None leaves it out.
+        slots: What `/props` says of calls at a time; None where it says nothing.
         max_in_flight: Most requests that were open at once.
     """
 
@@ -174,6 +175,7 @@ class Provider:
         self.verdict: str | None = None
         self.latency_s = 0.0
         self.cost_usd: float | None = 0.001
+        self.slots: int | None = None
         self.max_in_flight = 0
         self.in_flight = 0
         self._scripts: deque[_Script] = deque()
@@ -396,7 +398,10 @@ class _Connection(asyncio.Protocol):
         raw = rest[:length]
         method, path, _ = first.split(" ", 2)
         if method == "GET":
-            self._send(200, b'{"object":"list","data":[{"id":"test/good","object":"model"}]}', {})
+            if path == "/props" and self._provider.slots is not None:
+                self._send(200, json.dumps({"total_slots": self._provider.slots}).encode(), {})
+            else:
+                self._send(200, b'{"object":"list","data":[{"id":"test/good","object":"model"}]}', {})
             return
         self._busy = True
         request = Request(path, headers, json.loads(raw or b"{}"), raw, time.monotonic())

@@ -58,7 +58,7 @@ def run_undisturbed(
 
 def _arguments(url: str, arguments: Sequence[str], paths: Sequence[str]) -> list[str]:
     of_provider = [f"--helmbench-{whose}base-url={url}" for whose in ("", "marking-")]
-    of_provider.append(f"--helmbench-model={MODEL}")
+    of_provider += [f"--helmbench-model={MODEL}", "--helmbench-concurrency=32"]
     return [*paths, *of_provider, "-p", "no:cacheprovider", *arguments]
 
 

@@ -222,10 +222,10 @@ def run_tree(
     given = [] if own_path else ["benchmark"]
     if url:
         given.append(f"--helmbench-base-url={url}")
-        if not any(argument.startswith("--helmbench-marking-base-url") for argument in arguments):
-            given.append(f"--helmbench-marking-base-url={url}")
-        if not any(argument.startswith("--helmbench-model") for argument in arguments):
-            given.append(f"--helmbench-model={model}")
+        usual = {"marking-base-url": url, "model": model, "concurrency": 32}
+        for name, value in usual.items():
+            if not any(argument.startswith(f"--helmbench-{name}") for argument in arguments):
+                given.append(f"--helmbench-{name}={value}")
     run = run_pytest_forked if apart else run_pytest
     return run(pytester, *given, *arguments)
 

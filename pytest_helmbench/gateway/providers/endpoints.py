@@ -128,6 +128,16 @@ class Endpoint:
         return self.server.local
 
     @property
+    def own_server(self) -> str:
+        """Host and port of a model server of one's own, one name for all addresses of this machine; else empty."""
+        parts = urlsplit(self.base_url)
+        if not self.server.passes_on:
+            return ""
+        if is_loopback(parts.hostname or ""):
+            return f"localhost:{parts.port}"
+        return parts.netloc if self.local else ""
+
+    @property
     def elsewhere(self) -> str:
         """The host, and the variable of the key, where prompts do not go to a provider's own server; else empty."""
         if self.base_url == self.server.base_url:
