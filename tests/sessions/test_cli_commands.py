@@ -317,7 +317,8 @@ def test_a_stopped_command_stops_its_session_and_the_run_is_closed(
     provider.hold()
     db = f"stop{number}{whom[:3]}.db"
     command = [sys.executable, "-m", "pytest_helmbench", "run-batch", "--all-scenarios", "--db", db]
-    command += ["--models", "test/m", "--", f"--helmbench-base-url={provider.url}", "-q"]
+    urls = [f"--helmbench-{whose}base-url={provider.url}" for whose in ("", "marking-")]
+    command += ["--models", "test/m", "--", *urls, "-q"]
     with subprocess.Popen(
         command,
         cwd=project.path,
