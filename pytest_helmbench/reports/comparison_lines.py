@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.reports.tables import plain
+from pytest_helmbench.reports.tables import pipe_table, plain, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.scoring.changes import Conclusion, about
 from pytest_helmbench.scoring.comparison import BehaviourChange
@@ -47,7 +47,10 @@ def comparison_lines(found: RunComparison, name: str) -> list[str]:
     gone = [f"{head}: {_gone(found, baseline)}"] if found.gone else []
     if not found.scopes:
         return [*gone, f"{head}: does not hold: {found.reason}"]
-    lines = gone + [_line(f"compare {name}", baseline, found, scope) for scope in found.scopes]
+    lines = gone + [
+        f"{f'compare {name} {scope.code}'.strip()} with {baseline}: {scope_line(found, scope)}"
+        for scope in found.scopes
+    ]
     compared = {scope.code for scope in found.scopes}
     lines += [
         f"compare {name} {limit.code} with {baseline}: does not hold: no case of {limit.code} is in both runs"
@@ -78,7 +81,8 @@ def scope_line(found: RunComparison, scope: ScopeChange) -> str:
     if change.low is not None and change.high is not None:
         size += f" (90 %: {points(change.low)} to {points(change.high)})"
     beyond = f" by more than {100 * float(scope.drop):g} points" if scope.drop else ""
-    moved = f"{change.changed} of {change.units} {_plural(scope.unit)} changed: {change.down} down, {change.up} up"
+    units = "replies" if scope.unit == "reply" else f"{scope.unit}s"
+    moved = f"{change.changed} of {change.units} {units} changed: {change.down} down, {change.up} up"
     if verdict is Conclusion.REGRESSED:
         return f"{size}, {p_text(change.p)}: regressed{beyond}{very_cases}; {moved}"
     if verdict is Conclusion.COLLAPSED:
@@ -95,10 +99,6 @@ def scope_line(found: RunComparison, scope: ScopeChange) -> str:
         "" if scope.detectable is None else f"; a drop of {about(scope.detectable)} is found 4 times of 5"
     )
     return f"{size}, {p_text(change.p)}: no regression{beyond} shown{very_cases}{found_drop}"
-
-
-def _line(name: str, baseline: str, found: RunComparison, scope: ScopeChange) -> str:
-    return f"{f'{name} {scope.code}'.strip()} with {baseline}: {scope_line(found, scope)}"
 
 
 def _notes(found: RunComparison) -> Iterator[str]:
@@ -132,24 +132,15 @@ def _collapsed(one: BehaviourChange) -> str:
 
 
 def _fallen(one: BehaviourChange) -> str:
-    few = (
-        ""
-        if one.units is None or one.units >= _FEW
-        else f"; {one.units} {_counted(one.units)} too few to say more"
-    )
+    few = ""
+    if one.units is not None and one.units < _FEW:
+        counted = "perturbation is" if one.units == 1 else "perturbations are"
+        few = f"; {one.units} {counted} too few to say more"
     return f"{one.code} {_percent(one.baseline_score, one.score)}, {p_text(one.p_adjusted)}{few}"
-
-
-def _counted(units: int) -> str:
-    return "perturbation is" if units == 1 else "perturbations are"
 
 
 def _percent(before: Fraction, after: Fraction) -> str:
     return f"{100 * float(before):.1f} to {100 * float(after):.1f} %"
-
-
-def _plural(unit: str) -> str:
-    return "replies" if unit == "reply" else f"{unit}s"
 
 
 def comparison_markdown(comparisons: Iterable[RunComparison]) -> str:
@@ -165,54 +156,40 @@ def comparison_section(found: RunComparison, head: str) -> Iterator[str]:
         head: Marks of its headline.
     """
     baseline = "its baseline" if found.baseline is None else found.baseline.name
-    yield f"{head} {plain(found.model)} with {plain(baseline)}: {found.verdict.value}"
-    yield ""
+    yield from (f"{head} {plain(found.model)} with {plain(baseline)}: {found.verdict.value}", "")
     if found.scopes:
-        yield "| | baseline | now | change (points) | 90 % | p | changed | verdict |"
-        yield "|---|---:|---:|---:|---|---|---|---|"
-        for scope in found.scopes:
-            change = scope.change
-            span = (
-                "-"
-                if change.low is None or change.high is None
-                else f"{points(change.low)} to {points(change.high)}"
-            )
-            cells = (
-                scope.code or "run",
-                _share(scope.baseline_score),
-                _share(scope.score),
-                points(change.change),
-                span,
-                p_text(change.p),
-                f"{change.changed} of {change.units}: {change.down} down, {change.up} up",
-                found.verdict_of(scope).value,
-            )
-            yield f"| {' | '.join(cells)} |"
-        yield ""
-    for line in comparison_lines(found, found.model):
-        yield f"- {plain(line)}"
-    yield ""
-    yield from _behaviours(found.behaviours)
+        yield from (
+            *pipe_table(_SCOPE_HEAD, [_scope_cells(found, one) for one in found.scopes], left=_LEFT),
+            "",
+        )
+    yield from (*(f"- {plain(line)}" for line in comparison_lines(found, found.model)), "")
+    if found.behaviours:
+        yield from (*pipe_table(_BEHAVIOUR_HEAD, [*map(_behaviour_cells, found.behaviours)], left=_LEFT), "")
 
 
-def _behaviours(behaviours: Sequence[BehaviourChange]) -> Iterator[str]:
-    if behaviours:
-        yield "| behaviour | baseline | now | change (points) | pairs of replies | changed | p (Holm) | |"
-        yield "|---|---:|---:|---:|---:|---:|---|---|"
-        for one in behaviours:
-            cells = (
-                one.code,
-                _share(one.baseline_score),
-                _share(one.score),
-                points(one.change),
-                str(one.pairs),
-                str(one.changed),
-                p_text(one.p_adjusted),
-                one.word,
-            )
-            yield f"| {' | '.join(cells)} |"
-        yield ""
+_SCOPE_HEAD = ("", "baseline", "now", "change (points)", "90 %", "p", "changed", "verdict")
+_BEHAVIOUR_HEAD = (
+    *("behaviour", "baseline", "now", "change (points)", "pairs of replies", "changed", "p (Holm)"),
+    "",
+)
+_LEFT = ("", "behaviour", "90 %", "p", "p (Holm)", "changed", "verdict")
 
 
-def _share(value: Fraction) -> str:
-    return f"{100 * float(value):.1f} %"
+def _scope_cells(found: RunComparison, scope: ScopeChange) -> tuple[str, ...]:
+    change = scope.change
+    low, high = change.low, change.high
+    return (
+        scope.code or "run",
+        *map(share, (scope.baseline_score, scope.score)),
+        points(change.change),
+        "-" if low is None or high is None else f"{points(low)} to {points(high)}",
+        p_text(change.p),
+        f"{change.changed} of {change.units}: {change.down} down, {change.up} up",
+        found.verdict_of(scope).value,
+    )
+
+
+def _behaviour_cells(one: BehaviourChange) -> tuple[str, ...]:
+    scores = map(share, (one.baseline_score, one.score))
+    counts = (str(one.pairs), str(one.changed))
+    return (one.code, *scores, points(one.change), *counts, p_text(one.p_adjusted), one.word)

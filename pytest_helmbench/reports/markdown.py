@@ -72,14 +72,12 @@ def markdown_report(found: ReportedRuns, *, with_text: bool = False, longest: in
 
 
 def _lines(found: ReportedRuns, extent: _Extent) -> Iterator[str]:
-    yield "## helmbench"
-    yield ""
+    yield from ("## helmbench", "")
     for board in found.boards:
         yield from standings_markdown(board)
     for report in found.runs:
         run = report.detail.summary
-        yield f"### {code_span(run.model)} on {plain(run.benchmark)} (run {run.id})"
-        yield ""
+        yield from (f"### {code_span(run.model)} on {plain(run.benchmark)} (run {run.id})", "")
         yield from _cautions(report)
         if report.comparison is not None:
             yield from comparison_section(report.comparison, "####")
@@ -100,9 +98,7 @@ def _lines(found: ReportedRuns, extent: _Extent) -> Iterator[str]:
 def _cautions(report: RunReport) -> Iterator[str]:
     found = cautions(report)
     if found:
-        yield "> [!WARNING]"
-        yield from (f"> - {plain(sentence)}" for sentence in found)
-        yield ""
+        yield from ("> [!WARNING]", *(f"> - {plain(sentence)}" for sentence in found), "")
 
 
 def _scores(report: RunReport, score: RunScore, extent: _Extent) -> Iterator[str]:
@@ -114,19 +110,15 @@ def _scores(report: RunReport, score: RunScore, extent: _Extent) -> Iterator[str
     rows += [(plain(group.code), *score_cells(group)) for group in score.groups]
     if rows:
         first = "group" if report.is_flat else "pillar, behaviour"
-        yield from pipe_table((first, *SCORE_HEAD), rows, left=(first,), most=extent.rows)
-        yield ""
+        yield from (*pipe_table((first, *SCORE_HEAD), rows, left=(first,), most=extent.rows), "")
 
 
 def _own_section(section: OwnSection, extent: _Extent) -> Iterator[str]:
-    yield f"#### {section.title}"
-    yield ""
-    yield f"{section.lead}: **{plain(section.value)}**. {section.note}"
-    yield ""
+    yield from (f"#### {section.title}", "")
+    yield from (f"{section.lead}: **{plain(section.value)}**. {section.note}", "")
     rows = [tuple(map(plain, row)) for row in section.rows]
     if rows:
-        yield from pipe_table(section.head, rows, left=section.head[:1], most=extent.rows)
-        yield ""
+        yield from (*pipe_table(section.head, rows, left=section.head[:1], most=extent.rows), "")
     if section.values:
         head = ("value", "")
         yield from pipe_table(
@@ -143,8 +135,7 @@ def _titled(report: RunReport, code: str) -> str:
 
 def _beside(report: RunReport, extent: _Extent) -> Iterator[str]:
     found = report.breakdown
-    yield "#### Beside the score"
-    yield ""
+    yield from ("#### Beside the score", "")
     yield (
         "Recall: of the rows with a signal (severity above 0), those passed. False escalation: of the rows without"
         " one (below 0), those failed. Weighted: by severity points."
@@ -152,8 +143,7 @@ def _beside(report: RunReport, extent: _Extent) -> Iterator[str]:
     yield ""
     rows = [("**all**", *_rate_cells(found.overall))]
     rows += [(_titled(report, part.code), *_rate_cells(part)) for part in found.by_pillar]
-    yield from pipe_table(_RATES_HEAD, rows, left=("",), most=len(rows))
-    yield ""
+    yield from (*pipe_table(_RATES_HEAD, rows, left=("",)), "")
     constants = report.constants
     yield (
         f"Over the whole loaded tree, an answer that flags everything scores {share(constants.flags_everything)},"
@@ -209,8 +199,7 @@ def _cell(found: Detection | None) -> str:
 def _repetitions(found: RepetitionRates | None, most: int) -> Iterator[str]:
     if found is None:
         return
-    yield f"Over repetitions: {repetitions_sentence(found)}."
-    yield ""
+    yield from (f"Over repetitions: {repetitions_sentence(found)}.", "")
     if found.flaky:
         cases = [(plain(one.code), f"{one.passed} of {one.repetitions}") for one in found.flaky]
         head = ("flaky case", "passed")
@@ -261,11 +250,8 @@ def _texts(row: ResultRow) -> Iterator[str]:
 def _unjudged(report: RunReport) -> Iterator[str]:
     rows = [(outcome, plain(reason), count) for outcome, reason, count in unjudged_rows(report)]
     if rows:
-        yield "#### Not judged"
-        yield ""
-        yield from pipe_table(
-            ("outcome", "reason", "cases"), rows, left=("outcome", "reason"), most=len(rows)
-        )
+        yield from ("#### Not judged", "")
+        yield from pipe_table(("outcome", "reason", "cases"), rows, left=("outcome", "reason"))
         yield ""
 
 
@@ -280,7 +266,7 @@ def _settings(report: RunReport) -> Iterator[str]:
     rows = [(plain(name), code_span(value)) for name, value in setting_rows(report)]
     yield from folded(
         "Settings and versions",
-        pipe_table(("setting", "value"), rows, left=("setting", "value"), most=len(rows)),
+        pipe_table(("setting", "value"), rows, left=("setting", "value")),
     )
 
 
@@ -331,9 +317,6 @@ def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
         for case, *cells, _ in failure_rows(row)
     ]
     count = f"{len(failed)} case{'' if len(failed) == 1 else 's'} failed"
-    yield f"**{count}**{', the worst' if len(failed) > _FAILURES else ''}:"
-    yield ""
-    yield from pipe_table(
-        _HEAD, rows, left=("case", "model", "rule", "reason", "expected", "observed"), most=len(rows)
-    )
+    yield from (f"**{count}**{', the worst' if len(failed) > _FAILURES else ''}:", "")
+    yield from pipe_table(_HEAD, rows, left=("case", "model", "rule", "reason", "expected", "observed"))
     yield ""

@@ -9,14 +9,6 @@ from pytest_helmbench.reports.tables import folded, pipe_table, plain, share
 from pytest_helmbench.results.run_report import PanelReport
 from pytest_helmbench.store.judge_rows import JudgedCriterion
 
-__all__ = [
-    "disputed_cells",
-    "judgement_lines",
-    "panel_record",
-    "panel_sentence",
-    "panel_table",
-]
-
 _WORDS = {True: "pass", False: "fail"}
 
 

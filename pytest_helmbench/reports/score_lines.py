@@ -129,16 +129,16 @@ def verdict_lines(report: GateReport) -> list[str]:
 
     Many runs that no gate is asked of share a line: the table above says more of them.
     """
-    ungated = [run.score.total.score for run in report.runs if run.score is not None and _is_ungated(run)]
+    ungated = [
+        run.score.total.score
+        for run in report.runs
+        if run.score is not None and not run.verdicts and run.comparison is None and run.covered
+    ]
     if len(ungated) == len(report.runs) > _FEW_RUNS:
         told = zip(report.runs, ungated, strict=True)
         return [", ".join(f"{run.name}: {'no score' if one is None else share(one)}" for run, one in told)]
     lines = [_verdict_line(run) for run in report.runs]
     return lines or ["the gate does not hold: nothing was judged"]
-
-
-def _is_ungated(run: RunGates) -> bool:
-    return not run.verdicts and run.comparison is None and run.covered
 
 
 def comparison_notes(report: GateReport) -> list[str]:

@@ -10,7 +10,6 @@ from pytest_helmbench.reports.score_lines import SCORE_HEAD, score_cells
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import code_span, folded, pipe_table, plain, seconds, share
 from pytest_helmbench.results.comparing import RunRef
-from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import MOST_COMPARED, Board, Pair, Standing, differing_settings
 from pytest_helmbench.scoring.intervals import INTERVAL
 
@@ -60,14 +59,18 @@ def standings_table(board: Board) -> StandingsTable:
         ", ".join(str(numbers.setdefault(note, len(numbers) + 1)) for note in _notes(one, board))
         for one in standings
     ]
+    counts = [one.report.counts for one in standings]
     columns = [
         ("run", [one.ref.name.removeprefix("run ") for one in standings]),
         ("model", [one.detail.summary.model for one in standings]),
         ("status", [f"{one.detail.summary.status}, {one.detail.summary.scope}" for one in standings]),
         *zip(SCORE_HEAD, map(list, zip(*map(_score_cells, standings), strict=True)), strict=True),
-        ("verdict", [_verdict(one.report) for one in standings]),
+        (
+            "verdict",
+            ["" if (held := one.report.comparison) is None else held.verdict.value for one in standings],
+        ),
         ("own total", [_own_total(one) for one in standings]),
-        ("cost USD", [_cost(one.report) for one in standings]),
+        ("cost USD", [cost_text(one.known_cost_usd, one.unknown_costs) for one in counts]),
     ]
     if len(standings) > 1:
         columns += [
@@ -96,17 +99,9 @@ def _score_cells(one: Standing) -> tuple[str, ...]:
     return (f"{first} (capped from {share(one.score.raw)})" if one.score.capped else first, *others)
 
 
-def _verdict(report: RunReport) -> str:
-    return "" if report.comparison is None else report.comparison.verdict.value
-
-
 def _own_total(one: Standing) -> str:
     words = one.report.words
     return "" if words is None or words.section is None else words.section.value
-
-
-def _cost(report: RunReport) -> str:
-    return cost_text(report.counts.known_cost_usd, report.counts.unknown_costs)
 
 
 def _rate(value: float | None) -> str:
@@ -182,7 +177,7 @@ def standings_markdown(board: Board) -> Iterator[str]:
         name = code_span(model)
         rows.append((plain(run), f"**{name}**" if number == shown.winner else name, *map(plain, cells)))
     yield from (f"**{plain(shown.title)}**", "")
-    yield from (*pipe_table(shown.head, rows, left=shown.left, most=len(rows)), "")
+    yield from (*pipe_table(shown.head, rows, left=shown.left), "")
     yield from (f"{number}. {plain(note)}" for number, note in enumerate(shown.notes, 1))
     yield from [""] * bool(shown.notes)
     yield from [shown.said, ""] * bool(shown.said)

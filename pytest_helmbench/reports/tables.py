@@ -109,7 +109,7 @@ def folded(summary: str, lines: Iterable[str]) -> list[str]:
 
 
 def pipe_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[str], most: int
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[str], most: int | None = None
 ) -> list[str]:
     """Return a table with a line about what was left out of it.
 
@@ -117,11 +117,11 @@ def pipe_table(
         head: Column titles.
         rows: As many cells each, Markdown already.
         left: Titles of the columns that hold text; the others hold numbers.
-        most: Rows that are shown.
+        most: Rows that are shown; None for all.
     """
     lines = [_line(head), _line([":--" if title in left else "--:" for title in head])]
     lines += [_line(row) for row in rows[:most]]
-    if len(rows) > most:
+    if most is not None and len(rows) > most:
         lines += ["", f"… and {len(rows) - most} more rows (`helmbench report --format json` has all)"]
     return lines
 
