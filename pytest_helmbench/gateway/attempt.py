@@ -14,7 +14,7 @@ from pytest_helmbench.gateway.backend import Wanted
 from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import RawAnswer
-from pytest_helmbench.gateway.prices import costs_nothing, price_of
+from pytest_helmbench.gateway.prices import price_of, token_price
 from pytest_helmbench.gateway.providers.provider import credible_usd
 from pytest_helmbench.gateway.replies import encode
 from pytest_helmbench.gateway.requests import (
@@ -54,7 +54,8 @@ class PreparedCall:
     @property
     def is_free(self) -> bool:
         """Whether it costs nothing, whatever comes of it."""
-        return costs_nothing(self.call.entry.price, self.call.endpoint)
+        price = token_price(self.call.entry.price, self.call.endpoint)
+        return price is not None and not price.usd(1, 1)
 
     @property
     def wanted(self) -> Wanted:

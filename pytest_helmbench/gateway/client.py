@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import lru_cache
 from importlib.metadata import version
-from types import TracebackType
-from typing import Self
 from urllib.parse import quote, unquote, urlsplit
 
 import pycurl
@@ -209,14 +207,6 @@ class ChatClient:
         # How many are in flight is the limiter's business, and so is a retry.
         self._transfers = Transfers()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     async def close(self) -> None:
         """Close every connection."""
         self._transfers.close()
@@ -287,7 +277,9 @@ def _whole(arriving: _Arriving, echoes: Echoes, latency_ms: float) -> RawAnswer:
 def _fault(error: BrokenTransferError, arriving: _Arriving, endpoint: Endpoint) -> Fault | None:
     """Return why an answer did not come to its end; None where it says enough as it is."""
     if arriving.too_large:
-        return _too_large(arriving.status)
+        message = f"the provider's answer is larger than {MAX_BODY_BYTES // 2**20} MiB"
+        hint = "bound it with --helmbench-max-tokens"
+        return Fault(FaultKind.TOO_LARGE, arriving.status, "too_large", message, hint=hint)
     if error.code in (
         pycurl.E_BAD_CONTENT_ENCODING,
         pycurl.E_WRITE_ERROR,
@@ -295,16 +287,6 @@ def _fault(error: BrokenTransferError, arriving: _Arriving, endpoint: Endpoint) 
         # An answer that refuses says so by its status, whatever is in it.
         return unreadable(arriving.headers, endpoint) if arriving.status in OK else None
     return fault_of(error, endpoint, arriving.headers if arriving.status else None)
-
-
-def _too_large(status: int) -> Fault:
-    return Fault(
-        FaultKind.TOO_LARGE,
-        status,
-        "too_large",
-        f"the provider's answer is larger than {MAX_BODY_BYTES // 2**20} MiB",
-        hint="bound it with --helmbench-max-tokens",
-    )
 
 
 def _target(endpoint: Endpoint) -> _Target:

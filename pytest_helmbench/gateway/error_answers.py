@@ -93,7 +93,8 @@ def _read_upstream(raw: object, now: float) -> ErrorBody:
 
 
 def _said_words(error: JsonObject, around: JsonObject, metadata: JsonObject) -> Iterator[str]:
-    if "flagged_input" in metadata or any(_is_filter(key) for source in (error, around) for key in source):
+    names = (key.lower().replace("_", "") for source in (error, around) for key in source)
+    if "flagged_input" in metadata or any(name.startswith("contentfilter") for name in names):
         yield "moderation"
     details = error.get("details")
     inner = [item for item in details if isinstance(item, dict)] if isinstance(details, list) else []
@@ -102,10 +103,6 @@ def _said_words(error: JsonObject, around: JsonObject, metadata: JsonObject) -> 
             value = source.get(key)
             if isinstance(value, str):
                 yield value.lower()
-
-
-def _is_filter(key: str) -> bool:
-    return key.lower().replace("_", "").startswith("contentfilter")
 
 
 def _mapping(value: object) -> JsonObject:

@@ -18,7 +18,6 @@ from pytest_helmbench.gateway.limits import (
     AdaptiveLimit,
     Budget,
     CallCosts,
-    LocalServer,
     Rate,
     may_have_cost_usd,
 )
@@ -50,6 +49,38 @@ class _Out:
     max_tokens: int | None
 
 
+class _LocalServer:
+    """Calls to one server, whatever the model."""
+
+    def __init__(self) -> None:
+        self._most = 1
+        self._in_flight = 0
+        self._loaded: _LimitsInUse | None = None
+
+    def allow(self, most: int) -> None:
+        """Let so many calls be in flight; the largest number of its models counts."""
+        self._most = max(self._most, most)
+
+    def has_room_for(self, model: _LimitsInUse, now: float) -> bool:
+        """Return whether a call of a model may go; the one that is loaded goes on while it has calls to make."""
+        if self._in_flight >= self._most:
+            return False
+        loaded = self._loaded
+        if loaded is None or loaded is model or not model.model_id.loads:
+            return True
+        return not self._in_flight and (not loaded.waiting or loaded.paused_until > now)
+
+    def grant(self, model: _LimitsInUse) -> None:
+        """Take note that a call goes."""
+        self._in_flight += 1
+        if model.model_id.loads:
+            self._loaded = model
+
+    def settle(self) -> None:
+        """Take note that a call has come back."""
+        self._in_flight -= 1
+
+
 class _LimitsInUse:
     """The limits of a model with what is out and who waits; its rates are its own and the session's."""
 
@@ -65,8 +96,7 @@ class _LimitsInUse:
         self.refused_since: float | None = None
         self.limited_since: float | None = None
         self.streak = FaultStreak()
-        self.server: LocalServer | None = None
-        self.loads = model_id.loads
+        self.server: _LocalServer | None = None
         free = model_id.free or model_id.items
         self.costs = CallCosts(model_id.price, free=free, largest_output=model_id.largest_output)
         self.unpriced_tries = 0
@@ -106,7 +136,7 @@ class Limiter:
         self._on_model_stopped = on_model_stopped
         self._on_overdrawn = on_overdrawn
         self._in_use: dict[str, _LimitsInUse] = {}
-        self._servers: dict[str, LocalServer] = {}
+        self._servers: dict[str, _LocalServer] = {}
         self._numbers = itertools.count(1)
         self._order = itertools.count()
         self._in_flight = 0
@@ -139,7 +169,7 @@ class Limiter:
                 state = _LimitsInUse(model_id, self._request_rates, self._token_rates)
                 self._in_use[model_id.model] = state
                 if model_id.server is not None:
-                    state.server = self._servers.setdefault(model_id.server, LocalServer())
+                    state.server = self._servers.setdefault(model_id.server, _LocalServer())
                     state.server.allow(model_id.most)
 
     async def acquire(self, wanted: PermitRequest) -> Permit:

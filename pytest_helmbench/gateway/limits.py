@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
@@ -153,49 +150,6 @@ class Budget:
 
     def _fits(self, sum_usd: float) -> bool:
         return self.most_usd is None or sum_usd <= self.most_usd + _DUST_USD
-
-
-class _Model(Protocol):
-    """A model that is served."""
-
-    paused_until: float
-    loads: bool
-
-    @property
-    def waiting(self) -> Sequence[object]:
-        """Its calls that wait."""
-
-
-class LocalServer:
-    """Calls to one server, whatever the model."""
-
-    def __init__(self) -> None:
-        self._most = 1
-        self._in_flight = 0
-        self._loaded: _Model | None = None
-
-    def allow(self, most: int) -> None:
-        """Let so many calls be in flight; the largest number of its models counts."""
-        self._most = max(self._most, most)
-
-    def has_room_for(self, model: _Model, now: float) -> bool:
-        """Return whether a call of a model may go; the one that is loaded goes on while it has calls to make."""
-        if self._in_flight >= self._most:
-            return False
-        loaded = self._loaded
-        if loaded is None or loaded is model or not model.loads:
-            return True
-        return not self._in_flight and (not loaded.waiting or loaded.paused_until > now)
-
-    def grant(self, model: _Model) -> None:
-        """Take note that a call goes."""
-        self._in_flight += 1
-        if model.loads:
-            self._loaded = model
-
-    def settle(self) -> None:
-        """Take note that a call has come back."""
-        self._in_flight -= 1
 
 
 _UNBOUNDED_TOKENS = 32_768  # of a completion, where no bound is sent

@@ -130,12 +130,6 @@ def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:
     return _higher(entry_price, _known_price(endpoint))
 
 
-def costs_nothing(entry_price: Price | None, endpoint: Endpoint) -> bool:
-    """Return whether calls are free, answered or not."""
-    price = token_price(entry_price, endpoint)
-    return price is not None and not price.usd(1, 1)
-
-
 def is_confirmed(entry_price: Price, endpoint: Endpoint) -> bool:
     """Return whether a price is the user's word, or that of a benchmark for a model whose least price is known."""
     return not entry_price.only_raises or _known_price(endpoint) is not None
@@ -199,7 +193,7 @@ def price_of(
 
 def _is_free(endpoint: Endpoint) -> bool:
     host = urlsplit(endpoint.base_url).hostname or ""
-    return endpoint.server.embedded or (endpoint.local and is_loopback(host))
+    return endpoint.server.embedded or (endpoint.server.local and is_loopback(host))
 
 
 def _is_unlisted(endpoint: Endpoint) -> bool:

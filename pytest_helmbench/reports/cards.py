@@ -74,11 +74,7 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
         "cost USD": run_cost_text(run),
         **({} if words is None else dict(words.facts)),
     }
-    settings = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in detail.settings.items()
-        if value is not None
-    }
+    settings = {name: _setting(value) for name, value in detail.settings.items()}
     return [
         f"run {run.id}: {run.model} on {run.benchmark} ({run.status}, {run.scope})",
         *_facts(facts),
@@ -206,6 +202,10 @@ def run_cost_text(run: RunSummary) -> str:
     if run.cost_usd is not None:
         return cost_text(run.cost_usd, 0)
     return f"{UNKNOWN}, over {cost_text(run.known_cost_usd, 0)}" if run.known_cost_usd else UNKNOWN
+
+
+def _setting(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def evaluation_record(evaluation: EvaluationRow, *, with_text: bool) -> dict[str, object]:

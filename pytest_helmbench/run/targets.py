@@ -185,7 +185,7 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
         free=endpoint.server.embedded,
         largest_output=0 if settings.max_cost_usd is None else _largest_output(entry, endpoint),
         server=own or None,
-        loads=endpoint.local,
+        loads=endpoint.server.local,
     )
 
 

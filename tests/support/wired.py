@@ -22,10 +22,20 @@ from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
-__all__ = ["Onlooker", "Wired", "call_to", "endpoint_of", "resolved", "wired"]
+__all__ = ["Onlooker", "Wired", "call_to", "chat_client", "endpoint_of", "resolved", "wired"]
 
 _PATIENCE = Patience()
 _LIMITS = SessionLimits(8)
+
+
+@asynccontextmanager
+async def chat_client() -> AsyncIterator[ChatClient]:
+    """Lend a client."""
+    client = ChatClient()
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 @dataclass(slots=True)

@@ -121,7 +121,7 @@ class BenchPackWork:
 
     def most_at_once(self, endpoint: Endpoint | Unusable) -> int | None:
         """Return how many scenarios run at a time on a model, in all processes; None for no bound."""
-        local = isinstance(endpoint, Endpoint) and endpoint.local
+        local = isinstance(endpoint, Endpoint) and endpoint.server.local
         # A verifier that is asked about many scenarios at once answers late, and packs make a bad mark of that.
         alone = local or bool(self.manifest.verifiers)
         return self.manifest.most_at_once or (1 if alone else None)

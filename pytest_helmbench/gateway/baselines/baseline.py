@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -45,7 +45,8 @@ def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
     question, choices = _lettered_choices(section)
     taste = Taste(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", question)
     content = _content(model_id, body.get("response_format"), taste, choices)
-    prompt_tokens = _tokens(sum(map(len, _contents(body))))
+    asked = (_text(message.get("content")) for message in _objects(body, "messages"))
+    prompt_tokens = _tokens(sum(map(len, asked)))
     completion_tokens = _tokens(len(content))
     return {
         "id": f"baseline-{sha256(f'{model_id}{messages}{content}'.encode()).hexdigest()[:16]}",
@@ -120,10 +121,6 @@ def _content(model_id: str, response_format: JsonValue, taste: Taste, choices: S
             "  hint: use what strict structured outputs allow, or leave the baselines out for this scenario"
         ) from error
     return json.dumps(answer, ensure_ascii=False)
-
-
-def _contents(body: JsonObject) -> Iterator[str]:
-    return (_text(message.get("content")) for message in _objects(body, "messages"))
 
 
 def _objects(body: JsonObject, name: str) -> list[JsonObject]:

@@ -123,11 +123,6 @@ class Endpoint:
         return self.server.name
 
     @property
-    def local(self) -> bool:
-        """A model server of one's own (`ollama/…`)."""
-        return self.server.local
-
-    @property
     def own_server(self) -> str:
         """Host and port of a model server of one's own, one name for all addresses of this machine; else empty."""
         parts = urlsplit(self.base_url)
@@ -135,7 +130,7 @@ class Endpoint:
             return ""
         if is_loopback(parts.hostname or ""):
             return f"localhost:{parts.port}"
-        return parts.netloc if self.local else ""
+        return parts.netloc if self.server.local else ""
 
     @property
     def elsewhere(self) -> str:

@@ -96,7 +96,7 @@ def test_an_id_leads_to_its_server(
         base_url,
         key,
     )
-    assert found.local == (provider in ("ollama", "lmstudio", "vllm", "llamacpp"))
+    assert found.server.local == (provider in ("ollama", "lmstudio", "vllm", "llamacpp"))
     assert (found.max_tokens_key == "max_completion_tokens") == (provider == "openai")
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 from provider import Answer, Provider
 from said import said
+from wired import chat_client
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject
@@ -46,7 +47,7 @@ def endpoint(base_url: str, model: str = "test/good", key: str | None = KEY) -> 
 
 def with_client(work: Callable[[ChatClient], Coroutine[Any, Any, T]]) -> T:
     async def run() -> T:
-        async with ChatClient() as client:
+        async with chat_client() as client:
             return await work(client)
 
     return asyncio.run(run())
@@ -154,7 +155,7 @@ def test_what_is_no_http(unused_port: int) -> None:
         writer.close()
 
     async def run() -> Fault:
-        async with await asyncio.start_server(speak, "127.0.0.1", unused_port), ChatClient() as client:
+        async with await asyncio.start_server(speak, "127.0.0.1", unused_port), chat_client() as client:
             with pytest.raises(TransportError) as caught:
                 await client.post(endpoint(f"http://127.0.0.1:{unused_port}/v1"), b"{}", 10)
             return caught.value.fault

@@ -13,9 +13,9 @@ from certificates import write_certificate
 from provider import Provider
 from said import said
 from waiting import PATIENCE_S
+from wired import chat_client
 
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.http_answers import TransportError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
@@ -88,7 +88,7 @@ def test_what_was_sent_on_a_kept_connection_that_breaks_is_not_sent_again() -> N
             writer.close()
 
     async def run() -> int:
-        async with served(breaks) as (server, port), ChatClient() as client:
+        async with served(breaks) as (server, port), chat_client() as client:
             at = endpoint(f"http://127.0.0.1:{port}/v1")
             await client.post(at, b"{}", 5)
             with pytest.raises(TransportError) as caught:
@@ -108,7 +108,7 @@ def test_a_kept_connection_that_the_server_has_closed_is_made_anew() -> None:
         writer.close()
 
     async def run() -> int:
-        async with served(closes) as (server, port), ChatClient() as client:
+        async with served(closes) as (server, port), chat_client() as client:
             for _ in range(3):
                 assert (
                     await client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", PATIENCE_S)
@@ -129,7 +129,7 @@ async def test_a_cancelled_transfer_closes_its_connection() -> None:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         gone.set()
 
-    async with served(waits) as (_, port), ChatClient() as client:
+    async with served(waits) as (_, port), chat_client() as client:
         task = asyncio.create_task(client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", PATIENCE_S))
         await asyncio.wait_for(asked.wait(), PATIENCE_S)
         task.cancel()
@@ -145,7 +145,7 @@ async def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:
     def take(_event: bytes) -> None:
         raise LookupError("nobody takes it")
 
-    async with served(stream) as (_, port), ChatClient() as client:
+    async with served(stream) as (_, port), chat_client() as client:
         at = endpoint(f"http://127.0.0.1:{port}/v1")
         with pytest.raises(LookupError, match="nobody takes it"):
             await client.post(at, b"{}", 5, take)
@@ -163,7 +163,7 @@ def test_a_loop_that_watches_no_sockets_of_others_will_do(provider: Provider) ->
     provider.latency_s = 0.05
 
     async def run() -> list[int]:
-        async with ChatClient() as client:
+        async with chat_client() as client:
             at = endpoint(provider.url)
             answers = await asyncio.gather(*(client.post(at, b"{}", 5) for _ in range(20)))
             await asyncio.sleep(0.05)
@@ -189,7 +189,7 @@ def test_certificates_are_those_that_python_trusts(
     known, context = authority
 
     async def ask() -> bytes:
-        async with served(_ok, context) as (_, port), ChatClient() as client:
+        async with served(_ok, context) as (_, port), chat_client() as client:
             return (await client.post(endpoint(f"https://127.0.0.1:{port}/v1"), b"{}", PATIENCE_S)).body
 
     with pytest.raises(TransportError) as caught:
@@ -230,7 +230,7 @@ def test_a_proxy_is_asked_for_a_tunnel_to_an_https_address(
             port = proxy.sockets[0].getsockname()[1]
             monkeypatch.setenv("https_proxy", f"http://me:p%40ss@127.0.0.1:{port}")
             try:
-                async with ChatClient() as client:
+                async with chat_client() as client:
                     await client.post(endpoint("https://far.example/v1"), b"{}", 5)
             finally:
                 await asyncio.gather(*tunnels)

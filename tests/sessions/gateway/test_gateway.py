@@ -8,7 +8,7 @@ import time
 import pytest
 from provider import Provider, Request
 from waiting import until_async
-from wired import Onlooker, Wired, call_to, wired
+from wired import Onlooker, Wired, call_to, chat_client, wired
 
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, ResultRecord
 from pytest_helmbench.gateway.backend import LocalBackend
@@ -141,7 +141,7 @@ async def test_one_401_of_a_model_that_has_answered_is_tried_again_once(
     provider: Provider, more: int
 ) -> None:
     patience = Patience(max_retries=0)
-    async with wired(patience=patience, sleep=_no_sleep) as coordinator, ChatClient() as client:
+    async with wired(patience=patience, sleep=_no_sleep) as coordinator, chat_client() as client:
         # What it has answered another worker counts too.
         other = Gateway(coordinator.backend, client, patience)
         await other.ask(call_to(provider.url), CaseClock(patience), Onlooker())

@@ -17,11 +17,11 @@ from provider import Answer, Provider
 from relayed import body, client_of, error_of, relayed
 from said import said
 from waiting import until_async
+from wired import chat_client
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
@@ -151,7 +151,7 @@ def test_an_error_of_our_own_reaches_item_and_client_and_no_log(
             gate = Limiter(SessionLimits(1), time.monotonic)
             gate.add_models([ModelLimits("test/good", 1)])
             results: list[ResultRecord] = []
-            async with ChatClient() as client:
+            async with chat_client() as client:
                 setup.coordinator.gateway = Gateway(
                     LocalBackend(gate, broken, results.append), client, Patience()
                 )
