@@ -264,14 +264,8 @@ class ChatClient:
             raise arriving.bug
         if fault is not None:
             raise TransportError(fault)
-        return _whole(arriving, target.echoes, latency_ms)
-
-
-def _whole(arriving: _Arriving, echoes: Echoes, latency_ms: float) -> RawAnswer:
-    """Return an answer that has come to its end, without keys."""
-    cutter = arriving.cutter
-    body = echoes.without(arriving.body) if cutter is None else cutter.close()
-    return RawAnswer(arriving.status, arriving.headers, body, latency_ms)
+        body = target.echoes.without(arriving.body) if arriving.cutter is None else arriving.cutter.close()
+        return RawAnswer(arriving.status, arriving.headers, body, latency_ms)
 
 
 def _fault(error: BrokenTransferError, arriving: _Arriving, endpoint: Endpoint) -> Fault | None:

@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -136,7 +137,10 @@ def asked_pause_s(headers: Mapping[str, str], now: float) -> float | None:
     stated = headers.get("retry-after")
     seconds = _number(stated)
     if seconds is None and stated:
-        seconds = _seconds_until(stated, now)
+        with suppress(ValueError):
+            moment = parsedate_to_datetime(stated)
+            # A date without a zone is UTC: HTTP knows no other.
+            seconds = max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - now)
     return used_up_s(headers, now) if seconds is None else seconds
 
 
@@ -205,16 +209,6 @@ def _amounts_s(text: str) -> float | None:
         for n, unit in found
     )
     return sum(each) if found else None
-
-
-def _seconds_until(date: str, now: float) -> float | None:
-    try:
-        moment = parsedate_to_datetime(date)
-    except ValueError:
-        return None
-    # A date without a zone is UTC: HTTP knows no other.
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(0.0, aware.timestamp() - now)
 
 
 def _reset_s(text: str | None, now: float) -> float | None:

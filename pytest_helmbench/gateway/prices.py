@@ -184,10 +184,11 @@ def price_of(
         stated = entry_price.usd(*tokens)
         if not entry_price.only_raises or _is_free(endpoint):
             return stated
-    for model in (provider_model, endpoint.wire_model):
-        cost = None if model is None else _listed_cost(endpoint, model, tokens)
-        if cost is not None:
-            return cost if stated is None else max(cost, stated)
+    models = () if _is_unlisted(endpoint) else filter(None, (provider_model, endpoint.wire_model))
+    for model in models:
+        place = _first_priced(endpoint.server.price_places(model, endpoint.base_url))
+        if place is not None:
+            return max(float(_calculated(place, tokens).total_price), stated or 0.0)
     return stated
 
 
@@ -215,14 +216,6 @@ def _listed_price(places: tuple[PricePlace, ...]) -> Price | None:
         float(found.output_price * per_million),
         cache_write=float(written * per_million) if written > found.input_price else None,
     )
-
-
-def _listed_cost(endpoint: Endpoint, model: str, tokens: tuple[int, int, int, int]) -> float | None:
-    """Return the USD of one call, or None when the list does not know the model."""
-    if _is_unlisted(endpoint):
-        return None
-    place = _first_priced(endpoint.server.price_places(model, endpoint.base_url))
-    return None if place is None else float(_calculated(place, tokens).total_price)
 
 
 @functools.lru_cache(maxsize=1024)
