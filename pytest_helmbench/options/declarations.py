@@ -142,7 +142,7 @@ class BenchPackOptions:
     verifiers: UsersWord[tuple[str, ...]] = BENCH_PACKS(
         users(texts("[ID=]MODE")),
         NOTHING_NAMED,
-        "how verifiers run: docker, podman, process:COMMAND or a URL",
+        "how verifiers run: docker, podman, cloud, process:COMMAND or a URL",
         absent="as the Bench Pack says",
         name="verifier",
     )

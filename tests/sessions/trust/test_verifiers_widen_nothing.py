@@ -57,28 +57,35 @@ def test_a_verifier_of_a_manifest_takes_no_fence_off(
         ]
 
 
-def test_a_pack_reaches_its_verifier_through_the_fence(pytester: pytest.Pytester, provider: Provider) -> None:
+@pytest.mark.parametrize(
+    ("mode", "block", "choice"), [("custom_url", "customUrl", None), ("cloud", "cloud", "cloud")]
+)
+def test_a_pack_reaches_its_verifier_through_the_fence(
+    pytester: pytest.Pytester, provider: Provider, mode: str, block: str, choice: str | None
+) -> None:
     address = provider.url.removesuffix("/v1")
     run = (
         "async () => { await ask('hello'); const answer = await fetch(context.verifiers[0].url + '/nowhere');"
-        " return result({ note: String(answer.status) }); }"
+        " return result({ note: `${answer.status} ${context.verifiers[0].mode}` }); }"
     )
     _write(
         pytester.path,
-        {"required": True, "defaultMode": "custom_url", "customUrl": {"defaultUrl": address}},
+        {"required": True, "defaultMode": mode, block: {"defaultUrl": address, "baseUrl": address}},
         run=run,
     )
+    option = f"--helmbench-verifier=exact={choice or address}"
 
     # The manifest's word alone is none: nobody is asked at an address that only it names.
     alone = run_packs(pytester, "-rs", "--helmbench-allow-skipped", url=provider.url)
     alone.assert_outcomes(skipped=1)
-    alone.stdout.fnmatch_lines([f"*--helmbench-verifier=exact={address}*"])
+    alone.stdout.fnmatch_lines([f"*is at {address}, an address that only the manifest names*", f"*{option}*"])
     assert provider.count == 0
 
-    run_packs(pytester, f"--helmbench-verifier=exact={address}", url=provider.url).assert_outcomes(passed=1)
+    run_packs(pytester, option, url=provider.url).assert_outcomes(passed=1)
 
-    [(status,)] = rows(pytester.path / "helmbench.db", "SELECT note FROM pack_results")
-    assert status.isdigit()
+    [(note,)] = rows(pytester.path / "helmbench.db", "SELECT note FROM pack_results")
+    status, told = note.split()
+    assert (status.isdigit(), told) == (True, mode)
 
 
 def test_a_dockerfile_is_not_built_unasked(

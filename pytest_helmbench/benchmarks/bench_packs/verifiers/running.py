@@ -20,7 +20,7 @@ from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.fence import Door
 
 _OPTION = "--helmbench-verifier"
-_WANTED = "[ID=]docker, [ID=]podman, [ID=]process:COMMAND or [ID=]URL, for example http://127.0.0.1:4010"
+_WANTED = "[ID=]docker, [ID=]podman, [ID=]cloud, [ID=]process:COMMAND or [ID=]URL, for example http://127.0.0.1:4010"
 _COMMAND_WANTED = "name the command behind it, for example 'process:python3 server.py'"
 _URL_WANTED = "give scheme, host, port and perhaps a path"
 _URL = re.compile(r"https?://", re.IGNORECASE)
@@ -35,6 +35,7 @@ class Mode(StrEnum):
 
     DOCKER = "docker"
     PODMAN = "podman"
+    CLOUD = "cloud"
     PROCESS = "process"
     URL = "url"
 
@@ -104,13 +105,13 @@ def _choice(text: str, value: str) -> Choice:
     # A password, which would be the reason to refuse a URL, is not repeated.
     shown = excerpt(re.sub(r"//[^/]*@", "//…@", text), 200)
     if _URL.match(value):
-        wrong = _wrong_with(value)
+        wrong = wrong_with(value)
         if wrong:
             raise HelmbenchError(f"{_OPTION} is {shown!r}: {wrong}\n  hint: {_URL_WANTED}")
         return Choice(Mode.URL, value.rstrip("/"))
     if value == Mode.PROCESS or value.startswith(_PROCESS):
         return Choice(Mode.PROCESS, command=_command(shown, value.removeprefix(_PROCESS)))
-    if value not in (Mode.DOCKER, Mode.PODMAN) or text.strip().startswith("="):
+    if value not in (Mode.DOCKER, Mode.PODMAN, Mode.CLOUD) or text.strip().startswith("="):
         raise HelmbenchError(f"{_OPTION} is {shown!r}\n  hint: it takes {_WANTED}")
     return Choice(Mode(value))
 
@@ -125,11 +126,11 @@ def _command(shown: str, text: str) -> tuple[str, ...]:
     return words
 
 
-def _wrong_with(url: str) -> str:
+def wrong_with(url: str) -> str:
     """Return why a URL cannot be used; empty when it can."""
     try:
         parts = urlsplit(url)
-        if not parts.hostname or parts.port == 0 or any(map(str.isspace, url)):
+        if not _URL.match(url) or not parts.hostname or parts.port == 0 or any(map(str.isspace, url)):
             return "no server can be at this URL"
     except ValueError:
         return "no server can be at this URL"

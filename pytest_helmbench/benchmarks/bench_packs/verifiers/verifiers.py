@@ -25,6 +25,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     UserServer,
     Waits,
     health_of,
+    wrong_with,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import start_process
 from pytest_helmbench.core.json_types import JsonObject
@@ -235,6 +236,11 @@ class Verifiers:
         match choice.mode:
             case Mode.URL:
                 return await self._reached(spec, choice.url, "custom_url")
+            case Mode.CLOUD:
+                if spec.default_mode is not VerifierDefault.CLOUD or wrong_with(spec.url):
+                    missing = "has no server of its author's in the manifest"
+                    raise AbsentVerifierError("missing_dependency", missing, _CHOOSE)
+                return await self._reached(spec, spec.url, "cloud")
             case Mode.PROCESS:
                 await asyncio.to_thread(remove_leftover_folders)
                 where = "unprotected, on this machine" if self._fence is None else "in a sandbox"
@@ -297,15 +303,16 @@ def _doubt(place: _Place, running: Running) -> None:
 
 def _only_stated(spec: VerifierSpec) -> AbsentVerifierError:
     """Return why a verifier does not run whose address nobody but its manifest names: a manifest widens no rights."""
-    url = spec.url
+    url = excerpt(spec.url, 200)
+    choice = "cloud" if spec.default_mode is VerifierDefault.CLOUD else url
     if not url:
         return AbsentVerifierError(
             "missing_dependency", "has no URL in the manifest", "give one: --helmbench-verifier=URL"
         )
     return AbsentVerifierError(
         "missing_dependency",
-        f"is at {excerpt(url, 200)}, an address that only the manifest names",
-        f"if you want it to be asked: --helmbench-verifier={spec.id}={excerpt(url, 200)}",
+        f"is at {url}, an address that only the manifest names",
+        f"if you want it to be asked: --helmbench-verifier={spec.id}={choice}",
     )
 
 

@@ -8,9 +8,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Choice, Ch
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.users_word import UsersWord
 
-_WANTED = (
-    "it takes [ID=]docker, [ID=]podman, [ID=]process:COMMAND or [ID=]URL, for example http://127.0.0.1:4010"
-)
+_WANTED = "it takes [ID=]docker, [ID=]podman, [ID=]cloud, [ID=]process:COMMAND or [ID=]URL, for example http://127.0.0.1:4010"
 _COMMAND_WANTED = "name the command behind it, for example 'process:python3 server.py'"
 _URL_WANTED = "give scheme, host, port and perhaps a path"
 
@@ -20,6 +18,7 @@ _URL_WANTED = "give scheme, host, port and perhaps a path"
     [
         ("docker", None, Choice(Mode.DOCKER)),
         ("a=podman", "a", Choice(Mode.PODMAN)),
+        ("a=cloud", "a", Choice(Mode.CLOUD)),
         ("a=process:node 'a b.mjs' --x=1", "a", Choice(Mode.PROCESS, command=("node", "a b.mjs", "--x=1"))),
         ("process:env A=b ./up", None, Choice(Mode.PROCESS, command=("env", "A=b", "./up"))),
         ("http://127.0.0.1:4010/", None, Choice(Mode.URL, "http://127.0.0.1:4010")),
