@@ -113,11 +113,11 @@ def _print(found: Exported) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @db_option
 def import_command(files: tuple[Path, ...], db: Path | None) -> None:
-    """Read results of Inspect AI, promptfoo or lm-eval into the results database, to compare and to report them.
+    """Read results of other tools into the results database, to compare and to report them.
 
-    FILE is a log of Inspect (*.eval, *.json; needs the extra `inspect`), what `promptfoo eval -o FILE.json` writes, or
-    results_….json of `lm_eval --log_samples`, with its samples beside it. Verdicts, tokens and costs are kept; prompts
-    and replies are not. Nothing is stored unless every file can be read.
+    FILE is a log of Inspect AI (*.eval, *.json; needs the extra `inspect`), what `promptfoo eval -o FILE.json` writes,
+    results_….json of `lm_eval --log_samples`, with its samples beside it, or summary.json of the BenchLocal app.
+    Verdicts, tokens and costs are kept; prompts and replies are not. Nothing is stored unless every file can be read.
     """
     found: list[tuple[Path, ForeignRun]] = []
     wrong = []

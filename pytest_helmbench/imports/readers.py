@@ -1,4 +1,4 @@
-"""The files of other tools that can be imported: Inspect AI, promptfoo, lm-evaluation-harness."""
+"""The files of other tools that can be imported: Inspect AI, promptfoo, lm-evaluation-harness, the BenchLocal app."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def foreign_runs(path: Path) -> Sequence[ForeignRun]:
     """Return the runs in a file of another tool.
 
     Args:
-        path: A log of Inspect AI (`.eval`, or `.json`), a result of promptfoo, or a `results_….json` of lm-eval.
+        path: A log of Inspect AI (`.eval`, or `.json`), a result of promptfoo, a `results_….json` of lm-eval, or a
+            `summary.json` of the BenchLocal app.
 
     Raises:
         ImportFileError: It is none of these, is damaged, or needs a package that is not installed.
@@ -45,11 +46,14 @@ def _read(path: Path) -> Iterable[ForeignRun]:
         return promptfoo_runs(path, document)
     if is_lm_eval(document):
         return lm_eval_runs(path, document)
+    if "resultsByModel" in document:
+        return benchlocal_runs(path, document)
     if "eval" in document and "status" in document:
         return [_inspect(path)]
     raise ImportFileError(
         f"{path}: of no tool that is known here\n"
-        "  hint: a log of Inspect AI, `promptfoo eval -o FILE.json`, or results_….json of lm_eval --log_samples"
+        "  hint: a log of Inspect AI, `promptfoo eval -o FILE.json`, results_….json of lm_eval --log_samples, or"
+        " summary.json of the BenchLocal app"
     )
 
 
@@ -217,4 +221,53 @@ def _promptfoo_case(row: JsonObject, code: str, repetition: int) -> ForeignCase:
             whole(tokens.get("prompt")), whole(tokens.get("completion")), cost_usd=amount(row.get("cost"))
         ),
         latency_ms=amount(row.get("latencyMs")),
+    )
+
+
+def benchlocal_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
+    """Yield a run per model of a run of the BenchLocal app; only `pass` passes, as in a run of ours.
+
+    What a model was not asked, and what failed for a fault, has no verdict.
+
+    Raises:
+        ImportFileError: It holds no result.
+    """
+    by_model = {model: objects(found) for model, found in entries(document["resultsByModel"]).items()}
+    told = (*objects(document.get("events")), *(one for found in by_model.values() for one in found))
+    codes = dict.fromkeys(text(one.get("scenarioId")) for one in told if one.get("scenarioId"))
+    if not any(by_model.values()):
+        raise ImportFileError(f"{path}: no results in it\n  hint: name summary.json of a run that has ended")
+    ended = path.stat().st_mtime
+    for model, found in by_model.items():
+        cases: list[ForeignCase] = []
+        for code in codes:
+            results = [one for one in found if text(one.get("scenarioId")) == code] or [
+                {"errorType": "not_run"}
+            ]
+            cases += [_benchlocal_case(one, code, count) for count, one in enumerate(results, 1)]
+        score = entries(entries(document.get("scores")).get(model))
+        yield ForeignRun(
+            tool="benchlocal",
+            benchmark=text(document.get("benchPackId") or document.get("pluginId")) or path.parent.name,
+            version=text(document.get("packVersion")),
+            model=model,
+            started_at=time_text(document.get("startedAt"), ended),
+            completed_at=time_text(document.get("completedAt"), ended),
+            cases=tuple(cases),
+            settings={"run_id": text(document.get("runId")), "own_total": number(score.get("totalScore"))},
+        )
+
+
+def _benchlocal_case(result: JsonObject, code: str, repetition: int) -> ForeignCase:
+    status, fault = result.get("status"), text(result.get("errorType"))
+    is_judged = not fault and status in ("pass", "partial", "fail")
+    return ForeignCase(
+        code=code,
+        repetition=repetition,
+        passed=status == "pass" if is_judged else None,
+        reason="" if is_judged else fault or "no_verdict",
+        rule="status",
+        expected="pass",
+        observed=text(status),
+        latency_ms=amount(entries(result.get("timings")).get("durationMs")),
     )

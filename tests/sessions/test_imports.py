@@ -155,6 +155,55 @@ def test_lm_eval_gives_a_run_per_task_and_filter(tmp_path: Path, capsys: pytest.
     assert "exact_match" in capsys.readouterr().out
 
 
+def test_a_run_of_the_benchlocal_app_gives_a_run_per_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = [("A", "pass", None), ("B", "partial", None), ("C", "fail", None), ("D", "fail", "provider_error")]
+    results = [
+        {
+            "scenarioId": code,
+            "status": status,
+            "summary": "s",
+            "rawLog": "secret",
+            "timings": {"durationMs": 40},
+        }
+        | ({"errorType": fault} if fault else {})
+        for code, status, fault in said
+    ]
+    summary = {
+        **{"runId": "r-1", "benchPackId": "bugs-15", "packVersion": "1.2.0", "events": []},
+        **{"startedAt": "2026-11-20T10:00:00.000Z", "completedAt": "2026-11-20T10:05:00.000Z"},
+        "resultsByModel": {"lms:big": results, "lms:small": [*results[:2], results[0] | {"status": "fail"}]},
+        "scores": {"lms:big": {"totalScore": 62.5, "categories": []}},
+    }
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+
+    assert _import(capsys, "summary.json").splitlines() == [
+        "run 1: lms:big on bugs-15: 4 cases, 1 without a verdict (from summary.json)",
+        "run 2: lms:small on bugs-15: 5 cases, 2 without a verdict (from summary.json)",
+    ]
+    database = tmp_path / "helmbench.db"
+    columns = "SELECT code, repetition, outcome, reason, latency_ms FROM results WHERE run_id ="
+    assert rows(database, f"{columns} 1") == [
+        ("A", 1, "passed", None, 40),
+        ("B", 1, "failed", None, 40),
+        ("C", 1, "failed", None, 40),
+        ("D", 1, "error", "provider_error", 40),
+    ]
+    assert [row[:4] for row in rows(database, f"{columns} 2")] == [
+        ("A", 1, "passed", None),
+        ("A", 2, "failed", None),
+        ("B", 1, "failed", None),
+        ("C", 1, "error", "not_run"),
+        ("D", 1, "error", "not_run"),
+    ]
+    assert rows(database, "SELECT status, score FROM evaluation_runs") == [
+        ("partial", 1 / 3),
+        ("partial", 1 / 3),
+    ]
+    assert b"secret" not in database.read_bytes()
+
+
 def test_a_log_of_inspect_comes_back_as_it_went(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("inspect_ai.log", reason="the extra `inspect` is not installed")
     _promptfoo(tmp_path / "out.json", {"openai:a": [True, False, None, True]})
