@@ -128,7 +128,8 @@ def test_junit_has_the_gate_and_the_time_and_place_of_the_case_and_may_show_no_f
     result.stdout.fnmatch_lines(["*s call *S1.md::P1-B1-S1-C1-PT2[[]test/good]"])
     # The third waited for the second, which is not its own time.
     times = [float(case.get("time", "")) for case in cases.values()]
-    assert times[0] < 0.3 < times[1] > times[2]
+    assert times[0] < times[1] > times[2]
+    assert times[1] >= 0.4
     places = [(case.get("file"), case.get("line")) for case in cases.values()]
     assert places == [("benchmark/scenarios/P1-B1-S1/perturbations.md", line) for line in ("0", "11", "22")]
     refused = run_tree(pytester, "--junitxml=report.xml", "--helmbench-min-score=0.9", url=provider.url)
@@ -152,7 +153,7 @@ def test_where_there_is_no_terminal_a_plain_line_tells_how_far_the_session_is(
 
     lines = [line for line in result.outlines if re.match(r"helmbench: \d/4 done", line)]
     assert lines
-    assert len(lines) < 5
+    assert len(lines) < 25  # one a second
     assert "\x1b" not in result.stdout.str()
     found = r"helmbench: [123]/4 done.* USD, \d+ s left$"
     assert re.search(found, lines[-1]), lines

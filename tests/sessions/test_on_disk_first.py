@@ -140,16 +140,17 @@ def test_an_end_that_waits_for_the_disk_says_so_and_a_second_ctrl_c_writes_all_b
     assert len(answered_hashes(recovered)) == asked
 
 
-def test_a_standstill_is_said_after_ten_seconds_and_then_waited_out(folder: Path, provider: Provider) -> None:
+def test_a_standstill_is_said_and_then_waited_out(folder: Path, provider: Provider) -> None:
     database = folder / "helmbench.db"
-    session = Session(folder, provider.url, *_OPTIONS)
+    (folder / "said_soon.py").write_text("import pytest_helmbench.run.commits as it\nit._LONG_S = 2.0\n")
+    session = Session(folder, provider.url, "-p", "said_soon", *_OPTIONS)
     until(lambda: len(provider.requests) >= 20, "some are asked")
     with _locked(database):
         until(lambda: "nothing could be written" in session.text, "it is said")
         asked = len(provider.requests)
         assert asked < _CASES / 2
     assert session.end() == pytest.ExitCode.OK, session.text
-    assert session.text.count(f"helmbench: nothing could be written to {database} for 10 s: ") == 1
+    assert session.text.count(f"helmbench: nothing could be written to {database} for 2 s: ") == 1
     assert f"and while more than {_CONCURRENCY} do, nothing new is sent" in session.text
     assert len(provider.requests) == _CASES
     assert rows(database, "SELECT status, passed_tests FROM evaluation_runs") == [("complete", _CASES)]

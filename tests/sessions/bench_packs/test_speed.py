@@ -49,7 +49,7 @@ def test_ten_tokens_a_second_are_ten_tokens_a_second(
     write_asking_pack(pytester.path / "pack", {"speed": _MEASURE, "talk": _TALKS})
     run_packs(pytester, workers, url=provider.url).assert_outcomes(passed=2)
     ((rate,),) = rows(pytester.path / "helmbench.db", "SELECT score FROM pack_results WHERE score <> 100")
-    assert 7 < rate < 12
+    assert 1 < rate < 30  # a busy provider is slower; all at once would be thousands
 
 
 def test_a_manifest_may_say_that_its_pack_measures_speed(
