@@ -44,7 +44,7 @@ from pytest_helmbench.gateway.permits import (
     PermitRequest,
     failed_case,
 )
-from pytest_helmbench.gateway.providers.endpoints import Endpoint, other_route
+from pytest_helmbench.gateway.providers.endpoints import other_route
 from pytest_helmbench.gateway.replies import own_output, parse_reply
 from pytest_helmbench.gateway.requests import (
     completion_bound,
@@ -93,7 +93,6 @@ class Gateway:
         self._recorded = recorded
         self._replies = 0
         self._answering: set[str] = set()
-        self._bounds: dict[Endpoint, str] = {}
         self._stops = ModelStops(patience.grace_s)
 
     def use_recorded(self) -> None:
@@ -297,11 +296,10 @@ class Gateway:
         """Send, settle the permit and put the attempt on record."""
         trace = Attempt(request, retries.attempts + 1)
         endpoint = request.call.endpoint
-        bound = self._bounds.get(endpoint)
         timeout_s = min(request.call.timeout_s or self.patience.timeout_s, max(clock.left_s(), 0.001))
         try:
             with self._stops.stoppable(permit.model, asleep=False), watch.on_the_wire(), clock.running():
-                answer = await self._send(request, timeout_s, bound)
+                answer = await self._send(request, timeout_s, permit.bound)
         except TransportError as error:
             return self._settle_fault(trace, permit, error.fault, None)
         except (asyncio.CancelledError, ModelStoppedError):
@@ -322,9 +320,8 @@ class Gateway:
         if isinstance(parsed, Fault):
             answers = permit.answered or permit.model in self._answering
             fault = retries.forgive_once(parsed) if answers else parsed
-            if bound is None and (other := other_bound(fault, request.body)) is not None:
-                self._bounds[endpoint] = other
-                fault = replace(fault, kind=FaultKind.TRANSIENT, reason=BOUND_RENAMED)
+            if permit.bound is None and (other := other_bound(fault, request.body)) is not None:
+                fault = replace(fault, kind=FaultKind.TRANSIENT, reason=BOUND_RENAMED, parameter=other)
             return self._settle_fault(trace, permit, fault, answer)
         self._answering.add(permit.model)
         reply = self._settle_reply(trace, permit, parsed, answer)
@@ -385,6 +382,7 @@ class Gateway:
             pause_s,
             fault.text() if fault.kind in (FaultKind.DEAD_MODEL, FaultKind.RATE_LIMITED) else "",
             unanswered=is_unanswered(fault) and not trace.request.is_free,
+            bound=fault.parameter if fault.reason == BOUND_RENAMED else None,
         )
         record = trace.record(
             answer=answer,

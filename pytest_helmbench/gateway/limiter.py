@@ -93,6 +93,7 @@ class _LimitsInUse:
         self.paused_until = 0.0
         self.stopped: str | None = None
         self.answered = False
+        self.bound: str | None = None
         self.refused_since: float | None = None
         self.limited_since: float | None = None
         self.streak = FaultStreak()
@@ -200,6 +201,7 @@ class Limiter:
         state = self._in_use[permit.model]
         now = self._clock()
         state.in_flight -= 1
+        state.bound = used.bound or state.bound
         if state.server is not None:
             state.server.settle()
         self._in_flight -= state.calls
@@ -412,7 +414,7 @@ class Limiter:
             rate.take(now, 1)
         for rate in state.token_rates:
             rate.take(now, wanted.prompt_tokens)
-        permit = Permit(next(self._numbers), wanted.model, reserved, state.answered)
+        permit = Permit(next(self._numbers), wanted.model, reserved, state.answered, state.bound)
         by_price = reserved / state.costs.factor
         self._out[permit.number] = _Out(wanted.label, wanted.model, now, by_price, wanted.max_tokens)
         waiter.set_result(permit)

@@ -115,12 +115,14 @@ class Permit:
         model: Model id.
         reserved_usd: By the budget.
         answered: The model had answered before, whichever process had asked.
+        bound: By which name its server wants the bound of a completion, where it has refused the usual one.
     """
 
     number: int
     model: str
     reserved_usd: float
     answered: bool = False
+    bound: str | None = None
 
 
 class Ending(StrEnum):
@@ -143,6 +145,7 @@ class AttemptUsage:
         pause_s: How long the provider asked everybody to wait.
         sentence: Of a dead model, or of one that asks for a pause: why, for people.
         unanswered: It was sent and brought no reply, and the provider may bill it all the same.
+        bound: See `Permit`, where the answer says so.
     """
 
     ending: Ending
@@ -150,6 +153,7 @@ class AttemptUsage:
     pause_s: float = 0.0
     sentence: str = ""
     unanswered: bool = False
+    bound: str | None = None
 
 
 _CASES = 20
