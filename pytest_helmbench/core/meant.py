@@ -56,32 +56,27 @@ class Finish(StrEnum):
     UNKNOWN = "unknown"
 
 
-FINISH_WORDS = (
-    (Finish.COMPLETE, "stop tool_calls function_call end_turn stop_sequence tool_use pause_turn"),
-    (
-        Finish.COMPLETE,
-        "eos eos_token end_id stop_token stop_word stop_words word complete completed done finished",
-    ),
-    (Finish.CUT, "length max_tokens max_length max_output_tokens max_completion_tokens max_new_tokens"),
-    (Finish.CUT, "model_length token_limit limit error_limit incomplete truncated repetition_truncation"),
-    (
-        Finish.CUT,
-        "context_length context_length_exceeded context_window_exceeded model_context_window_exceeded",
-    ),
-    (Finish.REFUSED, "refusal refused"),
-    (
-        Finish.FILTERED,
-        "content_filter content_filtered content_policy moderation sensitive blocked error_toxic",
-    ),
-    (Finish.FILTERED, "safety recitation language blocklist prohibited_content spii guardrail_intervened"),
-    (Finish.FILTERED, "image_safety image_prohibited_content model_armor guardrails"),
-    (Finish.FAULTED, "error failed failure network_error server_error internal_error other unspecified"),
-    (Finish.FAULTED, "abort aborted cancel cancelled canceled user_cancel timeout time_limit interrupted"),
-    (
-        Finish.FAULTED,
-        "insufficient_system_resource malformed_function_call unexpected_tool_call not_finished load",
-    ),
-)
+FINISH_WORDS = {
+    Finish.COMPLETE: """
+    stop tool_calls function_call end_turn stop_sequence tool_use pause_turn complete completed done finished
+    end stopped eos eos_token end_id stop_token stop_word stop_words word
+    """,
+    Finish.CUT: """
+    length max_tokens max_length max_output_tokens max_completion_tokens max_new_tokens model_length length_limit
+    token_limit limit error_limit incomplete truncated repetition_truncation
+    context_length context_length_exceeded context_window_exceeded model_context_window_exceeded
+    """,
+    Finish.REFUSED: "refusal refused",
+    Finish.FILTERED: """
+    content_filter content_filtered content_policy moderation sensitive blocked error_toxic guardrail_intervened
+    safety recitation language blocklist prohibited_content spii image_safety image_prohibited_content model_armor
+    """,
+    Finish.FAULTED: """
+    error failed failure network_error server_error internal_error insufficient_system_resource not_finished load
+    abort aborted cancel cancelled canceled user_cancel timeout time_limit interrupted
+    malformed_function_call unexpected_tool_call other unspecified
+    """,
+}
 """Providers' words for the end of a reply. Letter case, signs between and `FINISH_REASON_` before them do not count."""
 
 
@@ -89,7 +84,7 @@ def _key(word: str) -> str:
     return "".join(filter(str.isalnum, word.lower())).removeprefix("finishreason")
 
 
-_FINISHES = {_key(word): finish for finish, words in FINISH_WORDS for word in words.split()}
+_FINISHES = {_key(word): finish for finish, words in FINISH_WORDS.items() for word in words.split()}
 
 
 def finish_of(word: str | None) -> Finish:
@@ -132,7 +127,7 @@ _NAMED = "|".join(f"(?P<o{at}>{before})|(?P<c{at}>{behind})" for at, (before, be
 _SCAN = re.compile(
     r"(?:^[ \t>]*+|(?<=[]>▷])[ \t]*+)(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$"
     r"|(?<!`)`(?!`)[^`\n]++`(?!`)"
-    r'|[{\[,:]\s*+"(?:[^"\\\n]|\\.)*+"(?=\s*+[:,}\]])'
+    r"""|[{\[(,:=]\s*+(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')(?=\s*+[]:,})]|[ \t]*+$)"""
     rf"|{_NAMED}",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -71,7 +71,7 @@ def parse_reply(
             _malformed(status, lack.reason, lack.what), hint=excerpt(lack.hint, endpoint), usage=usage
         )
         return replace(fault, kind=FaultKind.REJECTED) if lack.is_final else fault
-    return _reply(status, document, choice, usage, most_tokens)
+    return _reply(status, document, choice, usage, None if server.embedded else most_tokens)
 
 
 def _decoded(body: bytes) -> JsonValue:

@@ -104,6 +104,8 @@ def test_what_is_thought_depends_on_where_it_stands(
         "~~~\n<think>x</think>",
         '{"a": "<think>x</think> y", "b": 1}',
         'So: {"a": ["</think>"]}',
+        'def bare(text):\n    return text.replace("<think>", "").replace("</think>", "")',
+        "mark = '<think>'\nend = '</think>'",
         "Analysis shows Paris. Here is my response: Paris",
         "<thinker>x</thinker> a < b",
     ],

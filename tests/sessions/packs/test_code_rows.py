@@ -57,7 +57,7 @@ def test_candidates_pass_fail_or_are_not_asked_for(
     )
     not_used = "image not used: this machine's Python ran the tests"
     assert record == [
-        ("empty", "failed", "no_code", None),
+        ("empty", "failed", "empty", None),
         ("endless", "failed", "timeout", None),
         ("right", "passed", None, None),
         ("stock", "passed", None, not_used),
