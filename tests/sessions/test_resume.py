@@ -396,7 +396,7 @@ def test_an_answer_of_the_judge_that_is_none_is_asked_for_again(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged_twice("fine")})
-    provider.answers(times=1, text="I will not say.", when=lambda request: "Point 2." in request.prompt)
+    provider.answers(times=2, text="I will not say.", when=lambda request: "Point 2." in request.prompt)
     run_tree(pytester, _JUDGE, url=provider.url).assert_outcomes(errors=1)
     provider.requests.clear()
     run_tree(pytester, _JUDGE, _RESUME, url=provider.url).assert_outcomes(passed=1)

@@ -211,7 +211,7 @@ def test_a_file_of_another_version_is_refused_by_name(path: Path) -> None:
     with pytest.raises(StoreError) as refused:
         Store.open(path)
     assert str(refused.value) == (
-        f"{path}: written by another version of pytest-helmbench (form 7; this one knows form 1)\n"
+        f"{path}: written by another version of pytest-helmbench (form 7; this one knows form 2)\n"
         "  hint: use the version that wrote it, or give another file with --helmbench-db=PATH"
     )
 

@@ -242,7 +242,7 @@ def test_what_cannot_be_viewed_is_refused_in_a_sentence(
     with closing(sqlite3.connect("helmbench.db")) as conn, conn:
         conn.execute("PRAGMA user_version = 7")
     before = Path("helmbench.db").read_bytes()
-    assert "written by another version of pytest-helmbench (form 7; this one knows form 1)" in said()
+    assert "written by another version of pytest-helmbench (form 7; this one knows form 2)" in said()
     assert Path("helmbench.db").read_bytes() == before
 
 
