@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.benchmarks.authoring import counted
+from pytest_helmbench.benchmarks.authoring import Checked, counted
 from pytest_helmbench.benchmarks.kind import Installer, SessionValues
-from pytest_helmbench.benchmarks.places import absolute, benchmark_root, benchmarks_below
+from pytest_helmbench.benchmarks.places import absolute, benchmark_root
 from pytest_helmbench.benchmarks.registry import authoring_at, meant_places
 from pytest_helmbench.cli.at_hand import kept_values
 from pytest_helmbench.cli.output import (
@@ -37,17 +37,12 @@ from pytest_helmbench.scoring.rows import exact
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was found in one benchmark; `healthy` says what of it can run, and is None where it cannot be read.
-
-    `precision` is None for a benchmark without severities, and `broken` says what cannot run.
-    """
+    """All that was found in one benchmark, and what its kind says of it: None where it cannot be read."""
 
     root: Path
-    healthy: str | None
+    checked: Checked | None
     errors: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
-    precision: Precision | None = None
-    broken: str = ""
 
 
 @click.command("check")
@@ -94,22 +89,9 @@ def _installed(path: Path | None) -> Iterable[str]:
 
 
 def _places(path: Path | None) -> tuple[Path, ...]:
-    if path is None:
-        return Project.at(Path.cwd()).benchmarks(None)
-    place = absolute(path)
-    root = benchmark_root(place)
-    below = tuple(benchmarks_below(place)) if place.is_dir() else ()
-    if root is not None:
-        return tuple(dict.fromkeys((root, *below)))
-    if meant_places(path) is not None:
+    if path is not None and benchmark_root(absolute(path)) is None and meant_places(path) is not None:
         return (path,)  # its files tell that it was meant as a benchmark; its kind says what is wrong with it
-    if not below:
-        raise CommandError(
-            f"no benchmark at {path}\n  hint: a benchmark is a folder with scenarios/P1-B1-S1/…;"
-            " `helmbench init PATH` makes one; a pack is a folder with manifest.yaml and tasks.jsonl,"
-            " a Bench Pack one with benchlocal.pack.json"
-        )
-    return below
+    return Project.at(Path.cwd()).benchmarks(path)
 
 
 def _checked(root: Path, session: SessionValues, anchors: tuple[Problem, ...]) -> _Found:
@@ -121,15 +103,7 @@ def _checked(root: Path, session: SessionValues, anchors: tuple[Problem, ...]) -
         found = authoring.check(root, session)
     except UnreadableBenchmarkError as error:
         return _Found(root, None, (*error.problems, *models), odd_models)
-    stakes = (CaseStake(one.behaviour, exact(one.weight), one.unit, one.points) for one in found.stakes)
-    return _Found(
-        root,
-        found.healthy,
-        (*found.errors, *models),
-        (*found.warnings, *odd_models),
-        precision(stakes),
-        found.broken,
-    )
+    return _Found(root, found, (*found.errors, *models), (*found.warnings, *odd_models))
 
 
 def _anchor_problems(root: Path, settings: Settings) -> tuple[Problem, ...]:
@@ -166,11 +140,17 @@ def _report(item: _Found) -> Iterator[str]:
         for problem in problems:
             yield replace(problem, message=f"{label}: {problem.message}").text(base)
     counts = f"{counted(len(item.errors), 'error')}, {counted(len(item.warnings), 'warning')}"
-    yield f"{item.healthy}; {counts}" if item.healthy else f"{item.root}: cannot be read; {counts}"
-    if item.broken:
-        yield f"{item.broken}: they count as planned and not judged"
-    if item.precision is not None:
-        yield _precision_line(item.precision)
+    checked = item.checked
+    if checked is None:
+        yield f"{item.root}: cannot be read; {counts}"
+        return
+    yield f"{checked.healthy}; {counts}"
+    if checked.broken:
+        yield f"{checked.broken}: they count as planned and not judged"
+    stakes = (CaseStake(one.behaviour, exact(one.weight), one.unit, one.points) for one in checked.stakes)
+    found = precision(stakes)
+    if found is not None:
+        yield _precision_line(found)
 
 
 def _precision_line(found: Precision) -> str:
@@ -187,10 +167,5 @@ def _precision_line(found: Precision) -> str:
 def _records(item: _Found) -> Iterator[dict[str, object]]:
     for label, problems in (("error", item.errors), ("warning", item.warnings)):
         for problem in problems:
-            yield {
-                "level": label,
-                "path": str(problem.path),
-                "line": problem.line,
-                "message": problem.message,
-                "hint": problem.hint,
-            }
+            told = {key: getattr(problem, key) for key in ("line", "message", "hint")}
+            yield {"level": label, "path": str(problem.path), **told}

@@ -141,17 +141,15 @@ class Project:
             if root is not None
         ]
         if not roots:
-            from pytest_helmbench.run.library import (
-                meant_folder,
-                told_of_meant,
-            )  # where none is found
+            from pytest_helmbench.run.library import meant_folder, told_of_meant  # where none is found
 
             meant = meant_folder(paths[0]) if given is not None else None
             if meant is not None:
                 raise CommandError(told_of_meant(str(given), meant, self.settings()))
             raise CommandError(
-                f"no benchmark at {', '.join(map(str, paths))}\n"
-                "  hint: name one (check PATH, else --benchmark PATH), or make one: `helmbench init benchmark`"
+                f"no benchmark at {given or ', '.join(map(str, paths))}\n"
+                "  hint: a benchmark is a folder with scenarios/P1-B1-S1/…; `helmbench init PATH` makes one; a pack is"
+                " a folder with manifest.yaml and tasks.jsonl, a Bench Pack one with benchlocal.pack.json"
             )
         return tuple(dict.fromkeys(roots))
 

@@ -159,21 +159,6 @@ class RunScore:
         return next((score for score in scores if score.code == code), None)
 
 
-def behaviour_score(rows: Iterable[Row]) -> Fraction | None:
-    """Return one minus the share of severity points lost.
-
-    Args:
-        rows: Rows of one behaviour (case × criterion × repetition), any order.
-
-    Returns:
-        A fraction in [0, 1], or None when no judged row carries points.
-
-    Source:
-        Scenario trees, section 6.
-    """
-    return next((ledger.score for ledger in behaviour_ledgers(rows)), None)
-
-
 def run_score(rows: Iterable[Row], scoring: Scoring | None = None) -> RunScore:
     """Return the score of a run with those of its pillars and behaviours.
 

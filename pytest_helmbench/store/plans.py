@@ -160,16 +160,6 @@ def defined_codes(path: Path, run_id: int) -> frozenset[str]:
     return frozenset(() if found is None or found[0] is None else unpacked(found[0]))
 
 
-def planned_codes(path: Path, run_id: int) -> frozenset[str]:
-    """Return the planned cases of a run; none where there is no such run.
-
-    Raises:
-        StoreError: The file cannot be read.
-    """
-    with reading(path) as conn:
-        return frozenset(_planned_codes(conn, run_id))
-
-
 def load_facts(path: Path, run_id: int) -> RunFacts | None:
     """Return what the score of a run is made of; None when there is no such run.
 

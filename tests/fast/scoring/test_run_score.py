@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from properties import examples
 
 from pytest_helmbench.core.outline import Scoring
+from pytest_helmbench.scoring.ledger import behaviour_ledgers
 from pytest_helmbench.scoring.rows import MergeError, Row, exact, merge
 from pytest_helmbench.scoring.run_score import (
     Bounds,
@@ -19,11 +20,14 @@ from pytest_helmbench.scoring.run_score import (
     FloorState,
     RunScore,
     Score,
-    behaviour_score,
     run_score,
 )
 
 SEVERITIES = (1, 3, 5, 7, 8, 9, 10)
+
+
+def behaviour_score(rows: list[Row]) -> Fraction | None:
+    return next((ledger.score for ledger in behaviour_ledgers(rows)), None)
 
 
 def scored(rows: list[Row], scoring: Scoring | None = None) -> RunScore:
