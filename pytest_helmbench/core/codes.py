@@ -141,14 +141,9 @@ class Selection:
         )
 
     def _judge(self, hits: Iterable[bool]) -> bool:
-        included = excluded = wanted = False
-        for pattern, hit in zip(self.patterns, hits, strict=True):
-            if pattern.excludes:
-                excluded |= hit
-            else:
-                wanted = True
-                included |= hit
-        return (included or not wanted) and not excluded
+        found = [(pattern.excludes, hit) for pattern, hit in zip(self.patterns, hits, strict=True)]
+        wanted = [hit for excludes, hit in found if not excludes]
+        return (any(wanted) or not wanted) and (True, True) not in found
 
 
 def _pattern(text: str) -> Pattern:

@@ -35,6 +35,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "judged" in done.stdout
     down = (
         "--helmbench-base-url=http://127.0.0.1:9/v1",
+        "--helmbench-marking-base-url=http://127.0.0.1:9/v1",
         "--helmbench-max-retries=0",
         "--helmbench-model=test/x",
     )
