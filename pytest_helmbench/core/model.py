@@ -84,6 +84,7 @@ class ModelEntry:
         http: How it is asked, where that is not as a chat completion; None for one.
         headers: Further ones of every request, `${VARIABLE}` for values of the environment; None for none.
         function: The id of one that is code of the user's (`python:…`); None for any other.
+        version: Of an application (`function`, `http`); None for none.
     """
 
     id: str
@@ -98,11 +99,12 @@ class ModelEntry:
     http: UsersWord[HttpTemplate] | None = field(default=None, hash=False)
     headers: UsersWord[Mapping[str, str]] | None = field(default=None, hash=False)
     function: UsersWord[str] | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StatedModel:
-    """One model as a file states it. Where it leads is the file's word: `run/named_models.py` knows whose that is.
+    """One model as a file states it. Where it leads is the file's word: `run/targets.py` knows whose that is.
 
     Args:
         entry: What is data: name, sampling, limits, price.

@@ -91,11 +91,13 @@ class RecordedReply:
         body: HTTP body as received.
         own: The run that asks has called for it itself (and is being resumed).
         cost_usd: Of that call; None where it is unknown.
+        address: Where it came from, see `AttemptRecord`.
     """
 
     body: bytes
     own: bool
     cost_usd: float | None = None
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +291,7 @@ class AttemptRecord:
         judge: Id of the marking model that was asked; None for other calls.
         asked: Id of the model that was asked, a marking model too; None where nobody says.
         prompt_characters: Of a prompt that is long enough for its tokens to tell whether the server has cut it.
+        address: Where it was asked; None where its reply stands for no other call.
     """
 
     run_id: int
@@ -319,11 +322,12 @@ class AttemptRecord:
     prompt_characters: int | None = None
     thoughts: str | None = None
     inner_thoughts: int = 0
+    address: str | None = None
 
     @property
-    def question(self) -> tuple[str | None, str, int]:
-        """What makes two requests the same: whom, what, and which repetition."""
-        return self.asked, self.request_hash, self.repetition
+    def question(self) -> tuple[str | None, str | None, str, int]:
+        """What makes two requests the same: whom, where, what, and which repetition."""
+        return self.asked, self.address, self.request_hash, self.repetition
 
 
 @dataclass(frozen=True, slots=True)

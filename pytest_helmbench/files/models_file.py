@@ -160,6 +160,13 @@ def _faults_of_template(item: JsonObject) -> Iterator[tuple[str, str, str]]:
             yield key, f"{key!r} without 'url'", "write the application's address as 'url'"
     if "url" in item and "base_url" in item:
         yield "url", "'url' beside 'base_url'", "keep the one that answers"
+    is_function = str(item.get("id")).startswith("python:")
+    if "version" in item and not ("url" in item or is_function):
+        hint = "only an application has one: 'url', or an id python:package.module:function"
+        yield "version", "'version' of a model that is no application", hint
+    if item.get("version") == "source" and not is_function:
+        message = "'version: source' is the hash of a package's files, and this model is no python: function"
+        yield "version", message, "write its version as a text, such as 1.4.2"
     request = item.get("request")
     named = dict.fromkeys(places(request))
     for name in named:
@@ -190,6 +197,7 @@ def _entry(item: JsonObject, line: int | None) -> StatedModel:
         requests_per_minute=a_number(item.get("requests_per_minute")),
         tokens_per_minute=a_number(item.get("tokens_per_minute")),
         price=_price(numbers(item.get("price"))),
+        version=a_text(item.get("version")),
     )
     headers = {name: str(value) for name, value in a_mapping(item.get("extra_headers")).items()}
     return StatedModel(

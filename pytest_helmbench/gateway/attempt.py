@@ -60,9 +60,9 @@ class PreparedCall:
     @property
     def wanted(self) -> Wanted:
         """What to look for among the recorded replies."""
-        origin, asked = self.call.origin, self.call.entry.id
+        origin, asked, address = self.call.origin, self.call.entry.id, self.call.endpoint.replies_from
         judge = asked if self.call.purpose == "judge" else None
-        return Wanted(origin.run_id, origin.code, origin.repetition, self.hash, asked, judge)
+        return Wanted(origin.run_id, origin.code, origin.repetition, self.hash, asked, address, judge)
 
 
 def prepared(call: Call) -> PreparedCall:
@@ -110,8 +110,7 @@ class Attempt:
         Args:
             answer: What came; None for nothing. `reply` is what it says, where that is one.
             fault: Why it is none; `error` has its class and text.
-            unanswered: It was sent, and the provider may bill it though it brought no reply.
-            reserved_usd: By the budget.
+            unanswered: It was sent, and the provider may bill it, of what the budget has `reserved_usd`.
         """
         call, said = self.request.call, reply or fault
         usage = said.usage if said else Usage()
@@ -144,6 +143,7 @@ class Attempt:
             judge=call.entry.id if call.purpose == "judge" else None,
             asked=call.entry.id,
             prompt_characters=prompt_characters(self.request.body, self.request.encoded),
+            address=call.endpoint.replies_from,
         )
 
 

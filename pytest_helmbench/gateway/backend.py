@@ -12,8 +12,8 @@ from pytest_helmbench.core.outcome import AttemptRecord, RecordedReply, ResultRe
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import AttemptUsage, Ending, FailedCase, Permit, PermitRequest
 
-Question: TypeAlias = tuple[str | None, str, int]
-"""Id of the model, hash of the request, repetition: one server's reply is not that of another."""
+Question: TypeAlias = tuple[str | None, str | None, str, int]
+"""Id of the model, its address, hash of the request, repetition: one server's reply is not that of another."""
 
 
 class CacheMode(StrEnum):
@@ -50,6 +50,7 @@ class Wanted:
         repetition: From 1; another repetition is another request.
         request_hash: SHA-256 (hex) of the body, which may name the same model at two servers.
         asked: Id of the model.
+        address: Where it is asked; None where no reply of another run may stand for this one.
         judge: The same of a marking model; None for other calls.
     """
 
@@ -58,12 +59,13 @@ class Wanted:
     repetition: int
     request_hash: str
     asked: str
+    address: str | None
     judge: str | None = None
 
     @property
     def question(self) -> Question:
         """What makes two requests the same."""
-        return self.asked, self.request_hash, self.repetition
+        return self.asked, self.address, self.request_hash, self.repetition
 
 
 class Record(Protocol):
@@ -98,7 +100,7 @@ class ReplyCache:
         Raises:
             HelmbenchError: The record cannot be read.
         """
-        if not self._shares:
+        if not self._shares or wanted.address is None:
             return self._record.look_up(wanted)
         while (out := self._out.get(wanted.question)) is not None:
             body = await asyncio.shield(out)

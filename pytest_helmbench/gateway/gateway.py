@@ -412,5 +412,6 @@ _MISSING = Fault(
     None,
     NOT_ON_RECORD,
     "no reply to this request is on record (--helmbench-cache=only)",
-    hint="run once with --helmbench-cache=reuse; another prompt, model or sampling option is another request",
+    hint="run once with --helmbench-cache=reuse; another prompt, model or sampling option is another request, and an"
+    " application is never replayed without a 'version' in models.yml",
 )

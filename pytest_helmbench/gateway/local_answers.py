@@ -19,6 +19,7 @@ from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.attempt import PreparedCall
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
+from pytest_helmbench.gateway.providers.application import as_asked
 
 
 async def answered_here(request: PreparedCall, timeout_s: float) -> RawAnswer:
@@ -29,7 +30,7 @@ async def answered_here(request: PreparedCall, timeout_s: float) -> RawAnswer:
     """
     endpoint = request.call.endpoint
     if endpoint.server.function:
-        return await call_function(endpoint.server.function, request.body, timeout_s)
+        return await call_function(endpoint.server.function, as_asked(request.body), timeout_s)
     from pytest_helmbench.gateway.baselines.baseline import baseline_reply, guarded_reply  # for floors alone
 
     started = time.perf_counter()

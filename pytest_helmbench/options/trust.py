@@ -14,7 +14,6 @@ __all__ = [
     "TrustError",
     "check_conftests",
     "check_ini",
-    "is_of_a_benchmark",
     "is_users_own",
     "results_folder",
     "trusted_roots",
@@ -43,12 +42,6 @@ def results_folder(root: Path, start: Path, *, named: bool) -> Path:
         named: Whether the user has named the rootdir, or an ini file.
     """
     return root if named or start.resolve().is_relative_to(root.resolve()) else start
-
-
-def is_of_a_benchmark(file: Path, trusted: Collection[str]) -> bool:
-    """Return whether a file stands in a benchmark that is not trusted, which may have brought it."""
-    root = benchmark_root(file.parent.resolve())
-    return root is not None and str(root.resolve()) not in trusted
 
 
 def check_ini(ini: Path, start: Path) -> None:

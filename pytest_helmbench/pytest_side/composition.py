@@ -62,7 +62,7 @@ def register(config: pytest.Config) -> None:
     interruptions = Interruptions()
     live = LiveLine(config, coordinator, interruptions.look)
     role: SessionRole
-    if _is_controller(config):
+    if config.getoption("dist", "no") != "no" and not config.getoption("collectonly"):
         from pytest_helmbench.pytest_side.xdist_controller import XdistController
 
         _check_distribution(config)
@@ -93,12 +93,8 @@ def _gates(config: pytest.Config, settings: Settings) -> Gates:
     if settings.baselines or settings.max_drop is not None:
         from pytest_helmbench.results.baselines import read_baseline_options  # few sessions name one
 
-        baseline = read_baseline_options(
-            settings.baselines,
-            settings.max_drop,
-            settings.models.value,
-            allows_gone=settings.allow_gone,
-        )
+        models, gone = settings.models.value, settings.allow_gone
+        baseline = read_baseline_options(settings.baselines, settings.max_drop, models, allows_gone=gone)
     check_shard(settings, by_outcome=config.getoption("lf", False) or config.getoption("stepwise", False))
     gates = read_gates(settings.min_score, settings.min_coverage, baseline)
     return gates if settings.shard is None else Gates((), None)
@@ -170,10 +166,6 @@ def _given(config: pytest.Config, option: Option) -> object:
     """Return what was given for an option: on the command line, else in ini files, else None."""
     value: object = None if option.use == "ini" else config.getoption(option.key)
     return value if value is not None else (config.getini(option.key) or None)
-
-
-def _is_controller(config: pytest.Config) -> bool:
-    return config.getoption("dist", "no") != "no" and not config.getoption("collectonly")
 
 
 def _check_distribution(config: pytest.Config) -> None:

@@ -195,7 +195,7 @@ class ExitRule:
         book = self._coordinator.book
         if book.plan is None:
             return []
-        ids = book.run_ids()
+        ids = book.run_ids
         judged = {
             run.model
             for run in book.plan.runs
@@ -218,7 +218,7 @@ def run_names(coordinator: Coordinator) -> Mapping[int, str]:
     plan = coordinator.book.plan
     if plan is None:
         return {}
-    numbers = coordinator.book.run_ids()
+    numbers = coordinator.book.run_ids
     return {numbers[key]: name for key, name in planned_names(coordinator, plan).items() if key in numbers}
 
 

@@ -130,7 +130,10 @@ class SessionEnd:
             return
         rule = ExitRule(
             coordinator,
-            models_named=_models_on_command_line(self._config),
+            models_named=any(
+                str(argument).split("=", 1)[0] == "--helmbench-model"
+                for argument in self._config.invocation_params.args
+            ),
             only_collected=_only_collected(self._config),
         )
         status = rule.settle(
@@ -171,12 +174,6 @@ class SessionEnd:
                 terminalreporter.section(title)
             for line in lines:
                 terminalreporter.write_line(quoted(line))
-
-
-def _models_on_command_line(config: pytest.Config) -> bool:
-    return any(
-        str(argument).split("=", 1)[0] == "--helmbench-model" for argument in config.invocation_params.args
-    )
 
 
 def _only_collected(config: pytest.Config) -> bool:

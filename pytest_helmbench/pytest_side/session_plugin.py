@@ -17,7 +17,6 @@ from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import CaseError, HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import escaped_path
 from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.options.settings import Settings
@@ -179,8 +178,9 @@ class SessionPlugin:
         share = self.settings.share
         whole = list(session.items)
         cases = [*jobs_of(whole)]
-        if share is not None:
-            self._share_out(session.items, share)
+        dropped = [] if share is None else share_out(session.items, share, self._library)
+        if dropped:
+            self._config.hook.pytest_deselected(items=dropped)
         if self._config.getoption("collectonly"):
             return
         on_demand = ran_on_demand(session.items)
@@ -271,11 +271,6 @@ class SessionPlugin:
         self._garbage.end()
 
     # What the hooks share
-
-    def _share_out(self, items: list[pytest.Item], share: Shard) -> None:
-        dropped = share_out(items, share, self._library)
-        if dropped:
-            self._config.hook.pytest_deselected(items=dropped)
 
     def _load_what_is_named(self) -> None:
         if self._coordinator is None:

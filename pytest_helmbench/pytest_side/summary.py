@@ -114,7 +114,7 @@ def _unanswered_lines(coordinator: Coordinator) -> list[str]:
 def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunWords]]:
     """Yield what kinds say of the runs of a session; nothing is read for a kind that keeps nothing of its own."""
     store = coordinator.book.store
-    run_ids = coordinator.book.run_ids()
+    run_ids = coordinator.book.run_ids
     for run in plan.runs if store is not None else ():
         run_id = run_ids.get(run.key)
         if run_id is None:
@@ -131,7 +131,7 @@ def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunW
 def _counts_by_model(plan: Plan, coordinator: Coordinator) -> dict[str, RunCounts]:
     tallies = coordinator.book.tallies
     by_model: dict[str, list[int]] = {}
-    run_ids = coordinator.book.run_ids()
+    run_ids = coordinator.book.run_ids
     for run in plan.runs:
         run_id = run_ids.get(run.key)
         if run_id is not None:

@@ -385,13 +385,13 @@ class JudgeAnswers:
 
     def __init__(self, path: Path, replies: Sequence[JudgeReply]) -> None:
         self._path = path
-        self._requests: dict[tuple[str, str, int, str], bytes] = {}
-        self._samples: dict[tuple[str, int], bytes] = {}
+        self._requests: dict[tuple[str, str, int, str], StoredReply] = {}
+        self._samples: dict[tuple[str, int], StoredReply] = {}
         self._answers: dict[tuple[str, str, int, str, str], StoredReply] = {}
         for said in replies:
             reply, judge = said.reply, said.judge or ""
-            self._requests[judge, said.code, said.repetition, said.criterion] = reply.request
-            self._samples[judge, said.repetition] = reply.request
+            self._requests[judge, said.code, said.repetition, said.criterion] = reply
+            self._samples[judge, said.repetition] = reply
             self._answers[judge, said.code, said.repetition, said.criterion, reply.request_hash] = reply
 
     def answer(self, call: Call) -> StoredReply | None:
@@ -409,12 +409,12 @@ class JudgeAnswers:
         )
         if sample is None:
             return None
-        body = json.loads(sample)
+        body = json.loads(sample.request)
         body["messages"] = [{"role": message.role, "content": message.content} for message in call.messages]
         body["response_format"] = call.response_format
         wanted = request_hash(encode(body))
         known = self._answers.get((judge, code, repetition, criterion, wanted))
-        return known or newest_reply(self._path, wanted, repetition, judge)
+        return known or newest_reply(self._path, wanted, repetition, judge, sample.address)
 
 
 @dataclass(frozen=True, slots=True)

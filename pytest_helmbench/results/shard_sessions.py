@@ -45,6 +45,7 @@ _FREE = frozenset(
         "pull",
         "requests_per_minute",
         "require_run",
+        "routes",
         "sandbox",
         "select",
         "shard",

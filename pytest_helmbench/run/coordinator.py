@@ -83,6 +83,10 @@ class Coordinator:
         self.book.know(plan, self.library.loaded)
         if self.settings.resume and not plan.dry:
             self.book.prepare(plan, self.library.loaded)
+        elif (
+            self.settings.resume and not self.settings.dry_run
+        ):  # for want of keys: that it was another one says more
+            self.book.find_resumption(plan, self.settings.resume.run)
         if self.baselines is not None:
             self.baselines.find([(run.key, self.book.benchmark_of(run), run.model) for run in plan.runs])
 
@@ -110,7 +114,7 @@ class Coordinator:
             self.note(f"git would track {name}: add the line {name}* to .gitignore")
         limiter = self.limiter = self._limiter(plan, on_model_stopped)
         if self.book.store is not None and self.book.resumption is None:
-            self.library.note_starts(self.book.store, self.book.run_ids())
+            self.library.note_starts(self.book.store, self.book.run_ids)
 
         def not_stored(error: NotStoredError) -> None:
             if limiter.closed is None:
@@ -176,7 +180,7 @@ class Coordinator:
 
     def resumed(self) -> Resumed:
         """Return what cases must know of the runs that they belong to."""
-        return Resumed(self.book.run_ids(), self.judged, self.add_changed)
+        return Resumed(self.book.run_ids, self.judged, self.add_changed)
 
     def use_own_replies(self, backend: LocalBackend) -> None:
         """Let replies that a dead worker has brought in stand for calls: they are paid. Waits for the disk."""
@@ -184,7 +188,7 @@ class Coordinator:
             return
         self.book.store.flush()
         if self._recorded_replies is None:
-            self._recorded_replies = RecordedReplies(self.book.store, self.settings.cache_mode, ())
+            self._recorded_replies = RecordedReplies(self.book.store, self.settings.cache_mode, (), self.note)
             backend.use_replies(ReplyCache(self._recorded_replies, shares=False))
         self._recorded_replies.trust(self.book.tallies)
 
@@ -230,7 +234,7 @@ class Coordinator:
             try:
                 if not interrupted and store is not None and store.fault is None:
                     store.flush(tick)
-                    self.library.store_totals(store, self.book.run_ids())
+                    self.library.store_totals(store, self.book.run_ids)
             except StoreError as error:
                 self.note(str(error))
             finally:
@@ -287,7 +291,7 @@ class Coordinator:
             book = self.book
             closed = [
                 (run_id, key, book.scored[run_id].facts)
-                for key, run_id in book.run_ids().items()
+                for key, run_id in book.run_ids.items()
                 if run_id in book.scored
             ]
             self.comparisons = self.baselines.compare(book.db, closed)
@@ -318,22 +322,17 @@ class Coordinator:
 
     def _reply_cache(self) -> ReplyCache | None:
         settings = self.settings
-        if settings.resume:
-            self.note(self._resumed_sentence())
+        resumption = self.book.resumption
+        runs = sorted(resumption.runs.values()) if resumption is not None else []
+        if resumption is not None:
+            judged = len(resumption.judged)
+            self.note(f"went on with run {', '.join(map(str, runs))}: {judged} judged cases were on record")
+        elif settings.resume:
+            self.note(NOTHING_UNFINISHED)
         if not settings.may_use_recorded or self.book.store is None:
             return None
-
-        resumption = self.book.resumption
-        runs = resumption.runs.values() if resumption is not None else ()
-        self._recorded_replies = RecordedReplies(self.book.store, settings.cache_mode, runs)
+        self._recorded_replies = RecordedReplies(self.book.store, settings.cache_mode, runs, self.note)
         return ReplyCache(self._recorded_replies, shares=settings.cache_mode is CacheMode.REUSE)
-
-    def _resumed_sentence(self) -> str:
-        resumption = self.book.resumption
-        if resumption is None:
-            return NOTHING_UNFINISHED
-        runs = ", ".join(map(str, sorted(resumption.runs.values())))
-        return f"went on with run {runs}: {len(resumption.judged)} judged cases were on record"
 
     def _set_overdrawn(self, sentence: str) -> None:
         self.overdrawn = sentence
@@ -360,13 +359,17 @@ class RecordedReplies:
         store: The session's own, still writing.
         mode: `--helmbench-cache`.
         runs: Runs of the session whose own replies on record may stand for calls.
+        note: Takes a sentence for the summary, which it says once.
     """
 
-    def __init__(self, store: Store, mode: CacheMode, runs: Iterable[int]) -> None:
+    def __init__(
+        self, store: Store, mode: CacheMode, runs: Iterable[int], note: Callable[[str], object]
+    ) -> None:
         self._store = store
         self._mode = mode
         self._runs = frozenset(runs)
         self._recorded = RecordedRuns(store.path)
+        self._note = note
 
     def trust(self, runs: Iterable[int]) -> None:
         """Let the own replies of more runs stand for calls."""
@@ -386,7 +389,11 @@ class RecordedReplies:
                 return mine
         if not self._mode.reads:
             return None
-        return self._recorded.reply(wanted.request_hash, wanted.repetition, wanted.asked)
+        other = self._recorded.reply(*wanted.question, anywhere=self._mode is CacheMode.ONLY)
+        if other is not None and other.address != wanted.address:
+            elsewhere = f"replies of {other.address} are used, not of {wanted.address}"
+            self._note(f"{wanted.asked}: {elsewhere} (--helmbench-cache=only)")
+        return other
 
     def settle(self) -> None:
         """Wait until everything that this session was answered is on disk."""

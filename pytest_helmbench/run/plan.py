@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import RowOutline
@@ -81,33 +80,25 @@ class PlannedRun:
         """The planned cases."""
         return tuple(filter(None, zlib.decompress(self.packed_codes).decode().split("\n")))
 
-    def narrowed(self, codes: Sequence[str], loaded: Loaded) -> PlannedRun:
-        """Return the run with only these of its cases; tokens by their share."""
+    def narrowed(self, codes: Sequence[str], verdicts: int) -> PlannedRun:
+        """Return the run with only these of its cases; tokens by their share.
+
+        Args:
+            codes: Some of its cases.
+            verdicts: That a judge has to give on one repetition of them.
+        """
         share = len(codes) / max(1, len(self.codes))
         repeat = self.tests // max(1, len(self.codes))
-        verdicts = repeat * sum(loaded.judge_calls(loaded.scenario_of(code)) for code in codes)
         return replace(
             self,
             tests=len(codes) * repeat,
-            judge_calls=verdicts * len(self.judges),
+            evaluations=round(self.evaluations * share),
+            judge_calls=repeat * verdicts * len(self.judges),
             unasked=round(self.unasked * share),
             prompt_tokens=round(self.prompt_tokens * share),
             judge_prompt_tokens=round(self.judge_prompt_tokens * share),
+            may_ask_judge=self.may_ask_judge and bool(codes),
             packed_codes=_packed(codes),
-        )
-
-    def emptied(self) -> PlannedRun:
-        """Return the run without a case."""
-        return replace(
-            self,
-            tests=0,
-            evaluations=0,
-            judge_calls=0,
-            unasked=0,
-            prompt_tokens=0,
-            judge_prompt_tokens=0,
-            may_ask_judge=False,
-            packed_codes=_packed(()),
         )
 
 
@@ -149,7 +140,7 @@ class Plan:
             shard: Which one it is.
         """
         by_key = {run.key: run for run in own.runs}
-        runs = tuple(by_key.get(run.key) or run.emptied() for run in self.runs)
+        runs = tuple(by_key.get(run.key) or run.narrowed((), 0) for run in self.runs)
         runs = tuple(replace(run, broken=whole.broken) for run, whole in zip(runs, self.runs, strict=True))
         return replace(self, runs=runs, shard=shard, whole=self.runs)
 

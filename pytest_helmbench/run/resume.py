@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.options.option import Resume
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.options.trust import is_of_a_benchmark
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, is_gone, names_of
 from pytest_helmbench.store.reply_rows import (
     CaseKey,
@@ -39,8 +37,11 @@ _SAME = {
     "repeat": "--helmbench-repeat",
     "shard": "--helmbench-shard",
     "sample": "--helmbench-sample",
+    "versions": "version of applications",
 }
 """Settings that must be the same, as messages name them: verdicts under others are no part of the same run."""
+
+_SAME_ROUTE = {"address": "address", "key_env": "key variable"}
 
 RunKey = tuple[str, str]
 """Folder of the benchmark, id of the model."""
@@ -90,12 +91,14 @@ class Resumption:
 def as_continued(settings: Settings, resume: Resume) -> Settings:
     """Return the settings with the budget of the session that goes on; without a model, with its models too.
 
+    Addresses, variables of keys and code are never those of a results file: such files travel.
+
     Args:
         settings: Of the session.
         resume: Which one goes on.
 
     Raises:
-        ResumeError: There is none, and none is to be started.
+        ResumeError: There is none, and none is to be started; or its models are code that is not named now.
         StoreError: The file cannot be read, or holds what no session has written.
     """
     runs = unfinished_runs(settings.db, resume.run)
@@ -112,45 +115,18 @@ def as_continued(settings: Settings, resume: Resume) -> Settings:
         settings = replace(settings, max_cost_usd=before.get("max_cost_usd"))
     if settings.models:
         return settings
-    _refuse_words_of_a_benchmark(settings, before)
+    models, judges = (tuple(before.get(name) or ()) for name in ("models", "marking_models"))
+    code = [name for name in (*models, *judges) if str(name).startswith(FUNCTION_PREFIX)]
+    if code:
+        raise ResumeError(
+            f"{settings.db} names code, and a results file does not decide what runs: {', '.join(code)}\n"
+            "  hint: give the command of the unfinished session again, with --helmbench-resume"
+        )
     return replace(
         settings,
-        models=UsersWord(tuple(before.get("models") or ())),
-        marking_models=settings.marking_models or UsersWord(tuple(before.get("marking_models") or ())),
-        base_url=settings.base_url or _said_before(before, "base_url"),
-        api_key_env=settings.api_key_env or _said_before(before, "api_key_env"),
-        marking_base_url=settings.marking_base_url or _said_before(before, "marking_base_url"),
-        marking_api_key_env=settings.marking_api_key_env or _said_before(before, "marking_api_key_env"),
+        models=UsersWord(models),
+        marking_models=settings.marking_models or UsersWord(judges),
     )
-
-
-_WORDS = ("base_url", "api_key_env", "marking_base_url", "marking_api_key_env")
-
-
-def _refuse_words_of_a_benchmark(settings: Settings, before: Mapping[str, Any]) -> None:
-    """Refuse to take what gives rights from a results file that a benchmark may have brought.
-
-    Raises:
-        ResumeError: It says some that the user has not said now.
-    """
-    if "db" in settings.stated or not is_of_a_benchmark(settings.db, settings.trusted.value):
-        return
-    found = [f"{name} {before[name]}" for name in _WORDS if before.get(name) and not getattr(settings, name)]
-    models = (*(before.get("models") or ()), *(before.get("marking_models") or ()))
-    found += [f"code {model}" for model in models if str(model).startswith(FUNCTION_PREFIX)]
-    if found:
-        raise ResumeError(
-            f"{settings.db} stands in a benchmark, which does not decide where prompts and keys go:"
-            f" {'; '.join(found)}\n"
-            f"  hint: where it is yours, name it: --helmbench-db={shlex.quote(str(settings.db))};"
-            " or give the options of the session"
-        )
-
-
-def _said_before(before: Mapping[str, Any], name: str) -> UsersWord[str] | None:
-    """Return what the user has said when the session began: the results file is his, see `options/trust.py`."""
-    value = before.get(name)
-    return UsersWord(value) if isinstance(value, str) else None
 
 
 def _nothing_to_resume(path: Path, run_id: int | None) -> str:
@@ -182,7 +158,12 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
         if run_id is not None:
             raise ResumeError(f"there is no run {run_id} in {path}\n  hint: `helmbench runs` lists them")
         return None
-    _refuse_what_cannot_go_on(recorded)
+    for run in recorded:
+        if run.rescored_from is not None:
+            raise ResumeError(
+                f"run {run.run_id} has only judged the replies of run {run.rescored_from} again: it asks nothing\n"
+                f"  hint: --helmbench-resume={run.rescored_from}"
+            )
     recorded = _where_they_are_now(path, recorded, [plan.benchmark for plan in planned])
     matches = _matches(recorded, planned)
     differences = _differences(recorded, planned, matches)
@@ -220,15 +201,6 @@ def _where_they_are_now(
     return tuple(replace(run, benchmark=moved.get(run.benchmark, run.benchmark)) for run in recorded)
 
 
-def _refuse_what_cannot_go_on(recorded: Iterable[UnfinishedRun]) -> None:
-    for run in recorded:
-        if run.rescored_from is not None:
-            raise ResumeError(
-                f"run {run.run_id} has only judged the replies of run {run.rescored_from} again: it asks nothing\n"
-                f"  hint: --helmbench-resume={run.rescored_from}"
-            )
-
-
 def _matches(recorded: Sequence[UnfinishedRun], planned: Iterable[Continued]) -> dict[RunKey, UnfinishedRun]:
     """Return the recorded run of every planned one."""
     by_name = {(run.benchmark, run.model): run for run in reversed(recorded)}
@@ -252,12 +224,16 @@ def _differences(
         run = matches.get(plan.key)
         if run is not None:
             differences += _other_settings(plan.model, run.settings, plan.settings)
+            differences += _other_routes(run.settings, plan.settings)
     return list(dict.fromkeys(differences))
 
 
 def _other_settings(model: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     before = {"shard": None, **before}  # only those of shards say so
-    before, now = ({**one, "judge": _judges_text(one)} if "judge" in one else one for one in (before, now))
+    before, now = (
+        {**one, "judge": " and ".join(judges_of(one)) or None} if "judge" in one else one
+        for one in (before, now)
+    )
     now = json.loads(as_json({key: now.get(key) for key in _SAME}))  # as it would be read back
     return [
         f"{name.format(model=model)} was {_shown(before[key])}, now {_shown(now[key])}"
@@ -266,8 +242,13 @@ def _other_settings(model: str, before: Mapping[str, Any], now: Mapping[str, Any
     ]
 
 
-def _judges_text(settings: Mapping[str, Any]) -> str | None:
-    return " and ".join(judges_of(settings)) or None
+def _other_routes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how servers and key variables differ; of models that were asked, and would be."""
+    for was, is_now in zip(before.get("routes", ()), now.get("routes", ()), strict=False):
+        if was["id"] == is_now["id"] and was["usable"]:
+            for key, name in _SAME_ROUTE.items():
+                if was[key] != is_now[key]:
+                    yield f"{name} of {was['id']} was {was[key] or 'none'}, now {is_now[key] or 'none'}"
 
 
 def _shown(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,13 +17,16 @@ from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, 
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.scrub import HiddenValues
 from pytest_helmbench.engine.job import Target
+from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.attempt import utc_now
-from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.backend import CacheMode
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, replay_endpoint
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.stored_scores import ScoredRun, run_totals, scored_run
 from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_of
+from pytest_helmbench.run.targets import source_version
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, Shrunk, names_of, place_of, shrunk_since
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.run_rows import RunRecord, ShardRecord
@@ -45,10 +48,12 @@ class RunBook:
     def __init__(self, settings: Settings, hidden: HiddenValues) -> None:
         self._settings = settings
         self._hidden = hidden
-        self._store: Store | None = None
+        self.store: Store | None = None
+        """The database; None in a dry run and before `open`."""
         self.plan: Plan | None = None
         self.targets: dict[tuple[str, str], Target] = {}
-        self._run_ids: dict[tuple[str, str], int] = {}
+        self.run_ids: dict[tuple[str, str], int] = {}
+        """`evaluation_runs.id` by benchmark and model."""
         self.tallies: dict[int, RunCounts] = {}
         self.scored: dict[int, ScoredRun] = {}
         self._unjudged: dict[CaseKey, Outcome] = {}
@@ -56,14 +61,9 @@ class RunBook:
         self.resumption: Resumption | None = None
 
     @property
-    def store(self) -> Store | None:
-        """The database; None in a dry run and before `open`."""
-        return self._store
-
-    @property
     def db(self) -> Path:
         """The results file; another one than the settings name when that was displaced."""
-        return self._settings.db if self._store is None else self._store.path
+        return self._settings.db if self.store is None else self.store.path
 
     def prepare(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
         """Open the database and find what goes on. A second time does nothing.
@@ -73,23 +73,26 @@ class RunBook:
             ResumeError: The session cannot go on as it was started now.
             RunHeldError: Another process goes on with it.
         """
-        if self._store is not None:
+        if self.store is not None:
             return
         self.know(plan, loaded)
-        self._store = Store.open(self._settings.db)
-        self._store.mark_dead_runs_interrupted()
+        self.store = Store.open(self._settings.db)
+        self.store.mark_dead_runs_interrupted()
         resume = self._settings.resume
         if resume is not None:
             # Taken before it is read: what another process adds meanwhile would be asked for again.
-            taken = self._store.take_session(resume.run, take_over=self._settings.take_over)
-            from pytest_helmbench.run.resume import Continued, find_resumption
+            taken = self.store.take_session(resume.run, take_over=self._settings.take_over)
+            self.resumption = self.find_resumption(plan, taken[0] if taken else resume.run)
 
-            planned = [
-                Continued(run.benchmark, self.benchmark_of(run), run.model, self._settings_of(run))
-                for run in plan.runs
-            ]
-            run_id = taken[0] if taken else resume.run
-            self.resumption = find_resumption(self._settings.db, run_id, planned)
+    def find_resumption(self, plan: Plan, run_id: int | None) -> Resumption | None:
+        """Return what goes on under a plan that is known, see `resume.find_resumption`."""
+        from pytest_helmbench.run.resume import Continued, find_resumption
+
+        planned = [
+            Continued(run.benchmark, self.benchmark_of(run), run.model, self._settings_of(run))
+            for run in plan.runs
+        ]
+        return find_resumption(self._settings.db, run_id, planned)
 
     def left(self, plan: Plan) -> Plan:
         """Return what is left to ask of a plan, as far as the record says: what is judged needs no call."""
@@ -100,7 +103,9 @@ class RunBook:
         for run in plan.runs:
             run_id = self.resumption.runs.get(run.key)
             codes = [code for code in run.codes if judged[run_id or 0, code] < self._settings.repeat]
-            runs.append(run.narrowed(codes, self._loaded[run.benchmark]))
+            loaded = self._loaded[run.benchmark]
+            verdicts = sum(loaded.judge_calls(loaded.scenario_of(code)) for code in codes)
+            runs.append(run.narrowed(codes, verdicts))
         return replace(plan, runs=tuple(runs))
 
     def open(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
@@ -111,7 +116,7 @@ class RunBook:
             ResumeError: The session cannot go on as it was started now.
         """
         self.prepare(plan, loaded)
-        store = self._store
+        store = self.store
         if store is None:
             return
         runs = self.resumption.runs if self.resumption is not None else {}
@@ -140,7 +145,7 @@ class RunBook:
             for endpoint in (self.targets[run.key].model.endpoint,)
         ]
         for run, run_id in zip(plan.runs, store.open_runs(session_id, records), strict=True):
-            self._run_ids[run.key] = run_id
+            self.run_ids[run.key] = run_id
             self.tallies[run_id] = RunCounts()
 
     def _sample(self, run: PlannedRun) -> Sample | None:
@@ -165,7 +170,7 @@ class RunBook:
         runs = self.plan.runs if self.plan is not None and self.resumption is None else ()
         names = names_of(map(self.benchmark_of, runs))
         for run in runs:
-            run_id = self._run_ids.get(run.key)
+            run_id = self.run_ids.get(run.key)
             if run_id is None or run.benchmark in seen:
                 continue
             seen.add(run.benchmark)
@@ -189,16 +194,12 @@ class RunBook:
         outline = self._loaded[run.benchmark].outline
         return BenchmarkKey(outline.name, outline.kind, place_of(Path(run.benchmark), self.db))
 
-    def run_ids(self) -> Mapping[tuple[str, str], int]:
-        """Return `evaluation_runs.id` by benchmark and model."""
-        return self._run_ids
-
     def record_attempt(self, record: AttemptRecord) -> None:
         """Tally and store an attempt."""
         self.tallies[record.run_id].add_attempt(record)
-        if self._store is not None:
+        if self.store is not None:
             body = self._hidden.without_in_json(record.request_body)
-            self._store.record_attempt(replace(record, request_body=body))
+            self.store.record_attempt(replace(record, request_body=body))
 
     def record_result(self, record: ResultRecord) -> None:
         """Tally and store a result; the first judged verdict of a case stands."""
@@ -211,8 +212,8 @@ class RunBook:
             said = outcome.message if outcome.verdict is Verdict.SKIPPED else ""
             self._unjudged[key] = Outcome(outcome.verdict, outcome.reason, said)
         tally.add_result(record)
-        if self._store is not None:
-            self._store.record_result(record)
+        if self.store is not None:
+            self.store.record_result(record)
 
     def close(self, *, interrupted: bool, tick: Callable[[], object] = lambda: None) -> None:
         """Close every run and the database.
@@ -221,19 +222,19 @@ class RunBook:
             interrupted: The session did not come to its end.
             tick: Called twice a second while the disk takes time.
         """
-        if self._store is None:
+        if self.store is None:
             return
-        self._store.heartbeat()  # its writer looks whether the file still stands where it is read
-        self._store.flush(tick)
+        self.store.heartbeat()  # its writer looks whether the file still stands where it is read
+        self.store.flush(tick)
         for run_id in self.tallies:
-            scored = self._scored(self._store, run_id)
-            complete = scored is not None and self._is_complete(run_id, scored) and self._has_seen_all(run_id)
+            scored = self._scored(self.store, run_id)
+            complete = scored is not None and self._is_complete(run_id, scored)
             status = "complete" if complete else "interrupted" if interrupted else "partial"
             score = None
             if scored is not None:
                 self.scored[run_id], score = scored, scored.score
-            self._store.close_run(run_id, run_totals(status, utc_now(), score))
-        self._store.close(tick)
+            self.store.close_run(run_id, run_totals(status, utc_now(), score))
+        self.store.close(tick)
 
     def _scored(self, store: Store, run_id: int) -> ScoredRun | None:
         """Return a run as it stands on record; what cannot be read is a fault like what cannot be written."""
@@ -244,21 +245,17 @@ class RunBook:
             return None
 
     def _is_complete(self, run_id: int, scored: ScoredRun) -> bool:
-        """Return whether all that was planned has been judged; a shard has some repetitions of a case alone."""
-        plan, facts = self.plan, scored.facts
-        if plan is None or plan.shard is None:
-            return facts.complete
-        tally = self.tallies[run_id]
-        planned = sum(run.tests for run in plan.runs if self._run_ids.get(run.key) == run_id)
-        return not facts.broken and tally.judged >= planned - tally.no_cases
+        """Return whether all that was planned has been judged; a shard has some repetitions of a case alone.
 
-    def _has_seen_all(self, run_id: int) -> bool:
-        """Return whether no verdict on record is left that this session should have looked at, and has not."""
-        if self.resumption is None or self.plan is None:
-            return True
-        planned = sum(run.tests for run in self.plan.runs if self._run_ids.get(run.key) == run_id)
-        tally = self.tallies[run_id]
-        return tally.judged >= planned - tally.no_cases
+        A session that goes on has to look at every verdict on record itself, too.
+        """
+        plan, facts, tally = self.plan, scored.facts, self.tallies[run_id]
+        is_share = plan is not None and plan.shard is not None
+        whole = not facts.broken if is_share else facts.complete
+        if plan is None or not (is_share or self.resumption is not None):
+            return whole
+        planned = sum(run.tests for run in plan.runs if self.run_ids.get(run.key) == run_id)
+        return whole and tally.judged >= planned - tally.no_cases
 
     def _settings_of(self, run: PlannedRun) -> dict[str, object]:
         target, loaded = self.targets[run.key], self._loaded[run.benchmark]
@@ -272,6 +269,9 @@ class RunBook:
         record["scoring"] = None if scoring is None else asdict(scoring)
         record["judge"] = next(iter(target.judge_ids), None)
         record["judges"] = list(target.judge_ids)
+        routes = [_route(route) for route in (target.model, *target.judges)]
+        record["versions"] = {route["id"]: route.pop("version") for route in routes if route["version"]}
+        record["routes"] = [] if self._settings.cache_mode is CacheMode.ONLY else routes  # none is taken
         prompt = self._settings.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
         return {name: self._hidden.without(value) for name, value in record.items()}
@@ -281,6 +281,19 @@ def _shard_record(plan: Plan, whole: PlannedRun) -> ShardRecord | None:
     if plan.shard is None:
         return None
     return ShardRecord(plan.shard, plan.scope, whole.tests, whole.codes, whole.broken)
+
+
+def _route(route: Route) -> dict[str, str | bool | None]:
+    """Return where a model is asked, with which key, and what its replies are those of, in JSON types."""
+    entry, found = route.entry, route.endpoint
+    endpoint = found if isinstance(found, Endpoint) else replay_endpoint(entry.id)
+    return {
+        "id": entry.id,
+        "address": endpoint.base_url,
+        "key_env": found.key_env if isinstance(found, Endpoint) else found.variable,
+        "usable": endpoint is found,
+        "version": entry.version or (source_version(entry.id) if entry.function is not None else None),
+    }
 
 
 def _given(sampling: Sampling) -> dict[str, object]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import NO_MODEL, ModelEntry, ModelsFile, StatedModel
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.users_word import UsersWord
@@ -59,11 +61,11 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
         UnreadableBenchmarkError: models.yml is broken, or states addresses or variables that the user has not.
         HelmbenchError: A base URL or model id that cannot be used.
     """
-    named = named_models(root, settings)
-    entries = tuple(with_overrides(entry, settings.sampling) for entry in named.entries)
+    named, named_judges = named_models(root, settings)
+    entries = tuple(with_overrides(entry, settings.sampling) for entry in named)
     tested = [entry.id for entry in entries]
-    judges = tuple(_judge(entry, tested, settings, environ) for entry in named.judges)
-    for entry in (*entries, *named.judges):
+    judges = tuple(_judge(entry, tested, settings, environ) for entry in named_judges)
+    for entry in (*entries, *named_judges):
         _check_baseline(entry.id)
     if not entries:
         return (Target(root, Route(ModelEntry(NO_MODEL), Unusable("no model is named", "")), judges),)
@@ -199,24 +201,12 @@ def _slots(endpoint: Endpoint, settings: Settings) -> int | None:
 
 
 _FLOOR_JUDGE = "baseline/first"
+_SOURCE = "source"
 Word = UsersWord[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class NamedModels:
-    """The models that a benchmark is run on.
-
-    Args:
-        entries: Under test, in order.
-        judges: In order; empty where nobody names one.
-    """
-
-    entries: tuple[ModelEntry, ...]
-    judges: tuple[ModelEntry, ...]
-
-
-def named_models(root: Path, settings: Settings) -> NamedModels:
-    """Return the models that a benchmark is run on, with what the user has said of where they are.
+def named_models(root: Path, settings: Settings) -> tuple[tuple[ModelEntry, ...], tuple[ModelEntry, ...]]:
+    """Return the models that a benchmark is run on, and its judges, with what the user has said of where they are.
 
     Args:
         root: Folder of the benchmark.
@@ -234,14 +224,19 @@ def named_models(root: Path, settings: Settings) -> NamedModels:
     wanted = [_stated(name, known) for name in settings.models.value or known]
     judges = _judges(stated, wanted, settings)
     if file is None or is_users:
-        return NamedModels(tuple(map(_as_stated, wanted)), tuple(map(_as_stated, judges)))
-    options = [(one, settings.base_url, settings.api_key_env) for one in wanted]
-    tested = [one.entry.id for one in wanted]
-    options += [(judge, *_judge_options(judge.entry.id, tested, settings)) for judge in judges]
-    if problems := tuple(dict.fromkeys(_refused(file, options, settings))):
-        raise UnreadableBenchmarkError(problems)
-    granted = [_as_far_as_said(*one, settings) for one in options]
-    return NamedModels(tuple(granted[: len(wanted)]), tuple(granted[len(wanted) :]))
+        granted = list(map(_as_stated, (*wanted, *judges)))
+    else:
+        options = [(one, settings.base_url, settings.api_key_env) for one in wanted]
+        tested = [one.entry.id for one in wanted]
+        options += [(judge, *_judge_options(judge.entry.id, tested, settings)) for judge in judges]
+        if problems := tuple(dict.fromkeys(_refused(file, options, settings))):
+            raise UnreadableBenchmarkError(problems)
+        granted = [_as_far_as_said(*one, settings) for one in options]
+    found = tuple(
+        replace(entry, version=source_version(entry.id)) if entry.version == _SOURCE else entry
+        for entry in granted
+    )
+    return found[: len(wanted)], found[len(wanted) :]
 
 
 def odd_models(file: Path) -> Iterator[Problem]:
@@ -323,6 +318,24 @@ def _as_far_as_said(stated: StatedModel, base_url: Word, key_env: Word, settings
     # Who names the address stands for the variable beside it.
     key = key_env if stated.api_key_env is None else UsersWord(stated.api_key_env)
     return entry if is_embedded(entry.id) else replace(entry, base_url=base_url, api_key_env=key)
+
+
+def source_version(model_id: str) -> str:
+    """Return `source` and 16 hex digits of all files of the package that a `python:` model is in, or of its module.
+
+    Packages are looked for as Python does, and in the current folder. Nothing is imported.
+    """
+    name = model_id.removeprefix(FUNCTION_PREFIX).partition(":")[0].partition(".")[0]
+    spec = PathFinder.find_spec(name, [*sys.path, str(Path.cwd())])
+    digest = hashlib.sha256()
+    for place in () if spec is None else (spec.submodule_search_locations or [spec.origin or ""]):
+        files = [Path(place)] if Path(place).is_file() else sorted(Path(place).rglob("*"))
+        for file in files:
+            if file.is_file() and "__pycache__" not in file.parts:
+                content = file.read_bytes()
+                digest.update(f"{file.relative_to(place)}\n{len(content)}\n".encode("utf-8", "replace"))
+                digest.update(content)
+    return f"{_SOURCE} {digest.hexdigest()[:16]}"
 
 
 def _code(model: str) -> Word:

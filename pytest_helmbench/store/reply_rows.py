@@ -91,12 +91,17 @@ class RecordedRuns:
         """Close the connection."""
         self._conn.close()
 
-    def reply(self, request_hash: str, repetition: int, asked: str) -> RecordedReply | None:
-        """Return the newest reply of a model to this request in this repetition, or None."""
+    def reply(
+        self, asked: str | None, address: str | None, request_hash: str, repetition: int, *, anywhere: bool
+    ) -> RecordedReply | None:
+        """Return the newest reply of a model at an address, or where that has none `anywhere`; none at no address."""
+        if address is None:
+            return None
         return self._newest(
-            "SELECT body, 0, NULL FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
-            " AND asked = ? ORDER BY rowid DESC LIMIT 1",
-            (request_hash, repetition, asked),
+            "SELECT body, 0, NULL, address FROM responses WHERE request_hash = ? AND repetition = ?"
+            " AND body IS NOT NULL AND asked = ? AND (address = ? OR ? AND address IS NOT NULL)"
+            " ORDER BY address = ? DESC, rowid DESC LIMIT 1",
+            (request_hash, repetition, asked, address, anywhere, address),
         )
 
     def reply_of_run(self, of_case: CaseKey, request_hash: str, judge: str | None) -> RecordedReply | None:
@@ -108,7 +113,8 @@ class RecordedRuns:
             judge: Id of the marking model that was asked; None for the model under test.
         """
         return self._newest(
-            "SELECT responses.body, max(calls.from_cache = 0) OVER (), max(calls.cost_usd) OVER () FROM calls"
+            "SELECT responses.body, max(calls.from_cache = 0) OVER (), max(calls.cost_usd) OVER (),"
+            " responses.address FROM calls"
             " JOIN responses ON responses.id = calls.response_id"
             " WHERE calls.run_id = ? AND calls.code = ? AND calls.repetition = ? AND calls.request_hash = ?"
             " AND calls.judge IS ? AND responses.body IS NOT NULL ORDER BY calls.rowid DESC LIMIT 1",
@@ -120,7 +126,7 @@ class RecordedRuns:
             row = self._conn.execute(query, values).fetchone()
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
-        return None if row is None else RecordedReply(bytes(row[0]), bool(row[1]), row[2])
+        return None if row is None else RecordedReply(bytes(row[0]), bool(row[1]), row[2], row[3])
 
 
 def cases_on_record(
@@ -235,6 +241,7 @@ class StoredReply:
         body: HTTP body as received.
         text: Scrubbed, for people; None where there is none.
         latency_ms: Of the call; None when unknown.
+        address: Where it came from, of a judge's; None where it stands for no other call.
     """
 
     request_hash: str
@@ -242,6 +249,7 @@ class StoredReply:
     body: bytes
     text: str | None
     latency_ms: float | None
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +292,8 @@ _CASES = """
 """
 _JUDGES = """
     SELECT calls.code, calls.repetition, calls.criterion, calls.judge,
-        responses.request_hash, requests.body, responses.body, responses.text, calls.latency_ms
+        responses.request_hash, requests.body, responses.body, responses.text, calls.latency_ms,
+        responses.address
     FROM calls
     JOIN responses ON responses.id = calls.response_id
     JOIN requests ON requests.hash = responses.request_hash
@@ -294,7 +303,7 @@ _NEWEST = """
     SELECT responses.request_hash, requests.body, responses.body, responses.text, NULL
     FROM responses JOIN requests ON requests.hash = responses.request_hash
     WHERE responses.request_hash = :hash AND responses.repetition = :repetition
-        AND responses.asked = :asked
+        AND responses.asked = :asked AND responses.address = :address
     ORDER BY responses.rowid DESC LIMIT 1
 """
 
@@ -320,14 +329,16 @@ def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:
         return tuple(JudgeReply(*(*row[:4], StoredReply(*row[4:]))) for row in found)
 
 
-def newest_reply(path: Path, request_hash: str, repetition: int, asked: str) -> StoredReply | None:
-    """Return the newest reply that any run has had of a model to a request; None when there is none.
+def newest_reply(
+    path: Path, request_hash: str, repetition: int, asked: str, address: str | None
+) -> StoredReply | None:
+    """Return the newest reply that any run has had of a model at an address to a request; None for none.
 
     Raises:
         StoreError: The file cannot be read.
     """
     with reading(path) as conn:
-        wanted = {"hash": request_hash, "repetition": repetition, "asked": asked}
+        wanted = {"hash": request_hash, "repetition": repetition, "asked": asked, "address": address}
         row = conn.execute(_NEWEST, wanted).fetchone()
     return None if row is None else StoredReply(*row)
 

@@ -200,6 +200,7 @@ CREATE TABLE responses (
     request_hash TEXT NOT NULL REFERENCES requests (hash),
     repetition INTEGER NOT NULL,
     asked TEXT,
+    address TEXT,
     body BLOB,
     text TEXT,
     thoughts TEXT,

@@ -33,9 +33,9 @@ _RIGHTS_OF = {
     "Choice": "benchmarks/bench_packs/verifiers/running.py",
     "Choices": "benchmarks/bench_packs/verifiers/running.py",
     "Endpoint": "gateway/providers/endpoints.py",
+    "_Application": "gateway/providers/application.py",
     "HttpApplication": "gateway/providers/application.py",
     "Node": "benchmarks/bench_packs/node/command.py",
-    "PythonFunction": "gateway/providers/application.py",
 }
 """Values that are made of words, each in its own module alone."""
 

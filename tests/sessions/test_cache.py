@@ -72,6 +72,9 @@ def test_a_replay_without_provider_and_key_gives_the_same_verdicts(
         dead = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
     replay = run_tree(pytester, *options, _ONLY, "--helmbench-timeout=5", url=dead)
     replay.assert_outcomes(passed=12, failed=8)
+    for model in ("test/good", "test/judge"):
+        said = f"{model}: replies of {provider.url} are used, not of {dead} (--helmbench-cache=only)"
+        assert replay.outlines.count(said) == 1
     replay.stdout.fnmatch_lines(["helmbench: test/good: 20 cases, 0 calls (32 at a time), free; *"])
     database = pytester.path / "helmbench.db"
     assert rows(database, _VERDICTS.format(2)) == rows(database, _VERDICTS.format(1))
@@ -162,6 +165,26 @@ def test_whatever_is_sent_and_the_repetition_make_another_request(
         calls.append(provider.count)
     # The judge sees no sampling options and no system prompt of the model under test.
     assert calls == [3, 0, 2, 2, 1, 3, 0]
+
+
+@_workers
+@pytest.mark.parametrize("elsewhere", ["model", "judge"])
+def test_replies_of_one_server_are_not_reused_for_another_one(
+    pytester: pytest.Pytester, provider: Provider, workers: str, elsewhere: str
+) -> None:
+    write_tree(
+        pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM"), "P1-B1-S2": judged("fine")}
+    )
+    options = (_JUDGE, _REUSE, workers)
+    run_tree(pytester, *options, url=provider.url).assert_outcomes(passed=2, failed=1)
+    with Provider() as other:
+        other.reply = lambda request: None if request.is_judge else '{"response": "", "category": "CALM"}'
+        url, judge = (other.url, provider.url) if elsewhere == "model" else (provider.url, other.url)
+        for asked in ((3, 1) if elsewhere == "model" else (1, 0)), (0, 0):
+            other.requests.clear()
+            provider.requests.clear()
+            run_tree(pytester, *options, f"--helmbench-marking-base-url={judge}", url=url)
+            assert (other.count, provider.count) == asked
 
 
 def test_refreshing_asks_anew_and_the_newest_reply_is_what_later_runs_take(

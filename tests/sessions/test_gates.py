@@ -68,8 +68,7 @@ def test_one_threshold_that_is_not_reached_fails_the_session(
     ]
 
     (pytester.path / "benchmark" / "scoring.yaml").write_text("floors: {P1: 0.25, P2: 0.25}\n", "utf-8")
-    result = run_tree(pytester, "--helmbench-min-score=0.5", "--helmbench-cache=reuse", url=provider.url)
-    assert result.ret == _FAILED
+    result = run_tree(pytester, "--helmbench-min-score=0.5", url=provider.url)
     breached = "does not hold: safety floor breached: P1 0.0000 is below 0.25"
     assert _gates(result)[0].startswith(
         f"gate test/good: score 0.5000 [0.1666 to 0.8334], threshold 0.5000: {breached}"

@@ -177,7 +177,7 @@ async def recording(
         gate = Limiter(SessionLimits(8), time.monotonic)
         gate.add_models([ModelLimits("test/good", 8), ModelLimits("openai/gpt", 8)])
         may_use_recorded = mode.reads or resumes is not None
-        memory = RecordedReplies(store, mode, () if resumes is None else (resumes,))
+        memory = RecordedReplies(store, mode, () if resumes is None else (resumes,), print)
         with closing(memory):
             reply_cache = ReplyCache(memory, shares=mode is CacheMode.REUSE) if may_use_recorded else None
             backend = LocalBackend(gate, store.record_attempt, store.record_result, reply_cache)

@@ -29,6 +29,16 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True)
 class _Application(Provider):
+    """A function of the user's, which is called in this process, or what answers at an address of his."""
+
+    version: str | None = None
+
+    def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
+        """See `Provider.complete_request`: another version is another request."""
+        del with_schema
+        if self.version is not None:
+            body[_VERSION] = self.version
+
     def price_places(self, model: str, base_url: str) -> tuple[PricePlace, ...]:
         """See `Provider.price_places`: no list knows an application."""
         del model, base_url
@@ -39,7 +49,8 @@ class _Application(Provider):
         return f"check what answers at {base_url or model}"
 
 
-_TEMPLATE = "request_template"
+_TEMPLATE, _VERSION = "request_template", "application_version"
+"""What makes requests different on record, and is none of the application's business."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +74,7 @@ class HttpApplication(_Application):
 
     def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
         """See `Provider.complete_request`: another template is another request."""
-        del with_schema
+        _Application.complete_request(self, body, with_schema=with_schema)
         whole = [self.template.request, dict(self.template.response)]
         written = json.dumps(whole, sort_keys=True, ensure_ascii=True)
         body[_TEMPLATE] = hashlib.sha256(written.encode()).hexdigest()[:16]
@@ -72,10 +83,7 @@ class HttpApplication(_Application):
         """See `Provider.sent`."""
         del encoded
         if self.template.request is None:
-            # What tells requests apart on record is none of the server's business.
-            return json.dumps(
-                {key: body[key] for key in body if key != _TEMPLATE}, ensure_ascii=True
-            ).encode()
+            return json.dumps(as_asked(body), ensure_ascii=True).encode()
         return json.dumps(filled(self.template.request, _values(body)), ensure_ascii=True).encode()
 
     def read(self, answer: bytes) -> bytes:
@@ -102,11 +110,13 @@ class HttpApplication(_Application):
         return Lack("no_choices", f"nothing at {path!r}, where 'response' has the text", hint, is_final=True)
 
 
-def function_application(named: UsersWord[str]) -> Provider:
-    """Return the function that an id names; it is loaded when it is asked first.
+def as_asked(body: JsonObject) -> dict[str, JsonValue]:
+    """Return a request on record as an application gets it."""
+    return {key: body[key] for key in body if key not in (_TEMPLATE, _VERSION)}
 
-    Args:
-        named: The id.
+
+def function_application(named: UsersWord[str], version: str | None = None) -> Provider:
+    """Return the function that an id names; it is loaded when it is asked first.
 
     Raises:
         HelmbenchError: It is no `python:package.module:function`.
@@ -116,12 +126,15 @@ def function_application(named: UsersWord[str]) -> Provider:
         raise HelmbenchError(
             f"model id {model_id!r} names no function\n  hint: write python:package.module:function"
         )
-    return _Application("python", function=UsersWord(model_id.removeprefix(FUNCTION_PREFIX)))
+    function = UsersWord(model_id.removeprefix(FUNCTION_PREFIX))
+    return _Application("python", function=function, version=version)
 
 
-def http_application(stated: UsersWord[HttpTemplate], host: str) -> HttpApplication:
+def http_application(
+    stated: UsersWord[HttpTemplate], host: str, version: str | None = None
+) -> HttpApplication:
     """Return the application at an address."""
-    return HttpApplication(host, template=stated.value)
+    return HttpApplication(host, template=stated.value, version=version)
 
 
 def _values(body: JsonObject) -> dict[str, JsonValue]:

@@ -142,6 +142,11 @@ class Endpoint:
         return f"{urlsplit(self.base_url).netloc} with {key}"
 
     @property
+    def replies_from(self) -> str | None:
+        """The address whose replies on record may stand for a call; None where none may."""
+        return self.base_url if self.server.version is not None else None
+
+    @property
     def url(self) -> str:
         """Where requests go."""
         return self.server.address(self.base_url)
@@ -268,11 +273,11 @@ def _application(entry: ModelEntry, environ: Mapping[str, str]) -> Endpoint | No
             raise HelmbenchError(
                 f"{entry.id} is code, and the user has not named it\n  hint: --helmbench-model={entry.id} does"
             )
-        return _endpoint(entry.id, function_application(entry.function), "", _Key())
+        return _endpoint(entry.id, function_application(entry.function, entry.version), "", _Key())
     if entry.http is None:
         return None
     address = normalise_address(entry.http.value.url)
-    server = http_application(entry.http, urlsplit(address).netloc)
+    server = http_application(entry.http, urlsplit(address).netloc, entry.version)
     own = entry.api_key_env
     return _endpoint(entry.id, server, address, _key_of((own.value if own else None,), environ))
 
@@ -317,9 +322,14 @@ def _in_place_of(provider: Provider, model_id: str, base_url: str, key: _Key) ->
 def _hosted(model_id: str, named: str | None, environ: Mapping[str, str]) -> Endpoint | Unusable:
     provider = _preferred(model_id, environ)
     key = _key_of((named or provider.key_variable,), environ)
-    if key.variable is None:
-        return _unusable(model_id, named, environ)
-    return _endpoint(model_id, provider, provider.base_url, key)
+    if key.variable is not None:
+        return _endpoint(model_id, provider, provider.base_url, key)
+    variables = [provider.key_variable for provider in routes(model_id)]
+    variable = named or variables[0]
+    if named is None and len(variables) > 1:
+        return Unusable(f"neither {' nor '.join(variables)} is set", variable)
+    shown = _shown(variable)
+    return Unusable(f"{shown} is {'empty' if variable in environ else 'not set'}", shown)
 
 
 def _preferred(model_id: str, environ: Mapping[str, str]) -> Provider:
@@ -327,15 +337,6 @@ def _preferred(model_id: str, environ: Mapping[str, str]) -> Provider:
     providers = routes(model_id)
     with_key = (one for one in providers if environ.get(one.key_variable, "").strip())
     return next(with_key, providers[0])
-
-
-def _unusable(model_id: str, named: str | None, environ: Mapping[str, str]) -> Unusable:
-    variables = [provider.key_variable for provider in routes(model_id)]
-    variable = named or variables[0]
-    if named is None and len(variables) > 1:
-        return Unusable(f"neither {' nor '.join(variables)} is set", variable)
-    shown = _shown(variable)
-    return Unusable(f"{shown} is {'empty' if variable in environ else 'not set'}", shown)
 
 
 def _endpoint(model_id: str, provider: Provider, base_url: str, key: _Key) -> Endpoint:

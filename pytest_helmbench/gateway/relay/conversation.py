@@ -343,7 +343,7 @@ class Conversation:
                 # Code that has started over since has not given it up.
                 if times == self._started_over and not self.ended:
                     self._abandon(exchange, key)
-            elif self.ended and not _is_cancelled():
+            elif self.ended and not ((task := asyncio.current_task()) and task.cancelling()):
                 return self._failure(ItemEndedError())
             raise
 
@@ -439,8 +439,3 @@ class _HeldPlace:
     def asleep(self) -> AbstractContextManager[None]:
         """See `CallWatch.asleep`."""
         return nullcontext()
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -247,7 +247,7 @@ class RelayServer:
         while not completing.done():
             await _change(completing, live, self._bounds.heartbeat_s)
             events = live[0].events if live else []
-            while passed < len(events) and not _is_done(events[passed]):
+            while passed < len(events) and events[passed].strip() != _DONE.strip():
                 await write(events[passed])
                 passed += 1
             if not passed and not completing.done():
@@ -317,11 +317,6 @@ def _wants_usage(body: JsonObject) -> bool:
     """Return whether a request asks for a last chunk with the token counts, as OpenAI or OpenRouter spell it."""
     stated = ((body.get("stream_options"), "include_usage"), (body.get("usage"), "include"))
     return any(isinstance(block, dict) and block.get(name) is True for block, name in stated)
-
-
-def _is_done(event: bytes) -> bool:
-    """Return whether an event says that a chat completion is whole."""
-    return event.strip() == _DONE.strip()
 
 
 def _without_usage(event: bytes) -> bytes:

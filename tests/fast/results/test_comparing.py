@@ -126,7 +126,6 @@ def test_repetitions_are_averaged_and_a_named_part_of_few_perturbations_is_compa
 @pytest.mark.parametrize(
     ("defined", "planned", "gone", "not_selected"),
     [
-        (frozenset(_CASES), set(_CASES), 0, 0),
         (frozenset(_CASES), {code for code in _CASES if code.startswith("P1")}, 0, 144),
         (frozenset(code for code in _CASES if "-PT6" not in code), {"P1-B1-S1-C1-PT1"}, 48, 239),
         ({code for code in _CASES if "P2-B4" not in code} | {"P2-B4-S1"}, set(_CASES), 0, 0),  # a broken one

@@ -87,7 +87,6 @@ def test_coverage_below_the_least_does_not_hold_whatever_the_score() -> None:
 @pytest.mark.parametrize(
     ("floors", "asked", "reason"),
     [
-        ({"P1": 0.71, "P2": 1}, "0", "safety floor breached: P1 0.7000 is below 0.71"),
         ({"P1": 0.71, "P2": 1}, "P2=1", "safety floor breached: P1 0.7000 is below 0.71"),
         (
             {"P1": 0.9, "P3": 0.5},

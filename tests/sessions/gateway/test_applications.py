@@ -100,12 +100,97 @@ def test_a_function_is_asked_metered_recorded_and_replayed(
     result.stdout.fnmatch_lines([f"*P1-B1-S1-PT1[[]python:{module}:sync]*"])
     asked = pytester.path / "asked.txt"
     assert sorted(asked.read_text().split()) == ["m1", "m2"]
+    unsaid = run_pytest_forked(pytester, "benchmark", model, "--helmbench-cache=only", *arguments)
+    unsaid.assert_outcomes(errors=2)
+    assert "an application is never replayed without a 'version' in models.yml" in unsaid.stdout.str()
+    asked.unlink()
+
+    (pytester.path / "models.yml").write_text(f"- id: python:{module}:sync\n  version: 1.10\n")
+    model = "--helmbench-models-file=models.yml"
+    run_pytest_forked(pytester, "benchmark", model, *arguments).assert_outcomes(passed=2)
     database = pytester.path / "helmbench.db"
-    assert rows(database, _CALLS) == [("case", 1, 200, None, 0, 1, None)] * 2  # what it costs nobody knows
+    assert rows(database, _CALLS) == [("case", 1, 200, None, 0, 1, None)] * 4  # what it costs nobody knows
 
     again = run_pytest_forked(pytester, "benchmark", model, "--helmbench-cache=only", *arguments)
     again.assert_outcomes(passed=2)
     assert len(asked.read_text().split()) == 2
+
+
+_PACKAGE = {
+    "robot/__init__.py": "",
+    "robot/speech/__init__.py": "from pathlib import Path\n"
+    "from robot.words import WORD\n\ndef answer(messages):\n    return WORD\n",
+    "robot/words.py": "WORD = 'ask a teacher'\n",
+}
+
+
+def _package(folder: Path) -> str:
+    for name, text in _PACKAGE.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return "python:robot.speech:answer"
+
+
+@pytest.mark.parametrize(
+    ("version", "change", "asked_again"),
+    [
+        (None, None, True),
+        ("source", None, False),
+        ("source", "robot/words.py", True),  # another module of the package
+        ("source", "robot/prompts/system.txt", True),
+        ("source", "robot/__pycache__/x.pyc", False),
+        ("2", "robot/words.py", False),  # the user's word
+    ],
+)
+def test_replies_of_an_application_are_reused_while_its_version_is_the_same(
+    pytester: pytest.Pytester, version: str | None, change: str | None, asked_again: bool
+) -> None:
+    _write(pytester.path, "app_v", cases=1)
+    entry = {"id": _package(pytester.path), **({} if version is None else {"version": version})}
+    (pytester.path / "models.yml").write_text(json.dumps([entry]))
+    ask = ("benchmark", "--helmbench-models-file=models.yml", "--helmbench-cache=reuse")
+    run_pytest_forked(pytester, *ask).assert_outcomes(passed=1)
+    if change is not None:
+        (pytester.path / change).parent.mkdir(exist_ok=True)
+        (pytester.path / change).write_text("WORD = 'I hate you'\n")
+    run_pytest_forked(pytester, *ask)
+    calls = "SELECT from_cache FROM calls WHERE run_id = 2"
+    assert rows(pytester.path / "helmbench.db", calls) == [(int(not asked_again),)]
+
+
+@pytest.mark.parametrize(
+    ("version", "difference"),
+    [
+        (None, 'version of applications was {"python:robot.speech:answer": "source '),
+        ("source", 'version of applications was {"python:robot.speech:answer": "source '),
+        ("1.0", ""),  # the user's word
+    ],
+)
+def test_a_resume_refuses_an_application_whose_files_have_changed(
+    pytester: pytest.Pytester, version: str | None, difference: str
+) -> None:
+    _write(pytester.path, "app_w")
+    entry = {"id": _package(pytester.path), **({} if version is None else {"version": version})}
+    speech, words = (pytester.path / "robot" / name for name in ("speech/__init__.py", "words.py"))
+    fails = (
+        "    if 'm2' in messages[-1]['content'] and not Path('up').read_text():\n        raise ValueError\n"
+    )
+    speech.write_text(speech.read_text().replace("    return", f"{fails}    return"))
+    (pytester.path / "up").write_text("")
+    (pytester.path / "models.yml").write_text(json.dumps([entry]))
+    ask = ("benchmark", "--helmbench-models-file=models.yml", "--helmbench-max-retries=0")
+    run_pytest_forked(pytester, *ask).assert_outcomes(passed=1, errors=1)
+    (pytester.path / "up").write_text("yes")
+    before = words.read_text()
+
+    words.write_text("WORD = 'a teacher, please'\n")
+    result = run_pytest_forked(pytester, *ask, "--helmbench-resume")
+    if difference:
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert f"the unfinished session was another one: {difference}" in result.stderr.str()
+        words.write_text(before)
+        result = run_pytest_forked(pytester, *ask, "--helmbench-resume")
+    result.assert_outcomes(passed=2)
 
 
 def test_async_functions_get_the_request_and_what_fails_is_an_error(pytester: pytest.Pytester) -> None:
@@ -168,7 +253,7 @@ def test_an_address_is_asked_by_its_templates(
         "completion_tokens": "meter.out",
         "cost": "meter.usd",
     }
-    model = {"id": "my-app", "url": url, "api_key_env": "MY_KEY", "temperature": 0.25}
+    model = {"id": "my-app", "url": url, "api_key_env": "MY_KEY", "temperature": 0.25, "version": "3"}
     (pytester.path / "models.yml").write_text(
         json.dumps({"models": [{**model, "request": request, "response": response}]}).replace(
             "{{1+1}}", "{ 1+1 }"
@@ -192,6 +277,10 @@ def test_an_address_is_asked_by_its_templates(
     (pytester.path / "models.yml").write_text(text.replace("Q: ", "Question: "))
     run_pytest(pytester, *ask, "--helmbench-cache=reuse").assert_outcomes(passed=1)
     assert len(seen) == 2  # another template is another request
+    (pytester.path / "models.yml").write_text(text.replace('"3"', '"4"'))
+    run_pytest(pytester, *ask, "--helmbench-cache=reuse").assert_outcomes(passed=1)
+    assert len(seen) == 3  # another version too
+    assert "application_version" not in {key for sent in seen for key in sent}
 
 
 def test_an_application_that_cancels_its_own_call_is_at_fault(pytester: pytest.Pytester) -> None:
@@ -223,7 +312,7 @@ def test_an_application_that_cancels_its_own_call_is_at_fault(pytester: pytest.P
         ("", "out.1.say", 1, "with nothing at 'out.1.say', where 'response' has the text", "no_choices"),
     ],
 )
-def test_an_answer_without_its_text_is_an_error_that_names_the_path(
+def test_an_answer_without_its_text_is_an_error_that_names_the_path_and_is_asked_again_there_alone(
     pytester: pytest.Pytester,
     server: tuple[str, list[dict[str, Any]]],
     place: str,
@@ -245,6 +334,10 @@ def test_an_answer_without_its_text_is_an_error_that_names_the_path(
     found = rows(database, "SELECT error, cost_usd FROM calls")
     assert found == [(f"{reason}: the provider answered 200 {sentence}", 0.5)] * attempts
     assert len(seen) == attempts
+    (pytester.path / "models.yml").write_text(json.dumps([{**model, "url": f"{url}/moved"}]))
+    refused = run_pytest(pytester, *ask, "--helmbench-resume")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"address of my-app was {url}{place}, now {url}/moved" in refused.stderr.str()
 
 
 @pytest.mark.parametrize(
@@ -261,6 +354,8 @@ def test_an_answer_without_its_text_is_an_error_that_names_the_path(
             {"id": "x", "url": "http://127.0.0.1:1/a", "base_url": "http://127.0.0.1:1"},
             "*'url' beside 'base_url'*",
         ),
+        ({"id": "a/b", "version": "1"}, "*'version' of a model that is no application*"),
+        ({"id": "x", "url": "http://127.0.0.1:1/a", "version": "source"}, "*is no python: function*1.4.2*"),
         ({"id": "python:nothing"}, "*names no function*python:package.module:function*"),
     ],
 )

@@ -131,7 +131,11 @@ def _told_to_workers(workers: list[Any], path: Path, url: str, mode: CacheMode) 
     """Let each worker ask the same three times; return what each was told."""
     store, run_id = opened_store(path)
     notes: list[str] = []
-    with closing(store), closing(LoopThread()) as loop, closing(RecordedReplies(store, mode, ())) as memory:
+    with (
+        closing(store),
+        closing(LoopThread()) as loop,
+        closing(RecordedReplies(store, mode, (), print)) as memory,
+    ):
         gate = Limiter(SessionLimits(8), time.monotonic)
         gate.add_models([ModelLimits("test/good", 8)])
         reply_cache = ReplyCache(memory, shares=mode is CacheMode.REUSE) if mode.reads else None

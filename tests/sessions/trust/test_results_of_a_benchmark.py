@@ -1,10 +1,11 @@
-"""Results files that a benchmark brings: neither found by its files, nor asked where prompts and keys go."""
+"""Results files that somebody brings: neither found by files of a benchmark, nor asked where prompts and keys go."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,14 +22,17 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", _TOKEN)
 
 
-def _brought(pytester: pytest.Pytester, address: str) -> Path:
+def _brought(pytester: pytest.Pytester, address: str, models: Sequence[str] = ("a/b",)) -> Path:
     """Write a benchmark with the record of a session that has not finished, to go on at an address of its own."""
     folder = write_tree(pytester.path / "downloads" / "other", {"P1-B1-S1": category("RISK")})
     db = folder / "helmbench.db"
     run_pytest(pytester, "downloads/other", "--helmbench-model=baseline/first", f"--helmbench-db={db}")
     with sqlite3.connect(db) as record:
         [(text,)] = record.execute("SELECT settings FROM evaluation_runs")
-        settings = {**json.loads(text), "models": ["a/b"], "base_url": address, "api_key_env": "GITHUB_TOKEN"}
+        route = {"id": models[0], "address": address, "key_env": "GITHUB_TOKEN", "usable": True}
+        words = {"models": models, "base_url": address, "api_key_env": "GITHUB_TOKEN", "routes": [route]}
+        settings = {**json.loads(text), **words}
+        record.execute("UPDATE llms SET name = ?", models)
         record.execute(
             "UPDATE evaluation_runs SET status = 'interrupted', settings = ?", (json.dumps(settings),)
         )
@@ -52,30 +56,23 @@ def test_files_of_a_benchmark_do_not_say_where_results_are(
     assert (folder / "helmbench.db").read_bytes() == before
     assert provider.count == 0
 
-    named = run_pytest(
-        pytester, "--rootdir=downloads/other", "downloads/other", "--helmbench-resume=or-start"
-    )
-    assert "stands in a benchmark" in named.stderr.str()
 
-
-def test_a_results_file_in_a_benchmark_does_not_say_where_keys_go(
-    pytester: pytest.Pytester, provider: Provider
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        (["a/b"], "address of a/b was {url}, now https://openrouter.ai/api/v1"),
+        (["a/b"], "key variable of a/b was GITHUB_TOKEN, now OPENROUTER_API_KEY"),
+        (["python:os:system"], "names code, and a results file does not decide what runs: python:os:system"),
+    ],
+)
+def test_no_results_file_says_where_keys_go_or_what_runs(
+    pytester: pytest.Pytester, provider: Provider, models: list[str], said: str
 ) -> None:
-    folder = _brought(pytester, provider.url)
+    folder = _brought(pytester, provider.url, models)
     os.chdir(folder)
 
-    refused = run_pytest(pytester, "--helmbench-resume")
-    assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    said = " ".join(refused.stderr.str().split())
-    assert (
-        f"does not decide where prompts and keys go: base_url {provider.url}; api_key_env GITHUB_TOKEN"
-        in said
-    )
-    assert "hint: where it is yours, name it: --helmbench-db=" in said
-    assert provider.count == 0
+    refused = run_pytest(pytester, "--helmbench-resume", f"--helmbench-db={folder / 'helmbench.db'}")
 
-    named = run_pytest(pytester, f"--helmbench-db={folder / 'helmbench.db'}", "--helmbench-resume")
-    assert "stands in a benchmark" not in named.stderr.str()
-    assert (
-        "models of" in named.stderr.str() + named.stdout.str()
-    )  # it was another model's, as the record says
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert said.format(url=provider.url) in refused.stderr.str()
+    assert provider.count == 0
