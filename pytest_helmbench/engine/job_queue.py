@@ -17,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.call import CallWatch
 
 _TICK_S = 1.0
 _LAST_S = 1.0  # for what does not even end when it is cancelled
@@ -37,7 +38,7 @@ class Queued(Protocol):
 JobT = TypeVar("JobT", bound=Queued)
 
 
-class Progress(Generic[JobT]):
+class Progress(CallWatch, Generic[JobT]):
     """What a running job may tell the engine. One per job."""
 
     def __init__(self, engine: JobQueue[JobT], job: JobT) -> None:

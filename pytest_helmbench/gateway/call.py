@@ -59,31 +59,18 @@ class Call:
     accepts: Callable[[Reply], bool] = lambda _reply: True
 
 
-class CallWatch(Protocol):
-    """Whoever keeps count of what a call is doing."""
+class CallWatch:
+    """Keeps count of what a call is doing; this one of nothing: of calls that are not made, or are no case's."""
 
     def check(self) -> None:
         """Raise `asyncio.CancelledError` when nothing more may be sent."""
 
     def asleep(self) -> AbstractContextManager[None]:
         """Entered while the call waits for a retry and holds nothing."""
-
-    def on_the_wire(self) -> AbstractContextManager[None]:
-        """Entered while a request is out."""
-
-
-class Unwatched:
-    """Nobody keeps count: of calls that are not made, of questions that are no case's. See `CallWatch`."""
-
-    def check(self) -> None:
-        """Nothing is sent."""
-
-    def asleep(self) -> AbstractContextManager[None]:
-        """Nothing waits."""
         return nullcontext()
 
     def on_the_wire(self) -> AbstractContextManager[None]:
-        """Nothing is out."""
+        """Entered while a request is out."""
         return nullcontext()
 
 

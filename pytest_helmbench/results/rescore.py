@@ -26,7 +26,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import Judges
 from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, UnjudgedError
-from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock, Origin, Unwatched
+from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock, Origin
 from pytest_helmbench.gateway.faults import Fault, Patience
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.gateway.replies import encode, parse_reply
@@ -222,7 +222,7 @@ class _Judge:
             endpoint=replay_endpoint(job.model_id),
             marking_models=job.target.judges,
             clock=CaseClock(answers.patience),
-            watch=Unwatched(),
+            watch=CallWatch(),
             settings=self._settings,
             judges=Judges(answers),
         )

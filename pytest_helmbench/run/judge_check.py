@@ -19,7 +19,7 @@ from pytest_helmbench.engine.questions import Judge, Judges, judged_evaluations
 from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, UnjudgedError, usable_endpoint
 from pytest_helmbench.files.anchors_file import Anchor, anchors_path, load_anchors
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.call import CaseClock, Origin, Unwatched
+from pytest_helmbench.gateway.call import CallWatch, CaseClock, Origin
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
@@ -230,7 +230,7 @@ async def _verdict(
             endpoint=endpoint,
             marking_models=(route,),
             clock=CaseClock(gateway.patience),
-            watch=Unwatched(),
+            watch=CallWatch(),
             settings=settings,
             judges=Judges(gateway),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from said import said
@@ -14,7 +14,7 @@ from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.call import Call, Origin
+from pytest_helmbench.gateway.call import Call, CallWatch, Origin
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
@@ -39,7 +39,7 @@ async def chat_client() -> AsyncIterator[ChatClient]:
 
 
 @dataclass(slots=True)
-class Onlooker:
+class Onlooker(CallWatch):
     """A watch that lets everything pass until it is told otherwise."""
 
     stopped: bool = False
@@ -48,14 +48,6 @@ class Onlooker:
         """See `CallWatch.check`."""
         if self.stopped:
             raise asyncio.CancelledError
-
-    def asleep(self) -> AbstractContextManager[None]:
-        """See `CallWatch.asleep`."""
-        return nullcontext()
-
-    def on_the_wire(self) -> AbstractContextManager[None]:
-        """See `CallWatch.on_the_wire`."""
-        return nullcontext()
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -155,7 +155,7 @@ class Conversation:
         self.line = line
         self._gateway = gateway
         self._clock = clock
-        self._watch = _HeldPlace(watch)
+        self._watch: CallWatch = _HeldPlace(watch)
         self._grace_s = grace_s
         self._sums = Sums()
         self._usage: Usage | None = None
@@ -429,13 +429,16 @@ class NotAdmittedError(BadRequestError):
         super().__init__("this address takes only the bearer token that was given out with it")
 
 
-class _HeldPlace:
-    """A watch for an item whose own code runs on while one of its calls sleeps."""
+class _HeldPlace(CallWatch):
+    """A watch for an item whose own code runs on while one of its calls sleeps: it holds its place."""
 
     def __init__(self, watch: CallWatch) -> None:
-        self.check = watch.check
-        self.on_the_wire = watch.on_the_wire
+        self._watch = watch
 
-    def asleep(self) -> AbstractContextManager[None]:
-        """See `CallWatch.asleep`."""
-        return nullcontext()
+    def check(self) -> None:
+        """See `CallWatch.check`."""
+        self._watch.check()
+
+    def on_the_wire(self) -> AbstractContextManager[None]:
+        """See `CallWatch.on_the_wire`."""
+        return self._watch.on_the_wire()

@@ -10,6 +10,7 @@ import pytest
 from provider import Provider
 from relayed import body, error_of, relayed
 from waiting import until_async
+from wired import Onlooker
 
 from pytest_helmbench.gateway.relay.server import RelayBounds
 
@@ -87,7 +88,7 @@ async def test_the_end_of_an_item_ends_what_its_clients_wait_for(provider: Provi
 async def test_the_end_of_the_session_is_told_and_then_nobody_listens(provider: Provider) -> None:
     async with relayed(provider.url) as setup:
         item, address = await setup.item()
-        item._watch.check = _cancelled
+        item._watch = Onlooker(stopped=True)
         answered = await setup.send(address, json=body())
         assert (answered.status, error_of(answered)["message"]) == (
             503,
@@ -96,10 +97,6 @@ async def test_the_end_of_the_session_is_told_and_then_nobody_listens(provider: 
         await setup.relay.close()
         with pytest.raises(aiohttp.ClientConnectionError):
             await setup.send(address, json=body())
-
-
-def _cancelled() -> None:
-    raise asyncio.CancelledError
 
 
 async def test_connections_beyond_the_bound_are_refused(provider: Provider) -> None:
