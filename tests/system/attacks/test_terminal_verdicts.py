@@ -28,6 +28,16 @@ _IMPORTS = {
 }
 _THREE = dict(_IMPORTS)
 _THREE["test_it.py"] += "\n\ndef test_two():\n    assert solution.add(1, 1) == 2\n"
+_CHOSEN = {
+    "pytest.ini": "[pytest]\naddopts = -k 'add and not never'\n",
+    "conftest.py": "import sys, os\nsys.path.append(os.getcwd())\nimport solution\n",
+    "test_it.py": "import pytest\nimport solution\nfrom solution import *\n\nCASES = solution.CASES\n\n\n"
+    "@pytest.fixture\ndef test_add_value():\n    return 3\n\n\n"
+    "@pytest.mark.parametrize('a', CASES)\ndef test_add(a, test_add_value):\n    assert add(a, 0) == a\n\n\n"
+    "def test_add_never():\n    assert False\n\n\n"
+    "class TestAdd(solution.Base):\n    @pytest.mark.skipif(not solution.CASES, reason='x')\n"
+    "    def test_add(self):\n        assert add(1, 2) == 3\n",
+}
 _READS = {"test_it.py": "def test_it():\n    assert open('answer').read() == '42\\n'\n"}
 _SUITE_COMMAND = ("python3", "-m", "pytest", "-q", "suite")
 _SUITE = (
@@ -151,6 +161,7 @@ _ATTACKS: Sequence[Try] = (
 _HONEST: Sequence[Try] = (
     _solution("right", _RIGHT),
     _solution("right, beside traps", _RIGHT, **_PLANTED),
+    Try("right, by chosen tests", {"solution.py": f"{_RIGHT}CASES = [1, 2]\nclass Base: pass\n"}, _CHOSEN),
     Try("reads", {"answer": "42\n"}, _READS),
     Try("pytest", {"solution.py": _RIGHT, "suite/test_it.py": _SUITE}, _SUITE_COMMAND),
     Try("a command in Python", {**_PLANTED}, ("python3", "-c", "import json, unittest")),

@@ -44,7 +44,6 @@ _WIDE = (
 )
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _LAST = "E  "
-_OURS = "_pytest.assertion.rewrite.rewrite_asserts"  # replaced where tests are counted
 
 
 def begin(runner: str, settings: dict[str, Any], own: str, is_inside: Callable[[str], bool]) -> Say | None:
@@ -195,19 +194,18 @@ def _hooks_of_start(
 ) -> dict[str, object]:
     marked: Callable[..., Callable[[_Hook], _Hook]] = importlib.import_module("pytest").hookimpl
     collects = settings["mode"] == "collect"
+    rewrite: Any = importlib.import_module("_pytest.assertion.rewrite")
+    if hasattr(rewrite, "_read_pyc"):  # what lies beside a test as its bytecode may be anybody's
+        rewrite._read_pyc = lambda *_, **__: None
+    if collects:
+        rewrite.rewrite_asserts = _tolerated(rewrite.rewrite_asserts)
 
     @marked(tryfirst=True)
     def pytest_configure(config: Any) -> None:
         places.root = str(getattr(config, "rootpath", None) or config.rootdir)
         os.environ.pop("PYTEST_PLUGINS", None)
-        rewrite: Any = importlib.import_module("_pytest.assertion.rewrite")
         if collects:
             config.option.collectonly = True
-            rewrite.rewrite_asserts = _tolerated(rewrite.rewrite_asserts)
-        if hasattr(rewrite, "_read_pyc"):
-            rewrite._read_pyc = lambda *_, **__: (
-                None
-            )  # what lies beside a test as its bytecode may be anybody's
         _forgotten_by_children(own)
 
     @marked(tryfirst=True)
@@ -238,14 +236,15 @@ def _tolerated(rewrite: Callable[..., object]) -> Callable[..., object]:
     """
 
     def rewritten(tree: ast.Module, *args: object, **kwargs: object) -> None:
-        rewrite(tree, *args, **kwargs)
         caught: Any = ast.parse("try: pass\nexcept Exception: pass").body[0]
         for place, node in enumerate(tree.body):
             is_text = isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call)
             if not (is_text or getattr(node, "module", "") == "__future__"):
                 handler = ast.ExceptHandler(caught.handlers[0].type, None, _instead(node))
-                tree.body[place] = ast.Try([node], [handler], [], [])
-        ast.fix_missing_locations(tree)
+                # A class that derives from anything may be none.
+                looks = ast.parse(node.name + ".__mro__").body if isinstance(node, ast.ClassDef) else []
+                tree.body[place] = ast.Try([node, *looks], [handler], [], [])
+        rewrite(ast.fix_missing_locations(tree), *args, **kwargs)
 
     return rewritten
 
@@ -268,7 +267,7 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str, places: _Place
     decoys: dict[str, object] = {}
     codes: dict[str, object] = {}
     outcomes = _Outcomes()
-    tampered = _told_once(say, _OURS if settings["mode"] == "collect" else "")
+    tampered = _told_once(say)
 
     @marked(trylast=True)
     def pytest_collection_finish(session: Any) -> None:
@@ -368,9 +367,9 @@ def _why(report: Any) -> str:
     return _ADDRESS.sub("0x", (marked or lines or [""])[-1])[:300]
 
 
-def _told_once(say: Callable[..., None], ours: str) -> Callable[[], None]:
-    """Remember how things are; return what says, each time and of each name but ours once, what was replaced since."""
-    changed, known = _watched(), {ours}
+def _told_once(say: Callable[..., None]) -> Callable[[], None]:
+    """Remember how things are; return what says, each time and of each name once, what was replaced since."""
+    changed, known = _watched(), {""}
 
     def tell() -> None:
         for name in changed():
