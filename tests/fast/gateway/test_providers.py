@@ -56,6 +56,20 @@ def endpoint(
 
 
 @pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.8.0.9", "[::1]", "[::ffff:127.0.0.2]", "localhost")),
+        *((host, True) for host in ("LocalHost", "llm.localhost")),
+        *((host, False) for host in ("10.0.0.1", "128.0.0.1", "localhost.example.com", "[::ffff:10.0.0.1]")),
+    ],
+)
+def test_a_server_at_any_loopback_address_is_the_users_own(host: str, is_own: bool) -> None:
+    assert endpoint("m", {}, base_url=f"http://{host}:8000/v1").own_server == (
+        "localhost:8000" if is_own else ""
+    )
+
+
+@pytest.mark.parametrize(
     ("model", "environ", "provider", "wire_model", "base_url", "key"),
     [
         ("baseline/lexical", {}, "baseline", "baseline/lexical", "", None),
