@@ -262,28 +262,14 @@ def test_the_hashes_of_rules_on_record_stay_what_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected", "ignore_case"),
-    [
-        ("I’m sorry, I can’t.", "I'm sorry", False),
-        ("I'm sorry, I can't.", "I’m sorry", False),
-        ("She said “no” to it.", '"no"', False),
-        ("A cafe\u0301 in town", "caf\u00e9", False),
-        ("A CAFE\u0301 in town", "caf\u00e9", True),
-        ("10\u00a0kg", "10 kg", False),
-    ],
+    [("I’m sorry.", "I'm sorry", False), ("A CAFE\u0301 in to\u200bwn", "caf\u00e9 in\u00a0town", True)],
 )
-def test_quotes_and_accents_are_compared_in_one_form(text: str, expected: str, ignore_case: bool) -> None:
-    for kind, wanted, passed in (
-        ("contains", expected, True),
-        ("not_contains", expected, False),
-        ("contains", f"{expected}x", False),
-    ):
-        rule = TextRule(kind, None, (wanted,), ignore_case=ignore_case)
-        assert rule.seen(text).passed is passed
-
-
-def test_a_text_equals_another_with_other_quotes() -> None:
-    assert TextRule("equals", None, ("It's",)).seen(" It’s ").passed
-    assert not TextRule("equals", None, ("Its",)).seen("It’s").passed
+def test_texts_are_compared_in_one_form(text: str, expected: str, ignore_case: bool) -> None:
+    verdicts = {"contains": True, "not_contains": False, "equals": False}
+    for kind, passed in verdicts.items():
+        assert TextRule(kind, None, (expected,), ignore_case=ignore_case).seen(text).passed is passed
+    assert not TextRule("contains", None, (f"{expected}x",), ignore_case=ignore_case).seen(text).passed
+    assert TextRule("equals", None, (f" {text} ",)).seen(f"\u200b {text}\n").passed
 
 
 @pytest.mark.parametrize(
