@@ -12,6 +12,7 @@ from pytest_helmbench.core.codes import CaseCode, Selection, scenario_code_of
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.shard import Shard, case_share, hashed_share
 from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.pytest_side.items import BrokenItem, job_of, jobs_of
 from pytest_helmbench.run.library import Library
@@ -131,7 +132,8 @@ def _group_local_models(items: list[pytest.Item]) -> None:
     """Let local models run one after the other, in place, so that a server need not swap them."""
     order: dict[str, int] = {}
     for job in jobs_of(items):
-        if getattr(job.target.model.endpoint, "local", False):
+        endpoint = job.target.model.endpoint
+        if isinstance(endpoint, Endpoint) and endpoint.server.local:
             order.setdefault(job.model_id, len(order) + 1)
     if len(order) > 1:
         items.sort(key=lambda item: order.get(job.model_id, 0) if (job := job_of(item)) is not None else 0)
