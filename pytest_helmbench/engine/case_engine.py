@@ -29,7 +29,7 @@ from pytest_helmbench.gateway.backend import Backend, RecordedUse
 from pytest_helmbench.gateway.call import Call, CaseClock, Origin
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
-from pytest_helmbench.gateway.permits import RefusedError
+from pytest_helmbench.gateway.permits import ModelLimits, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
 
@@ -234,15 +234,13 @@ class CaseEngineSettings:
 
     Args:
         recorded: Whether replies on record may stand for calls.
-        calls_in_flight: Most calls in flight by model id.
-        servers: The user's own server that serves it, by model id: it is asked for one model after the other.
+        limits: Of models, by model id.
     """
 
     runner: RunnerSettings
     patience: Patience
     recorded: RecordedUse = RecordedUse.NEVER
-    calls_in_flight: Mapping[str, int] = field(default_factory=dict)
-    servers: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, ModelLimits] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,16 +274,18 @@ class CaseEngine:
             self.gateway, backend, settings.runner, resumed.run_ids, resumed.judged, resumed.on_changed
         )
 
-        most_of = dict(settings.calls_in_flight)
-        for model_id, server in settings.servers.items():
-            most_of[server] = max(most_of.get(server, 1), most_of.get(model_id, 1))
+        # A server that has to load its models is asked for one after the other.
+        queues = {name: (one.loads and one.server) or name for name, one in settings.limits.items()}
+        most_of: dict[str, int] = {}
+        for name, one in settings.limits.items():
+            most_of[queues[name]] = max(most_of.get(queues[name], 1), one.most)
 
         def width(queue_name: str) -> int:
             most = most_of.get(queue_name, share.concurrency)
             return share.slack + min(most, share.concurrency)
 
-        def queue_of(model_id: str) -> str:
-            return settings.servers.get(model_id, model_id)
+        def queue_of(name: str) -> str:
+            return queues.get(name, name)
 
         self.engine: JobQueue[CaseJob] = JobQueue(loop, runner.run, width, share.window, queue_of)
 

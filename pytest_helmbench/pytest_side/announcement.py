@@ -20,7 +20,6 @@ from pytest_helmbench.reports.session_texts import (
     PlannedCalls,
     announcement,
     cost_text,
-    panel_text,
     places_text,
 )
 from pytest_helmbench.run.coordinator import Coordinator
@@ -187,7 +186,7 @@ class Announcer:
         panels = dict.fromkeys(
             run.judges for run in plan.runs if run.usable and run.judge_calls and run.judges
         )
-        lines += [f"helmbench: judged by {', '.join(map(panel_text, panels))}"] if panels else []
+        lines += [f"helmbench: judged by {', '.join(map(' and '.join, panels))}"] if panels else []
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
         return lines
 

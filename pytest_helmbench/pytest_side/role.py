@@ -119,13 +119,12 @@ class CaseEngines:
             resumed: The runs that the cases belong to.
         """
         settings = self.settings
-        limits = model_limits((target for item in self.library.loaded for target in item.targets), settings)
+        targets = (target for item in self.library.loaded for target in item.targets)
         shared = CaseEngineSettings(
             runner=RunnerSettings(settings.system_prompt, settings.strict_json, self.template),
             patience=Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
             recorded=settings.recorded_use,
-            calls_in_flight={model_id: one.most for model_id, one in limits.items()},
-            servers={model_id: one.server for model_id, one in limits.items() if one.server and one.loads},
+            limits=model_limits(targets, settings),
         )
         return CaseEngine(self.library.loop, backend, shared, self.share, resumed)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.kind_words import RunWords
+from pytest_helmbench.gateway.providers.servers import is_embedded
 from pytest_helmbench.pytest_side.announcement import run_price
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import planned_names, run_names, scores_by_name
@@ -25,10 +26,11 @@ from pytest_helmbench.reports.session_texts import (
     reasons_text,
     resumed_tables,
     skip_lines,
+    speed_line,
     unstated_lines,
 )
 from pytest_helmbench.results.run_counts import RunCounts
-from pytest_helmbench.results.run_report import panel_report
+from pytest_helmbench.results.run_report import measured_speed, panel_report
 from pytest_helmbench.run.coordinator import Coordinator, whole_runs
 from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.run.selecting import sample_text
@@ -85,6 +87,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     lines += _unanswered_lines(coordinator)
     lines += [f"{model} was stopped: {sentence}" for model, sentence in coordinator.stopped_models.items()]
     lines += _judge_lines(plan, coordinator)
+    lines += _speed_lines(plan, coordinator)
     wall_s = max((coordinator.ended or time.perf_counter()) - coordinator.started, 1e-3)
     ids = ", ".join(str(run_id) for run_id in coordinator.book.tallies)
     lines.append(
@@ -97,6 +100,16 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     elif store is not None and store.displaced is not None:
         lines.append(f"STOPPED: {store.displaced}")
     return lines
+
+
+def _speed_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
+    """Yield how fast models have answered, those apart that are no more than a floor."""
+    ids = coordinator.book.run_ids()
+    for model in dict.fromkeys(run.model for run in plan.runs):
+        own = [ids[run.key] for run in plan.runs if run.model == model and run.key in ids]
+        if own and not is_embedded(model):
+            with suppress(StoreError):  # said elsewhere
+                yield from filter(None, (speed_line(model, measured_speed(coordinator.book.db, own)),))
 
 
 def _unanswered_lines(coordinator: Coordinator) -> list[str]:

@@ -42,14 +42,6 @@ class Report(Protocol):
     def __call__(self, found: ReportedRuns, /, texts: ShownTexts) -> str: ...
 
 
-def _markdown(found: ReportedRuns, /, texts: ShownTexts) -> str:
-    return markdown_report(found, with_text=texts.any)
-
-
-def _json(found: ReportedRuns, /, texts: ShownTexts) -> str:
-    return json_report(found, with_text=texts.any)
-
-
 def _html(found: ReportedRuns, /, texts: ShownTexts) -> str:
     from pytest_helmbench.reports.page.columns import PagePart
     from pytest_helmbench.reports.page.document import page_of
@@ -106,7 +98,11 @@ def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
 PAGE = "html"
 """The one that is for a browser and needs every case."""
 
-REPORTS: Mapping[str, Report] = {"markdown": _markdown, "json": _json, PAGE: _html}
+REPORTS: Mapping[str, Report] = {
+    "markdown": lambda found, /, texts: markdown_report(found, with_text=texts.any),
+    "json": lambda found, /, texts: json_report(found, with_text=texts.any),
+    PAGE: _html,
+}
 """What `helmbench report` writes, by name; a session writes NAME to the setting `NAME_report`."""
 
 EXPORTS: Mapping[str, Export] = {

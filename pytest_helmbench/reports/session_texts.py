@@ -13,8 +13,9 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
-from pytest_helmbench.reports.tables import UNKNOWN, share, table
+from pytest_helmbench.reports.tables import UNKNOWN, rate, share, table
 from pytest_helmbench.results.run_counts import RunCounts
+from pytest_helmbench.scoring.breakdown import Speed
 from pytest_helmbench.scoring.intervals import rows_interval
 
 _SKIPS_SHOWN = 5
@@ -111,9 +112,16 @@ def _bounds_text(bounds: Mapping[int, Sequence[str]]) -> str:
     return f", at most {' and '.join(each)} tokens a reply (--helmbench-max-cost)" if each else ""
 
 
-def panel_text(judges: Sequence[str]) -> str:
-    """Return who judges: `a`, or `a and b`."""
-    return " and ".join(judges)
+def in_all_text(speed: Speed) -> str:
+    """Return how fast a run went beside its calls: `31.0 in all, 4 calls in flight`."""
+    return f"{rate(speed.run_tokens_per_second)} in all, {_count(speed.in_flight or 0, 'call')} in flight"
+
+
+def speed_line(model: str, speed: Speed) -> str:
+    """Return how fast a model has answered; empty where that is not known."""
+    if speed.tokens_per_second is None:
+        return ""
+    return f"{model}: {rate(speed.tokens_per_second)} tokens/s of a call, {in_all_text(speed)}"
 
 
 def places_text(places: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.comparison_lines import p_text, points
 from pytest_helmbench.reports.score_lines import SCORE_HEAD, score_cells
 from pytest_helmbench.reports.session_texts import cost_text
-from pytest_helmbench.reports.tables import code_span, folded, pipe_table, plain, seconds, share
+from pytest_helmbench.reports.tables import code_span, folded, pipe_table, plain, rate, seconds, share
 from pytest_helmbench.results.comparing import RunRef
 from pytest_helmbench.results.standings import MOST_COMPARED, Board, Pair, Standing, differing_settings
 from pytest_helmbench.scoring.intervals import INTERVAL
@@ -74,7 +74,8 @@ def standings_table(board: Board) -> StandingsTable:
     ]
     if len(standings) > 1:
         columns += [
-            ("tokens/s", [_rate(one.report.speed.tokens_per_second) for one in standings]),
+            ("tokens/s", [rate(one.report.speed.tokens_per_second) for one in standings]),
+            ("in all", [rate(one.report.speed.run_tokens_per_second) for one in standings]),
             ("calls in flight", [str(one.report.speed.in_flight or "-") for one in standings]),
             ("median time", [seconds(one.report.speed.median_ms) for one in standings]),
             ("notes", marks),
@@ -102,10 +103,6 @@ def _score_cells(one: Standing) -> tuple[str, ...]:
 def _own_total(one: Standing) -> str:
     words = one.report.words
     return "" if words is None or words.section is None else words.section.value
-
-
-def _rate(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
 
 
 def _notes(one: Standing, board: Board) -> Iterator[str]:

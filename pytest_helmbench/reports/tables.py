@@ -44,6 +44,11 @@ def seconds(ms: float | None) -> str:
     return f"{ms:.3g} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
 
 
+def rate(value: float | None) -> str:
+    """Return tokens per second for people; a dash where nobody knows."""
+    return "-" if value is None else f"{value:.1f}"
+
+
 def share(value: float | Fraction | None) -> str:
     """Return a fraction in per cent; None is a dash, since there is no such number yet.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -39,7 +39,7 @@ from pytest_helmbench.store.result_queries import (
     CallRow,
     ResultRow,
     case_steps,
-    most_in_flight,
+    in_flight,
     recorded_outcomes,
     results,
     timed_cases,
@@ -157,7 +157,7 @@ def run_report(
         words=record.run(path, run_id),
         columns=record.columns,
         panel=panel_report(path, run_id),
-        speed=speed_of(timed_cases(path, run_id), most_in_flight(path, run_id)),
+        speed=measured_speed(path, (run_id,)),
         path=path,
     )
     return _with_cases(report, path, facts, found) if all_cases else report
@@ -172,6 +172,15 @@ def _with_cases(report: RunReport, path: Path, facts: RunFacts, results: tuple[R
         steps=case_steps(path, run_id),
         groups=_groups(facts),
     )
+
+
+def measured_speed(path: Path, run_ids: Sequence[int]) -> Speed:
+    """Return how fast the replies of some runs came, taken together.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    return speed_of(timed_cases(path, run_ids), *in_flight(path, run_ids))
 
 
 def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:

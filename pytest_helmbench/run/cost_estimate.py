@@ -49,7 +49,8 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
         repeat: Repetitions per case.
         db: Results file; it need not exist.
     """
-    cases = Counter({scenario: count * repeat for scenario, count in _cases_by_scenario(run, loaded).items()})
+    of_scenario = Counter(map(loaded.scenario_of, run.codes))
+    cases = Counter({scenario: count * repeat for scenario, count in of_scenario.items()})
     benchmark = BenchmarkKey(loaded.outline.name, loaded.outline.kind, place_of(loaded.root, db))
     history = _history(db, benchmark, run.model, "case")
     own = _span(target.model, cases, run.prompt_tokens, run.max_tokens, history)
@@ -89,10 +90,6 @@ def planned_cost(run: PlannedRun, target: Target) -> Fraction | None:
         reply = min(_COMPLETION_TOKENS[1], route.entry.sampling.max_tokens or _COMPLETION_TOKENS[1])
         cost += Fraction(price.input) * tokens + Fraction(price.output) * calls * reply
     return cost / 10**6
-
-
-def _cases_by_scenario(run: PlannedRun, loaded: Loaded) -> Counter[str]:
-    return Counter(map(loaded.scenario_of, run.codes))
 
 
 def _history(

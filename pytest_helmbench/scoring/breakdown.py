@@ -284,6 +284,7 @@ class Speed:
         tokens_per_second: Tokens of the replies ÷ seconds of their calls, waiting for the first token included; None
             where no case has both.
         in_flight: Most calls at once while they came; None where that is not known.
+        run_tokens_per_second: Tokens of the replies ÷ seconds in which a call was out; likewise.
     """
 
     cases: int = 0
@@ -291,14 +292,18 @@ class Speed:
     p95_ms: float | None = None
     tokens_per_second: float | None = None
     in_flight: int | None = None
+    run_tokens_per_second: float | None = None
 
 
-def speed_of(cases: Iterable[tuple[float, int | None]], in_flight: int | None = None) -> Speed:
+def speed_of(
+    cases: Iterable[tuple[float, int | None]], in_flight: int | None = None, busy_s: float | None = None
+) -> Speed:
     """Return the speed of some cases.
 
     Args:
         cases: Milliseconds above 0 and tokens of the reply (None where unknown) of each.
         in_flight: See `Speed`.
+        busy_s: Seconds in which a call was out; None where that is not known.
     """
     known = list(cases)
     if not known:
@@ -306,8 +311,10 @@ def speed_of(cases: Iterable[tuple[float, int | None]], in_flight: int | None = 
     times = sorted(ms for ms, _ in known)
     counted = [(ms, tokens) for ms, tokens in known if tokens is not None]
     seconds = sum(ms for ms, _ in counted) / 1000
-    rate = sum(tokens for _, tokens in counted) / seconds if seconds else None
-    return Speed(len(known), percentile(times, 0.5), percentile(times, 0.95), rate, in_flight)
+    tokens = sum(tokens for _, tokens in counted)
+    rate = tokens / seconds if seconds else None
+    of_run = tokens / busy_s if counted and busy_s else None
+    return Speed(len(known), percentile(times, 0.5), percentile(times, 0.95), rate, in_flight, of_run)
 
 
 def percentile(ordered: Sequence[float], part: float) -> float:

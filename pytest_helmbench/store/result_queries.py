@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
@@ -240,15 +240,17 @@ def case_steps(
 
 _TIMED = """
     SELECT latency_ms, completion_tokens FROM results
-    WHERE run_id = :run_id AND latency_ms > 0 AND (code, repetition) NOT IN (
-        SELECT code, repetition FROM calls WHERE run_id = :run_id AND from_cache = 1 AND purpose <> 'judge'
+    WHERE run_id IN (SELECT value FROM json_each(:runs)) AND latency_ms > 0
+    AND (run_id, code, repetition) NOT IN (
+        SELECT run_id, code, repetition FROM calls
+        WHERE run_id IN (SELECT value FROM json_each(:runs)) AND from_cache = 1 AND purpose <> 'judge'
     )
     ORDER BY rowid
 """
 
 
-def timed_cases(path: Path, run_id: int) -> tuple[tuple[float, int | None], ...]:
-    """Return milliseconds and reply tokens of every case that was answered in a run.
+def timed_cases(path: Path, run_ids: Sequence[int]) -> tuple[tuple[float, int | None], ...]:
+    """Return milliseconds and reply tokens of every case that was answered in some runs.
 
     Cases with a reply from the record are left out: its time is not this run's.
 
@@ -256,29 +258,32 @@ def timed_cases(path: Path, run_id: int) -> tuple[tuple[float, int | None], ...]
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        return tuple(conn.execute(_TIMED, {"run_id": run_id}).fetchall())
+        return tuple(conn.execute(_TIMED, {"runs": json.dumps(run_ids)}).fetchall())
 
 
 _IN_FLIGHT = """
     WITH ended AS (
         SELECT julianday(started_at) AS began, julianday(started_at) + latency_ms / 86400000 AS done FROM calls
-        WHERE run_id = :run_id AND from_cache = 0 AND purpose <> 'judge'
+        WHERE run_id IN (SELECT value FROM json_each(:runs)) AND from_cache = 0 AND purpose <> 'judge'
     ), turns AS (SELECT began AS at, 1 AS change FROM ended UNION ALL SELECT done, -1 FROM ended)
-    SELECT max(flying) FROM (
-        SELECT sum(change) OVER (ORDER BY at, change ROWS UNBOUNDED PRECEDING) AS flying FROM turns
+    SELECT max(flying), 86400 * sum(CASE WHEN flying > 0 THEN next - at END) FROM (
+        SELECT at, lead(at) OVER turn AS next, sum(change) OVER (turn ROWS UNBOUNDED PRECEDING) AS flying
+        FROM turns WINDOW turn AS (ORDER BY at, change)
     )
 """
 
 
-def most_in_flight(path: Path, run_id: int) -> int | None:
-    """Return how many calls to the model of a run were in flight at once, at most; None without a call.
+def in_flight(path: Path, run_ids: Sequence[int]) -> tuple[int | None, float | None]:
+    """Return how many calls to the models of some runs were out at once at most, and for how many seconds one was.
 
     Raises:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        most: int | None = conn.execute(_IN_FLIGHT, {"run_id": run_id}).fetchone()[0]
-        return most
+        found: tuple[int | None, float | None] = conn.execute(
+            _IN_FLIGHT, {"runs": json.dumps(run_ids)}
+        ).fetchone()
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from commands import run_command
 from provider import Provider, Request
 from trees import category, judged, rows, run_tree, write_tree
 
@@ -104,6 +105,10 @@ def test_calls_to_one_local_server_judges_too_never_exceed_its_slots(
     result.assert_outcomes(passed=10)
     result.stdout.fnmatch_lines([f"helmbench: my-model: *20 calls ({most} at a time)*"])
     assert provider.max_in_flight == most
+    result.stdout.re_match_lines([r"my-model: [\d.]+ tokens/s of a call, [\d.]+ in all, \d calls? in flight"])
+    page = run_command(pytester, "report", "1", "--format", "html", "-o", "page.html")
+    assert page.ret == 0
+    assert "tokens/s of a call" in (pytester.path / "page.html").read_text()
 
 
 def test_a_provider_that_limits_now_and_then_fails_no_case(

@@ -254,8 +254,8 @@ class RelayServer:
                 await write(_HEARTBEAT)
         raw = _result(completing)
         if raw.reply is not None:
-            events = live[0].events[passed:] if passed else _events(raw)
-            for event in events:
+            came = list(_reply_events(raw.body)) if raw.stream is None else events_of(raw.stream)
+            for event in live[0].events[passed:] if passed else came:
                 await write(event)
         elif response.prepared:
             await write(b"event: error\ndata: " + raw.body + b"\n\n")
@@ -280,11 +280,6 @@ async def _change(completing: asyncio.Task[RawReply], live: list[LiveStream], ti
     finally:
         more.cancel()
     live[0].changed.clear()
-
-
-def _events(raw: RawReply) -> list[bytes]:
-    """Return the events of a reply that did not come as a stream just now."""
-    return list(_reply_events(raw.body)) if raw.stream is None else events_of(raw.stream)
 
 
 def _result(completing: asyncio.Task[RawReply]) -> RawReply:

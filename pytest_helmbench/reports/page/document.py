@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 
@@ -32,9 +31,9 @@ from pytest_helmbench.reports.run_facts import (
     unjudged_rows,
 )
 from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
-from pytest_helmbench.reports.session_texts import cost_text, reasons_text
+from pytest_helmbench.reports.session_texts import cost_text, in_all_text, reasons_text
 from pytest_helmbench.reports.standings_tables import PAIR_HEAD, PAIRS_NOTE, StandingsTable, standings_table
-from pytest_helmbench.reports.tables import seconds, share
+from pytest_helmbench.reports.tables import rate, seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board, boards
@@ -239,7 +238,8 @@ def _environment() -> Environment:
         "seconds": seconds,
         "usd": _usd,
         "points": points,
-        "percent": _percent,
+        # As a place on a line from 0 to 100.
+        "percent": lambda part: round(100 * float(part), 2),
     }
     environment.globals |= {
         "cards": cards,
@@ -266,11 +266,6 @@ def _environment() -> Environment:
         "usd_text": _usd,
     }
     return environment
-
-
-def _percent(value: float | Fraction) -> float:
-    """Return a fraction as a place on a line from 0 to 100."""
-    return round(100 * float(value), 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +386,8 @@ def cards(report: RunReport) -> Iterator[Card]:
     speed = report.speed
     if speed.median_ms is not None and speed.p95_ms is not None:
         yield Card("median time", seconds(speed.median_ms), f"95 % within {seconds(speed.p95_ms)}")
+    if speed.tokens_per_second is not None:
+        yield Card("tokens/s of a call", rate(speed.tokens_per_second), in_all_text(speed))
 
 
 def case_lines(part: PagePart, most: int) -> tuple[Sequence[CaseLine], int]:

@@ -119,6 +119,7 @@ def test_speed_is_of_what_was_answered_in_the_run(database: Path, capsys: pytest
     assert (speed["cases"], speed["median_ms"], speed["p95_ms"]) == (3, 103.0, 104.0)
     assert speed["tokens_per_second"] == pytest.approx(60 / (sum(times) / 1000))
     assert speed["in_flight"] == 3  # all begin at once
+    assert speed["run_tokens_per_second"] == pytest.approx(600, rel=0.01)
     assert document["standings"][0]["runs"][0]["notes"] == [
         "2 of 5 calls were answered from the record: they have no cost and no time of their own"
     ]
@@ -127,8 +128,8 @@ def test_speed_is_of_what_was_answered_in_the_run(database: Path, capsys: pytest
     assert measured == speed
     assert (replayed["tokens_per_second"], replayed["in_flight"]) == (None, None)
     head, _, *rows = captured(capsys, "report", "1", "2")[1].splitlines()[4:8]
-    assert "| tokens/s | calls in flight | median time |" in head
-    assert [row.split(" | ")[-4:-1] for row in rows] == [["194.2", "3", "103 ms"], ["-", "-", "-"]]
+    assert "| tokens/s | in all | calls in flight | median time |" in head
+    assert [row.split(" | ")[-5:-1] for row in rows] == [["194.2", "599.9", "3", "103 ms"], ["-"] * 4]
     assert speed_of([]).tokens_per_second is None
     assert speed_of([(10.0, None)]).tokens_per_second is None
 
