@@ -104,7 +104,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
 
 def _speed_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
     """Yield how fast models have answered, those apart that are no more than a floor."""
-    ids = coordinator.book.run_ids()
+    ids = coordinator.book.run_ids
     for model in dict.fromkeys(run.model for run in plan.runs):
         own = [ids[run.key] for run in plan.runs if run.model == model and run.key in ids]
         if own and not is_embedded(model):
