@@ -100,9 +100,8 @@ def test_a_free_server_stays_free_whatever_becomes_of_a_call(
     (folder / "models.yml").write_text("models: [{id: test/priced, price: {input: 0, output: 0}}]")
 
     limits = ("--helmbench-timeout=2", "--helmbench-max-retries=0", "--helmbench-max-cost=1")
-    mine = "--helmbench-models-file=benchmark/models.yml"
-    result = run_tree(pytester, *limits, mine, f"--helmbench-model={model}", url=provider.url)
-
+    mine = ("--helmbench-models-file=benchmark/models.yml", f"--helmbench-model={model}")
+    result = run_tree(pytester, *limits, *mine, url=provider.url)
     result.assert_outcomes(passed=2, errors=2)
     assert "may be billed" not in result.stdout.str()
     assert rows(pytester.path / "helmbench.db", "SELECT cost_usd FROM evaluation_runs") == [(0.0,)]

@@ -208,7 +208,6 @@ async def test_what_was_sent_and_not_answered_counts_as_spent() -> None:
 
 async def test_a_budget_without_a_price_is_given_up_when_calls_go_unanswered() -> None:
     said: list[str] = []
-
     gate = Limiter(SessionLimits(4, max_cost_usd=1.0), time.monotonic, on_overdrawn=said.append)
     gate.add_models([ModelLimits("m", 4)])
     for _ in range(3):

@@ -16,6 +16,8 @@ _KEYS = {"OPENAI_API_KEY": "of-openai", "MODEL_KEY": "of-the-server", "JUDGE_KEY
 _SERVER = "http://10.0.0.7:8000/v1"
 _OTHER = "http://10.0.0.8:8000/v1"
 _BESIDE = {"base-url": _SERVER, "api-key-env": "MODEL_KEY"}
+_APART = {**_BESIDE, "marking-base-url": _OTHER}
+_WITH_KEY = {"marking-api-key-env": "JUDGE_KEY"}
 
 
 def _judge(root: Path, judge: str, given: Mapping[str, str], environ: Mapping[str, str] = _KEYS) -> Route:
@@ -28,17 +30,12 @@ def _judge(root: Path, judge: str, given: Mapping[str, str], environ: Mapping[st
     ("judge", "given", "base_url", "key"),
     [
         ("openai/gpt-4o", _BESIDE, "https://api.openai.com/v1", "OPENAI_API_KEY"),
-        ("openai/gpt-4o", {**_BESIDE, "marking-base-url": _OTHER}, _OTHER, None),
-        (
-            "openai/gpt-4o",
-            {**_BESIDE, "marking-base-url": _OTHER, "marking-api-key-env": "JUDGE_KEY"},
-            _OTHER,
-            "JUDGE_KEY",
-        ),
+        ("openai/gpt-4o", _APART, _OTHER, None),
+        ("openai/gpt-4o", {**_APART, **_WITH_KEY}, _OTHER, "JUDGE_KEY"),
         ("openai/gpt-4o", {**_BESIDE, "marking-base-url": _SERVER}, _SERVER, "MODEL_KEY"),
         ("a-judge", _BESIDE, _SERVER, "MODEL_KEY"),
         ("acme/tested", _BESIDE, _SERVER, "MODEL_KEY"),
-        ("acme/tested", {**_BESIDE, "marking-api-key-env": "JUDGE_KEY"}, _SERVER, "JUDGE_KEY"),
+        ("acme/tested", {**_BESIDE, **_WITH_KEY}, _SERVER, "JUDGE_KEY"),
         ("llamacpp/a-judge", _BESIDE, "http://localhost:8080/v1", None),
     ],
 )
