@@ -78,12 +78,12 @@ def test_models_of_one_local_server_are_asked_one_after_the_other(
 @pytest.mark.parametrize(
     ("slots", "stated", "options", "most"),
     [
-        (None, "", (), 4),
-        (2, "", (), 2),
-        (6, "", (), 6),
-        (2, "max_concurrency: 5", (), 5),
-        (2, "", ("--helmbench-concurrency=7",), 7),
-        (2, "", ("-n2",), 2),
+        (None, "", [], 4),
+        (2, "", [], 2),
+        (6, "", [], 6),
+        (2, "max_concurrency: 5", [], 5),
+        (2, "", ["--helmbench-concurrency=7"], 7),
+        (2, "", ["-n2"], 2),
     ],
 )
 def test_calls_to_one_local_server_judges_too_never_exceed_its_slots(
@@ -91,7 +91,7 @@ def test_calls_to_one_local_server_judges_too_never_exceed_its_slots(
     provider: Provider,
     slots: int | None,
     stated: str,
-    options: tuple[str, ...],
+    options: list[str],
     most: int,
 ) -> None:
     folder = write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged(*["fine"] * 10)})
