@@ -70,7 +70,7 @@ _CASES: dict[str, Callable[[Path], object]] = {
     "trigger": _sql("CREATE TRIGGER odd AFTER INSERT ON calls BEGIN DELETE FROM results; END"),
     "view": _sql("CREATE VIEW odd AS SELECT 1"),
     "virtual table": _sql("CREATE VIRTUAL TABLE odd USING fts5(x)"),
-    "another version": _sql("PRAGMA user_version = 2"),
+    "another version": _sql("PRAGMA user_version = 99"),
     "view by another type": lambda db: _stand_in(db, "results", "View"),
     "computed column": _sql("ALTER TABLE calls ADD COLUMN odd AS (zeroblob(900000000))"),
     "endless latency": _sql("UPDATE results SET latency_ms = 9e999"),
