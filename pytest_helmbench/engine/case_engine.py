@@ -112,6 +112,8 @@ class CaseRunner:
             outcome = Outcome(Verdict.ERROR, error.code, str(error))
         except HelmbenchError as error:
             outcome = Outcome(Verdict.ERROR, "not_judged", str(error))
+        except MemoryError:
+            outcome = Outcome(Verdict.ERROR, "not_judged", "there was not enough memory for this case")
         progress.check_whole()
         outcome = replace(outcome, started_at=started_at, completed_at=utc_now())
         # A case that was not even asked leaves the verdict that it has.

@@ -139,7 +139,7 @@ class JobQueue(Generic[JobT]):
 
         Raises:
             CancelledRunError: The run was cancelled first.
-            RuntimeError: The loop's thread has ended.
+            LoopEndedError: The loop's thread has ended.
         """
         # Said before looking: what is done after the look finds somebody to wake.
         self._awaited = job
@@ -204,7 +204,7 @@ class JobQueue(Generic[JobT]):
             self._wake.get(timeout=_TICK_S)
         except queue.Empty:
             if not self._loop.alive:
-                raise RuntimeError("the engine's thread has ended") from None
+                raise self._loop.ended from None
             tick()
 
     # Everything below runs on the loop.
@@ -271,9 +271,18 @@ class JobQueue(Generic[JobT]):
             if self.cancelled is not None:
                 result = CancelledRunError(self.cancelled)
             else:
-                result = RuntimeError("the job was cancelled, but not the run")
+                result = (
+                    self._loop.ended if self._loop.ending else RuntimeError("the job was cancelled alone")
+                )
         except BaseException as error:  # noqa: BLE001 - a bug in a job must reach its waiter, not hang it
             result = error
+        try:
+            self._settle(job, number, result)
+        except BaseException as error:
+            self._loop.fail(error)
+            raise
+
+    def _settle(self, job: JobT, number: int, result: Outcome | BaseException) -> None:
         # Done before it runs no longer: a look at both misses nothing.
         self._done[job] = (number, result)
         del self._running[job]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import sys
-import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
+
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.threads import start_thread
 
 _PR_SET_DUMPABLE = 4
 
@@ -29,18 +31,28 @@ _SLICE_S = 0.5
 _STUCK_S = 1.5
 
 
+class LoopEndedError(HelmbenchError):
+    """The thread of a loop has ended, so that nothing comes of what was scheduled."""
+
+
 class LoopThread:
-    """An asyncio loop that runs in a daemon thread until `close`."""
+    """An asyncio loop that runs in a daemon thread until `close`, or until something on it is lost for want of memory.
+
+    Raises:
+        HelmbenchError: The system lets no thread start.
+    """
 
     def __init__(self) -> None:
         self.ending = False
         """Nothing more should be started."""
         self._stuck = False
         self._came_round = 0.0
+        self._failure: BaseException | None = None
+        self._on_failure: Callable[[], object] = lambda: None
         close_to_others()  # a process with a loop has keys, or runs foreign code
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="helmbench-engine", daemon=True)
-        self._thread.start()
+        self._loop.set_exception_handler(self._on_error)
+        self._thread = start_thread(self._run, "helmbench-engine")
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -51,6 +63,31 @@ class LoopThread:
     def alive(self) -> bool:
         """Whether somebody runs what is scheduled."""
         return self._thread.is_alive()
+
+    @property
+    def ended(self) -> LoopEndedError:
+        """What is raised where somebody waits for a loop that has ended."""
+        why = "" if self._failure is None else f" ({type(self._failure).__name__})"
+        return LoopEndedError(
+            f"the engine's thread has ended{why}: nothing more is asked\n  hint: what was stored is intact; with more"
+            " memory, or fewer calls at once (--helmbench-concurrency), go on with --helmbench-resume"
+        )
+
+    def listen(self, on_failure: Callable[[], object]) -> None:
+        """Have somebody told when the loop ends by itself, on its thread."""
+        self._on_failure = on_failure
+
+    def fail(self, error: BaseException) -> None:
+        """End the loop: what somebody waits for was lost. On the loop's thread."""
+        self._failure = self._failure or error
+        self._loop.stop()
+
+    def _on_error(self, loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
+        error = about.get("exception")
+        if isinstance(error, MemoryError):
+            self.fail(error)
+        else:
+            loop.default_exception_handler(about)
 
     def soon(self, function: Callable[..., object], *args: object) -> None:
         """Call a function on the loop, from any thread; nothing happens once the loop is closed."""
@@ -64,31 +101,26 @@ class LoopThread:
         """Run a coroutine on the loop and wait for its result.
 
         Raises:
-            RuntimeError: The thread has ended.
+            LoopEndedError: The thread has ended.
         """
         if not self.alive:
             coroutine.close()
-            raise RuntimeError("the engine's thread has ended")
+            raise self.ended
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         # Short slices: Windows delivers Ctrl-C only between them, and the thread may end before it answers.
         while not wait((future,), _SLICE_S).done:
             if not self.alive:
-                raise RuntimeError("the engine's thread has ended")
+                raise self.ended
         return future.result()
 
     def run_last(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Run what ends a session: a loop that has not come round for a while is left alone.
+        """Run what ends a session: a loop that has ended, or has not come round for a while, is left alone.
 
         Somebody's rule may be at work on it, and take however long.
-
-        Raises:
-            RuntimeError: The thread has ended.
         """
         if self._stuck or not self.alive:
             coroutine.close()
-            if self._stuck:
-                return
-            raise RuntimeError("the engine's thread has ended")
+            return
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         self.soon(self._come_round)
         self._came_round = time.monotonic()
@@ -96,8 +128,6 @@ class LoopThread:
             self._stuck = time.monotonic() - self._came_round > _STUCK_S
         if future.done():
             future.result()
-        elif not self._stuck:
-            raise RuntimeError("the engine's thread has ended")
 
     def _come_round(self) -> None:
         self._came_round = time.monotonic()
@@ -113,8 +143,15 @@ class LoopThread:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-        self.ending = True
+        try:
+            self._loop.run_forever()
+        except BaseException as error:
+            self.fail(error)
+            raise
+        finally:
+            self.ending = True
+            if self._failure is not None:
+                self._on_failure()
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()

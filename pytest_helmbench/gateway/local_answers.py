@@ -7,7 +7,6 @@ import importlib
 import inspect
 import json
 import sys
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from functools import cache, partial
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.threads import start_thread
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.attempt import PreparedCall
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
@@ -175,7 +175,7 @@ async def _in_thread(call: Callable[[], object]) -> object:
         if not loop.is_closed():
             loop.call_soon_threadsafe(lambda: None if done.done() else settle())
 
-    threading.Thread(target=run, name="helmbench-function", daemon=True).start()
+    start_thread(run, "helmbench-function")
     return await done
 
 

@@ -19,6 +19,7 @@ from pytest_helmbench.core.problem import CaseError, HelmbenchError, UnreadableB
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import escaped_path
 from pytest_helmbench.engine.job_queue import CancelledRunError
+from pytest_helmbench.engine.loop import LoopEndedError
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.hand_written import asks_a_model, hand_written_tests
@@ -222,10 +223,13 @@ class SessionPlugin:
         try:
             return self._role.obtain(item.job)
         except CancelledRunError as error:
-            reason = str(error) or "cancelled"
+            reason, code = str(error) or "cancelled", 0
+        except LoopEndedError as error:
+            reason, code = str(error), 1
+            self._notes.say(reason)
         # Out of the handler: pytest would take its time over the chained traceback.
         item.session.shouldstop = reason
-        pytest.exit(reason, returncode=0)
+        pytest.exit(reason, returncode=code)
 
     def has_passed(self, item: CaseItem) -> bool:
         """Return whether nobody has to wait for an item, and it passes: then none of its phases does anything."""

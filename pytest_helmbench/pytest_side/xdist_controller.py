@@ -58,6 +58,7 @@ class XdistController(SessionRole):
         self._announce = announce
         self._tick = tick
         self._loop = coordinator.library.loop
+        self._loop.listen(self._loop_ends)
         self._servers: dict[object, ChannelServer] = {}
         self._workers = 0
         self._scheduling: SliceScheduling | None = None
@@ -145,7 +146,7 @@ class XdistController(SessionRole):
             self.cancel(INTERRUPTED)
         if self._cancelled:
             self._await_workers(INTERRUPT_GRACE_S if interrupted else 0.0)
-        self._loop.run(asyncio.sleep(0))  # until everything that has arrived from the workers is handled
+        self._loop.run_last(asyncio.sleep(0))  # until everything that has arrived from the workers is handled
         self._coordinator.close(interrupted=interrupted, tick=self._tick)
 
     def _await_workers(self, grace_s: float) -> None:
@@ -175,6 +176,11 @@ class XdistController(SessionRole):
         self._worker_ended = sentence
         self.cancel(INTERRUPTED)
         self._interruptions.worker_ends(sentence)
+
+    def _loop_ends(self) -> None:
+        """Stop all workers: what they ask is answered no more. On the loop's thread."""
+        self._worker_ended = str(self._loop.ended)
+        self.cancel(INTERRUPTED)
 
     def _reported(self, node: WorkerNode | None, node_id: str) -> None:
         if self._scheduling is not None and node is not None:

@@ -38,6 +38,7 @@ class Commits:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self._loop = loop
         self._most_waiting = most_waiting
         self._on_fault = on_fault
         self._clock = clock
@@ -93,8 +94,11 @@ class Commits:
     def slow_sentence(self) -> str | None:
         """Return, once per standstill, what is said when nothing has come to the disk for 10 s. From any thread.
 
-        At the end of a session, when 2 s were not enough for what is left.
+        At the end of a session, when 2 s were not enough for what is left. Who waits for a writer that has broken down
+        is told by the way.
         """
+        if self._store.fault is not None and (self._waiters or not self._told):
+            self._loop.soon(self._settled)
         if self._ends_at is not None:
             return self._last_sentence(self._ends_at)
         waiting = len(self._replies)

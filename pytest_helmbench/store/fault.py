@@ -44,13 +44,19 @@ def is_locked(error: sqlite3.Error) -> bool:
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def store_error(path: Path, error: sqlite3.Error) -> StoreError:
+def store_error(path: Path, error: sqlite3.Error | MemoryError) -> StoreError:
     """Return SQLite's error as one that says what to do."""
     problem, hint = _ADVICE.get(_code(error), ("the database failed", "look at the words of SQLite above"))
-    return StoreError(path, f"{problem} ({error})", hint)
+    return StoreError(path, f"{problem} ({error or type(error).__name__})", hint)
 
 
-def _code(error: sqlite3.Error) -> int:
+FAULTS = (sqlite3.Error, MemoryError)
+"""What SQLite raises."""
+
+
+def _code(error: sqlite3.Error | MemoryError) -> int:
+    if isinstance(error, MemoryError):
+        return sqlite3.SQLITE_NOMEM
     code: int = getattr(error, "sqlite_errorcode", 0)  # absent where the Python module itself complains
     return code & _PRIMARY
 
@@ -85,6 +91,10 @@ _ADVICE = {
     sqlite3.SQLITE_IOERR: (
         "the disk failed or is full",
         "what was stored before is intact; make room and continue with --helmbench-resume",
+    ),
+    sqlite3.SQLITE_NOMEM: (
+        "there is not enough memory",
+        "what was stored before is intact; with more memory, go on with --helmbench-resume",
     ),
     sqlite3.SQLITE_CORRUPT: (
         "the database is damaged",

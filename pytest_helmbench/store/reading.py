@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_helmbench.store.fault import EmptyStoreError, StoreError, store_error
+from pytest_helmbench.store.fault import FAULTS, EmptyStoreError, StoreError, store_error
 from pytest_helmbench.store.schema import check_version
 
 
@@ -22,7 +22,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     with contextlib.closing(opened(path)) as conn:
         try:
             yield conn
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise store_error(path, error) from error
 
 
@@ -45,7 +45,7 @@ def opened(path: Path) -> sqlite3.Connection:
         conn.execute("PRAGMA query_only = ON")
         if not check_version(conn, path):
             raise EmptyStoreError(path)
-    except sqlite3.Error as error:
+    except FAULTS as error:
         if conn is not None:
             conn.close()
         raise store_error(path, error) from error

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord, RunStatement
+from pytest_helmbench.core.threads import start_thread
 from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
 from pytest_helmbench.store.database_file import open_database
-from pytest_helmbench.store.fault import StoreError, is_locked, store_error
+from pytest_helmbench.store.fault import FAULTS, StoreError, is_locked, store_error
 from pytest_helmbench.store.leases import RunHeldError
 from pytest_helmbench.store.record_file import (
     HEARTBEAT_S,
@@ -78,8 +79,7 @@ class Store:
         self._on_settled: Callable[[], object] = _nothing
         # Written by the writer alone:
         self._file = RecordFile(conn, path, busy_timeout_s, now)
-        self._thread = threading.Thread(target=self._run, name="helmbench-store", daemon=True)
-        self._thread.start()
+        self._thread = start_thread(self._run, "helmbench-store")
 
     @classmethod
     def open(
@@ -100,11 +100,12 @@ class Store:
 
         Raises:
             StoreError: The file is no database, not writable, locked, or of another version.
+            HelmbenchError: The system lets no thread start.
         """
         try:
             conn = open_database(path, busy_timeout_s)
             return cls(conn, path, busy_timeout_s=busy_timeout_s, patience_s=patience_s, now=now)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise store_error(path, error) from error
 
     @property
@@ -115,8 +116,7 @@ class Store:
     @property
     def fault(self) -> StoreError | None:
         """The first failure to write; None while all is well."""
-        with self._wake:
-            return self._fault
+        return self.progress()[2]
 
     @property
     def displaced(self) -> StoreError | None:
@@ -126,6 +126,8 @@ class Store:
     def progress(self) -> tuple[int, int, StoreError | None]:
         """Return how much was queued, how much of that is on disk or dropped, and the first failure to write."""
         with self._wake:
+            if not (self._thread.is_alive() or self._closing):
+                self._fault = self._fault or self._broken_down()
             return self._accepted, self._settled, self._fault
 
     def listen(self, on_settled: Callable[[], object]) -> None:
@@ -332,16 +334,14 @@ class Store:
         raise StoreError(self.path, "the writer has ended", "open the database again")
 
     def _run(self) -> None:
-        fault: StoreError | None = StoreError(
-            self.path, "the writer has broken down", "a fault of the program, please report the error above"
-        )
+        fault: StoreError | None = self._broken_down()
         try:
             while jobs := self._next_jobs():
                 self._settle(jobs)
             fault = None
         finally:
             # Checkpointing is a courtesy: another session may still have the file open.
-            with contextlib.suppress(sqlite3.Error, StoreError):
+            with contextlib.suppress(*FAULTS, StoreError):
                 self._file.end(drop_leases=bool(self._file.leased) and self._fault is None)
             self._file.close()
             with self._wake:
@@ -349,6 +349,11 @@ class Store:
                 self._wake.notify_all()
                 on_settled = self._on_settled
             on_settled()
+
+    def _broken_down(self) -> StoreError:
+        """Return what is wrong when the writer's thread has ended by itself."""
+        hint = "a fault of the program, please report the error above"
+        return StoreError(self.path, "the writer has broken down", hint)
 
     def _next_jobs(self) -> list[Job]:
         """Wait for jobs and take them; empty when the store closes."""
@@ -366,7 +371,7 @@ class Store:
         if fault is None:
             try:
                 self._write_with_patience(jobs)
-            except sqlite3.Error as error:
+            except FAULTS as error:
                 fault = store_error(self.path, error)
             except StoreError as error:
                 fault = error

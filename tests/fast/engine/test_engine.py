@@ -15,7 +15,7 @@ from waiting import PATIENCE_S, until, until_async
 
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue, Progress
-from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.engine.loop import LoopEndedError, LoopThread
 
 _GRACE_S = 0.2
 
@@ -309,17 +309,33 @@ def test_ctrl_c_in_a_waiter_leaves_an_engine_that_can_be_cancelled(loop: LoopThr
     assert engine.in_flight() == []
 
 
-def test_a_waiter_hears_it_when_the_loop_has_died(loop: LoopThread) -> None:
+def _out_of_memory() -> None:
+    raise MemoryError
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize(
+    ("dies", "why"),
+    [
+        (lambda loop: loop.stop(), "the engine's thread has ended: "),
+        (lambda _: _out_of_memory(), r"the engine's thread has ended \(MemoryError\): "),
+        (lambda _: sys.exit(1), r"the engine's thread has ended \(SystemExit\): "),
+    ],
+)
+def test_a_waiter_hears_it_when_the_loop_has_died(
+    loop: LoopThread, dies: Callable[[asyncio.AbstractEventLoop], object], why: str
+) -> None:
+    told: list[LoopEndedError] = []
+    loop.listen(lambda: told.append(loop.ended))
     work = _Recorder()
     engine = _engine(loop, work)
     jobs = _jobs(2)
     engine.start(jobs)
     until(lambda: len(work.started) == 2)
-    loop.loop.call_soon_threadsafe(loop.loop.stop)
+    loop.soon(dies, loop.loop)
     until(lambda: not loop.alive)
-    with pytest.raises(RuntimeError, match="the job was cancelled, but not the run"):
-        engine.obtain(jobs[0])
-    with pytest.raises(RuntimeError, match="the engine's thread has ended"):
-        engine.obtain(_Job("late"))
-    with pytest.raises(RuntimeError, match="the engine's thread has ended"):
-        engine.cancel("enough", _GRACE_S)
+    for job in (jobs[0], _Job("late")):
+        with pytest.raises(LoopEndedError, match=why):
+            engine.obtain(job)
+    engine.cancel("enough", _GRACE_S)
+    assert bool(told) == ("(" in why)

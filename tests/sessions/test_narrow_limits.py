@@ -1,0 +1,95 @@
+"""A thread that dies, a system with little memory: who waits hears of it, and the session ends with a sentence."""
+
+from __future__ import annotations
+
+import pytest
+from provider import Answer, Provider
+from sessions import Session
+from trees import category, clear_environment, rows, write_tree
+
+_CASES = 60
+_KILLS_A_THREAD = """
+import ctypes, os, threading
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and report.nodeid.endswith("-PT5[test/good]") and is_meant:
+        for thread in threading.enumerate():
+            if thread.name == os.environ["DIES"]:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(thread.ident), ctypes.py_object(MemoryError)
+                )
+
+def pytest_configure(config):
+    global is_meant
+    is_meant = not hasattr(config, "workerinput")
+"""
+_TAKES_MEMORY = """
+import os, resource
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and report.nodeid.endswith("-PT5[test/good]"):
+        with open("/proc/self/statm") as file:
+            size = int(file.read().split()[0]) * resource.getpagesize()
+        more = int(os.environ["MORE"]) * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (size + more, size + more))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _session(pytester: pytest.Pytester, provider: Provider, plugin: str, *options: str) -> Session:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
+    (pytester.path / "narrow.py").write_text(plugin, encoding="utf-8")
+    (pytester.path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    return Session(
+        pytester.path, provider.url, "-q", "-p", "narrow", "--helmbench-concurrency=4", *options, anew=True
+    )
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize(
+    ("dies", "said"),
+    [
+        ("helmbench-engine", "the engine's thread has ended (MemoryError): nothing more is asked"),
+        ("helmbench-store", "NOT ALL IS STORED: "),
+    ],
+)
+def test_a_thread_that_dies_keeps_nobody_waiting(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch,
+    dies: str,
+    said: str,
+    workers: str,
+) -> None:
+    monkeypatch.setenv("DIES", dies)
+    provider.latency_s = 0.05
+    session = _session(pytester, provider, _KILLS_A_THREAD, workers)
+    assert session.end() in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED), session.text
+    assert said in session.text
+    assert "INTERNALERROR" not in session.text
+    assert provider.count < _CASES
+    assert rows(pytester.path / "helmbench.db", "SELECT count(*) > 0 FROM responses") == [(1,)]
+
+
+@pytest.mark.parametrize("more", [0, 1, 4])
+def test_little_memory_ends_a_session_that_cannot_go_on(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    monkeypatch.setenv("MORE", str(more))
+    provider.reply = lambda _request: Answer(text=" " * 1_000_000, latency_s=0.05)
+    session = _session(pytester, provider, _TAKES_MEMORY)
+    assert session.end() != pytest.ExitCode.OK  # libraries in C may abort
+
+
+def test_a_system_that_lets_no_thread_start_is_told(pytester: pytest.Pytester, provider: Provider) -> None:
+    # No system has room for a stack of 32 TB.
+    plugin = "import threading\n\ndef pytest_collection_finish():\n    threading.stack_size(2**45)\n"
+    session = _session(pytester, provider, plugin)
+    assert session.end() == pytest.ExitCode.USAGE_ERROR, session.text
+    assert "ERROR: helmbench-" in session.text
+    assert "can't start new thread\n  hint: the limits on memory (ulimit -v)" in session.text
+    assert provider.count == 0
