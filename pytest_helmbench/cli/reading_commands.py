@@ -15,7 +15,14 @@ from pytest_helmbench.core.case import at_risk
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import full_observed
-from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_cost_text, run_record
+from pytest_helmbench.reports.cards import (
+    case_card,
+    case_record,
+    evaluation_cells,
+    run_card,
+    run_cost_text,
+    run_record,
+)
 from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
 from pytest_helmbench.reports.run_facts import COST_HEAD, cost_cells
 from pytest_helmbench.reports.score_lines import score_lines
@@ -225,7 +232,7 @@ def _verdict(row: ResultRow) -> dict[str, object]:
         "difficulty",
         "neutral",
     )
-    evaluations = [asdict(evaluation) for evaluation in row.evaluations]
+    evaluations = list(map(evaluation_cells, row.evaluations))
     return {**{name: getattr(row, name) for name in names}, "evaluations": evaluations}
 
 

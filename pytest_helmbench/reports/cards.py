@@ -9,13 +9,14 @@ from dataclasses import asdict, replace
 from pytest_helmbench.core.case import justified_by
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
+from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import full_observed, scrub
 from pytest_helmbench.reports.panel_tables import judgement_lines
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
 from pytest_helmbench.reports.tables import UNKNOWN, share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.store.judge_rows import JudgedCriterion
-from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
+from pytest_helmbench.store.result_queries import CallRow, ResultRow
 from pytest_helmbench.store.run_queries import RunDetail, RunSummary
 
 EVALUATION_FIELDS = (
@@ -152,6 +153,7 @@ def case_record(
     """Return a case in JSON types, with prompt and reply; see `case_card`."""
     record: dict[str, object] = asdict(replace(row, words=None))
     del record["words"]
+    record["evaluations"] = list(map(evaluation_cells, row.evaluations))
     record |= {} if words is None else words.record
     del record["request"]
     record["messages"] = None if row.request is None else sent_messages(row.request)
@@ -208,7 +210,14 @@ def _setting(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def evaluation_record(evaluation: EvaluationRow, *, with_text: bool) -> dict[str, object]:
+def evaluation_cells(evaluation: Evaluation) -> dict[str, object]:
+    """Return all that is on record of an evaluation in JSON types."""
+    cells = asdict(replace(evaluation, judgements=()))
+    del cells["reason"], cells["judgements"]  # both stand with the result
+    return cells
+
+
+def evaluation_record(evaluation: Evaluation, *, with_text: bool) -> dict[str, object]:
     """Return an evaluation by `EVALUATION_FIELDS`; with texts also its justification and running text."""
     record: dict[str, object] = {name: getattr(evaluation, name) for name in EVALUATION_FIELDS}
     if not with_text:
@@ -225,7 +234,7 @@ def evaluation_texts(row: ResultRow) -> list[tuple[str, str]]:
     return [(title, text) for title, text in (*observed, *why) if text]
 
 
-def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:
+def _evaluation_lines(evaluation: Evaluation) -> list[str]:
     name = f"{evaluation.rule} {evaluation.criterion}".strip()
     verdict = "passed" if evaluation.passed else "failed"
     partial = f", credit {evaluation.credit:g}" if evaluation.credit not in (0, 1) else ""

@@ -27,11 +27,12 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
+from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import ShownTexts, full_observed
 from pytest_helmbench.reports.cards import sent_messages
 from pytest_helmbench.reports.exports import AXES, axes_of
 from pytest_helmbench.results.run_report import RecordedRun
-from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
+from pytest_helmbench.store.result_queries import ResultRow
 from pytest_helmbench.store.run_queries import RunDetail
 
 _SCORER = "helmbench"
@@ -158,7 +159,7 @@ def _messages(row: ResultRow) -> list[ChatMessage]:
     ]
 
 
-def _score(evaluation: EvaluationRow, *, with_text: bool) -> tuple[str, Score]:
+def _score(evaluation: Evaluation, *, with_text: bool) -> tuple[str, Score]:
     return evaluation.criterion or _SCORER, Score(
         value=CORRECT if evaluation.passed else INCORRECT,
         answer=full_observed(evaluation) if with_text else evaluation.observed,

@@ -9,21 +9,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import (
-    FORM_REASONS,
-    CaseStatement,
-    Cell,
-    Evaluation,
-    Outcome,
-    Parse,
-    RecordedReply,
-    Usage,
-    Verdict,
-)
+from pytest_helmbench.core.outcome import CaseStatement, Outcome, RecordedReply, Usage, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.reading import holds_nothing, opened, reading
+from pytest_helmbench.store.result_queries import evaluations_of
 from pytest_helmbench.store.table_rows import made_of, named_rows
 
 CaseKey = tuple[int, str, int]
@@ -142,18 +133,16 @@ def cases_on_record(
     Raises:
         StoreError: The file cannot be read.
     """
-    evaluations: dict[Cell, list[Evaluation]] = {}
     found: dict[CaseKey, RecordedCase] = {}
     with reading(path) as conn:
         said = {} if statements is None else statements(conn, run_id)
-        for row in named_rows(conn.execute(_EVALUATIONS, (run_id,))):
-            evaluations.setdefault(row["result_id"], []).append(_evaluation(row))
+        evaluations = evaluations_of(conn, run_id)
         for row in named_rows(conn.execute(_RESULTS, (run_id,))):
             outcome = made_of(
                 Outcome,
                 row,
                 verdict=Verdict(str(row["outcome"])),
-                evaluations=tuple(evaluations.get(row["id"], ())),
+                evaluations=evaluations.get(row["id"], ()),
                 usage=made_of(Usage, row),
                 excerpt=excerpt(str(row["start"] or ""), indented=True),
                 statement=said.get(str(row["id"])),
@@ -205,11 +194,6 @@ _RUNS = (
     " FROM evaluation_runs AS runs JOIN llms ON llms.id = runs.llm_id"
     " JOIN benchmarks ON benchmarks.id = runs.benchmark_id WHERE runs.session_id = ({}) ORDER BY runs.id"
 )
-_EVALUATIONS = (
-    "SELECT evaluations.*, results.reason AS result_reason"
-    " FROM evaluations JOIN results ON results.id = evaluations.result_id"
-    " WHERE results.run_id = ? ORDER BY evaluations.id"
-)
 # By the reply that was judged: the newest call of a case may belong to a prompt that is not judged yet.
 _RESULTS = (
     "SELECT results.*, responses.request_hash,"
@@ -217,18 +201,6 @@ _RESULTS = (
     " FROM results LEFT JOIN responses ON responses.id = results.response_id"
     " WHERE run_id = ? AND outcome IN ('passed', 'failed')"
 )
-
-
-def _evaluation(row: Mapping[str, Any]) -> Evaluation:
-    return made_of(
-        Evaluation,
-        row,
-        passed=bool(row["passed"]),
-        in_process=bool(row.get("in_process")),
-        # A judged case has no reason of form, and a field rule has one evaluation: the reason is its own.
-        reason=row["result_reason"] if row["result_reason"] in FORM_REASONS else None,
-        parse=None if row["parse"] is None else Parse(row["parse"]),
-    )
 
 
 @dataclass(frozen=True, slots=True)

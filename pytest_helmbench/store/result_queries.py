@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,27 +12,10 @@ from pathlib import Path
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.kind_words import ResultWords
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Event
+from pytest_helmbench.core.outcome import FORM_REASONS, Cell, Evaluation, Event, Parse
 from pytest_helmbench.store.plans import IS_CASE
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationRow:
-    """One row of `evaluations`."""
-
-    criterion: str
-    rule: str
-    rule_hash: str
-    passed: bool
-    credit: float
-    parse: str | None
-    expected: str
-    observed: str
-    justification: str | None
-    in_process: bool = False
-    observed_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +55,7 @@ class ResultRow:
     reply_hash: str | None
     request: bytes | None
     reply: str | None
-    evaluations: tuple[EvaluationRow, ...]
+    evaluations: tuple[Evaluation, ...]
     words: ResultWords | None = None
     thoughts: str | None = None
 
@@ -117,7 +101,8 @@ _RESULTS = """
     ) AS found
 """
 _EVALUATIONS = """
-    SELECT evaluations.* FROM evaluations JOIN results ON results.id = evaluations.result_id
+    SELECT evaluations.*, results.reason AS result_reason
+    FROM evaluations JOIN results ON results.id = evaluations.result_id
     WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
         AND (:outcome IS NULL OR results.outcome = :outcome)
     ORDER BY evaluations.id
@@ -130,6 +115,21 @@ _TOLD_CALLS = """
     ) AS told ON told.code = calls.code AND told.repetition = calls.repetition
     WHERE calls.run_id = :run_id ORDER BY calls.rowid
 """
+
+
+def evaluations_of(
+    conn: sqlite3.Connection, run_id: int, code: str | None = None, outcome: str | None = None
+) -> Mapping[Cell, tuple[Evaluation, ...]]:
+    """Return the evaluations of the results of a run by `results.id`; see `results`."""
+    found: defaultdict[Cell, list[Evaluation]] = defaultdict(list)
+    asked = {"run_id": run_id, "code": code, "outcome": outcome}
+    for row in named_rows(conn.execute(_EVALUATIONS, asked)):
+        # A judged case has no reason of form, and a field rule has one evaluation: the reason is its own.
+        reason = row["result_reason"] if row["result_reason"] in FORM_REASONS else None
+        parse = None if row["parse"] is None else Parse(str(row["parse"]))
+        flags = {"passed": bool(row["passed"]), "in_process": bool(row.get("in_process"))}
+        found[row["result_id"]].append(made_of(Evaluation, row, reason=reason, parse=parse, **flags))
+    return {key: tuple(evaluations) for key, evaluations in found.items()}
 
 
 def results(
@@ -147,21 +147,16 @@ def results(
     Raises:
         StoreError: The file is missing or no results file.
     """
-    evaluations: defaultdict[object, list[EvaluationRow]] = defaultdict(list)
     asked = {"run_id": run_id, "code": code, "outcome": outcome, "with_text": with_text}
     with reading(path) as conn:
-        for row in named_rows(conn.execute(_EVALUATIONS, asked)):
-            found = made_of(
-                EvaluationRow, row, passed=bool(row["passed"]), in_process=bool(row["in_process"])
-            )
-            evaluations[row["result_id"]].append(found)
+        evaluations = evaluations_of(conn, run_id, code, outcome)
         rows = [
             made_of(
                 ResultRow,
                 row,
                 neutral=bool(row["neutral"]),
                 reply_hash=_hash(row["response_body"]),
-                evaluations=tuple(evaluations[row["id"]]),
+                evaluations=evaluations.get(row["id"], ()),
             )
             for row in named_rows(conn.execute(_RESULTS, asked))
         ]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
-from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.outcome import Evaluation, Parse, Verdict
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.page.columns import PagePart
 from pytest_helmbench.reports.page.document import page_of
@@ -19,7 +19,7 @@ from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import breakdown, constant_scores, speed_of
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
-from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
+from pytest_helmbench.store.result_queries import ResultRow
 from pytest_helmbench.store.run_queries import RunDetail, RunSummary
 
 _CATEGORIES = ("ANSWERED", "HAND_OVER", "REFUSED", "ASKED_BACK")
@@ -115,9 +115,9 @@ def _result(code: str, number: int, rng: random.Random, skill: float, texts: boo
         request=json.dumps(request).encode() if texts else None,
         reply=reply if texts and judged else None,
         evaluations=(
-            EvaluationRow(
+            Evaluation(
                 *("", "category_match", "ab", outcome == "passed", float(outcome == "passed")),
-                *("strict", expected, observed, None),
+                *(None, Parse.STRICT, expected, observed),
             ),
         )
         if judged

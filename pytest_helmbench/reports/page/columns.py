@@ -14,12 +14,12 @@ from math import isfinite
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Event
+from pytest_helmbench.core.outcome import Evaluation, Event
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, scrub
 from pytest_helmbench.reports.cards import evaluation_texts
 from pytest_helmbench.results.comparing import RunComparison, RunRef
 from pytest_helmbench.results.run_report import RunReport, run_report
-from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
+from pytest_helmbench.store.result_queries import CallRow, ResultRow
 
 _JUDGED = ("passed", "failed")
 
@@ -175,7 +175,7 @@ def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -
             yield Block.of(f"t{name}-{start // BLOCK}", told)
 
 
-def told_evaluation(row: ResultRow) -> EvaluationRow | None:
+def told_evaluation(row: ResultRow) -> Evaluation | None:
     """Return the evaluation that stands for a case in one line: the first that failed, else the first."""
     return next(
         (one for one in row.evaluations if not one.passed), row.evaluations[0] if row.evaluations else None
@@ -299,7 +299,7 @@ def _details(
     return found
 
 
-def _evaluation(one: EvaluationRow) -> list[object]:
+def _evaluation(one: Evaluation) -> list[object]:
     values = (excerpt(value, OBSERVED_LIMIT) for value in (one.expected, one.observed))
     return [
         scrub(one.criterion),
