@@ -75,15 +75,15 @@ def export_command(
     for name, content in found.items():
         write_file(output / name if name else output, content)
     count = sum(count for detail in details for count in detail.outcomes.values())
-    runs = ", ".join(str(detail.summary.id) for detail in details)
+    runs = ", ".join(str(detail.id) for detail in details)
     complain(f"{count} results of run {runs} in {output}")
 
 
 def _named(path: Path, named: tuple[str, ...], form: str) -> Sequence[RunDetail]:
     """Return the runs that were named; for a baseline, which stands for a session, all runs of that."""
     details = [run_of(path, name) for name in dict.fromkeys(named or ("last",))]
-    if form == _BASELINE and len({detail.summary.session_id for detail in details}) == 1:
-        return [run_of(path, str(run.id)) for run in run_summary(path, details[0].summary.session_id)]
+    if form == _BASELINE and len({detail.session_id for detail in details}) == 1:
+        return [run_of(path, str(run.id)) for run in run_summary(path, details[0].session_id)]
     return details
 
 
@@ -91,9 +91,9 @@ def _exported(path: Path, details: Sequence[RunDetail], form: str, wish: ExportW
     if form in EXPORTS:
         runs = [recorded_run(path, detail, with_text=wish.texts.any) for detail in details]
         return EXPORTS[form](runs, wish)
-    if len({detail.summary.session_id for detail in details}) > 1:
+    if len({detail.session_id for detail in details}) > 1:
         raise ExportError("a baseline is of one session\n  hint: export them one by one")
-    found = [ComparedRun.stored(RunRef.of(path, detail.summary, path)) for detail in details]
+    found = [ComparedRun.stored(RunRef.of(path, detail, path)) for detail in details]
     return {MAIN: baseline_text([run for run in found if run is not None])}
 
 

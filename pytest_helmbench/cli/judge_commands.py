@@ -161,13 +161,13 @@ def sample(run: str, labels: int, by: str, seed: int, output: Path | None, db: P
     """
     path = database_of(db)
     detail = run_of(path, run)
-    known = judged_rows(path, detail.summary.id)
+    known = judged_rows(path, detail.id)
     if not known:
         raise CommandError(
-            f"run {detail.summary.id} has no verdict of a judge\n  hint: only rubrics in words are judged by a model"
+            f"run {detail.id} has no verdict of a judge\n  hint: only rubrics in words are judged by a model"
         )
-    texts = {(row.code, row.repetition): row for row in results(path, detail.summary.id, with_text=True)}
-    criteria = criteria_of(path, detail.summary.id)
+    texts = {(row.code, row.repetition): row for row in results(path, detail.id, with_text=True)}
+    criteria = criteria_of(path, detail.id)
     draws = drawn(known, labels, seed, by_points=by == "points")
     rows = [
         _label_row(row, texts[row.key[:2]], criteria) | ({"draws": times} if by == "points" else {})
@@ -180,7 +180,7 @@ def sample(run: str, labels: int, by: str, seed: int, output: Path | None, db: P
     write_file(output, text)
     passes = sum(row.passed for row in known)
     complain(
-        f"{len(rows)} of {len(known)} verdicts of run {detail.summary.id} in {output}, drawn from {passes} passes and"
+        f"{len(rows)} of {len(known)} verdicts of run {detail.id} in {output}, drawn from {passes} passes and"
         f" {len(known) - passes} fails; write pass or fail into the column label"
     )
 
@@ -207,7 +207,7 @@ def labels(run: str, file: Path, db: Path | None) -> None:
     """
     path = database_of(db)
     detail = run_of(path, run)
-    run_id = detail.summary.id
+    run_id = detail.id
     try:
         labels = read_labels(file, judged_rows(path, run_id))
     except LabelError as error:
@@ -242,7 +242,7 @@ def rescore_command(run: str, path: Path | None, db: Path | None, *, as_json: bo
     if as_json:
         say_json(_record(detail, found))
     else:
-        say(*_lines(detail, found), *recorded_unstated_lines(database, found.run_id, detail.summary.model))
+        say(*_lines(detail, found), *recorded_unstated_lines(database, found.run_id, detail.model))
 
 
 def _root_of(detail: RunDetail, given: Path | None) -> Path:
@@ -253,16 +253,16 @@ def _root_of(detail: RunDetail, given: Path | None) -> Path:
     if root is None:
         where = "that is not known" if place is None else f"no benchmark at {place}"
         raise CommandError(
-            f"the rules of run {detail.summary.id} cannot be read: {where}\n"
+            f"the rules of run {detail.id} cannot be read: {where}\n"
             "  hint: name the benchmark with --benchmark PATH"
         )
     return root
 
 
 def _lines(detail: RunDetail, found: Rescored) -> list[str]:
-    old = detail.summary.id
+    old = detail.id
     lines = [
-        f"run {found.run_id}: the replies of run {old} ({detail.summary.model}), judged anew; nothing was asked",
+        f"run {found.run_id}: the replies of run {old} ({detail.model}), judged anew; nothing was asked",
         f"verdicts: {found.now_pass} now pass, {found.now_fail} now fail, {found.same} as before",
     ]
     for count, what in (
@@ -280,7 +280,7 @@ def _lines(detail: RunDetail, found: Rescored) -> list[str]:
 
 def _record(detail: RunDetail, found: Rescored) -> dict[str, object]:
     counts = ("run_id", "now_pass", "now_fail", "same", "needs_judge", "other_prompt", "gone")
-    record: dict[str, object] = {"rescored_from": detail.summary.id}
+    record: dict[str, object] = {"rescored_from": detail.id}
     record |= {name: getattr(found, name) for name in counts}
     record["not_rescored"] = sum(found.not_rescored.values())
     for name, score in (("before", found.before), ("after", found.after)):

@@ -106,7 +106,7 @@ def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, 
     path = database_of(db)
     detail = run_of(path, run)
     if listed == "gone":
-        shrunk = shrunk_since(path, detail.summary.id)
+        shrunk = shrunk_since(path, detail.id)
         codes = () if shrunk is None else shrunk.gone
         if as_json:
             say_json(list(codes))
@@ -127,7 +127,7 @@ def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, 
 
 
 def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
-    record, run_id = record_of(detail.kind), detail.summary.id
+    record, run_id = record_of(detail.kind), detail.id
     words = record.run(path, run_id)
     panel = panel_report(path, run_id)
     if as_json:
@@ -139,7 +139,7 @@ def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
         say_json({**run_record(detail), **own, "outcomes": outcomes, "judges": panel_record(panel)})
         return
     say(*run_card(detail, words, record.failures))
-    score, model = stored_score(path, run_id), detail.summary.model
+    score, model = stored_score(path, run_id), detail.model
     if score is not None:
         say("", *score_lines({model: score}, behaviours=True))
     say(*recorded_unstated_lines(path, run_id, model))
@@ -150,9 +150,9 @@ def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
 
 
 def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_json: bool) -> None:
-    calls = calls_of_case(path, detail.summary.id, found[0].code)
-    words = record_of(detail.kind).case(path, detail.summary.id, found[0].code)
-    judged = judged_criteria(path, detail.summary.id, found[0].code)
+    calls = calls_of_case(path, detail.id, found[0].code)
+    words = record_of(detail.kind).case(path, detail.id, found[0].code)
+    judged = judged_criteria(path, detail.id, found[0].code)
     cases = [
         (
             row,
@@ -166,7 +166,7 @@ def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_
         say_json([case_record(*parts) for parts in cases])
         return
     for place, (row, own, said, judgements) in enumerate(cases):
-        say(*([""] if place else []), *case_card(row, own, detail.summary.model, said, judgements))
+        say(*([""] if place else []), *case_card(row, own, detail.model, said, judgements))
 
 
 def _codes_below(path: Path, detail: RunDetail, code: str | None) -> frozenset[str] | None:
@@ -177,10 +177,10 @@ def _codes_below(path: Path, detail: RunDetail, code: str | None) -> frozenset[s
     """
     if code is None:
         return None
-    known = result_codes(path, detail.summary.id)
+    known = result_codes(path, detail.id)
     chosen = frozenset([code]).intersection(known) or _selected(code, known)
     if not chosen:
-        raise CommandError(f"run {detail.summary.id} has no result of {code}\n  hint: {nearest(code, known)}")
+        raise CommandError(f"run {detail.id} has no result of {code}\n  hint: {nearest(code, known)}")
     return chosen
 
 
@@ -203,13 +203,13 @@ def _show_listed(
 ) -> None:
     """List the cases that are wanted, the most severe first, or all as recorded; with a code, those below it."""
     chosen = _codes_below(path, detail, code)
-    rows = [row for row in results(path, detail.summary.id) if chosen is None or row.code in chosen]
+    rows = [row for row in results(path, detail.id) if chosen is None or row.code in chosen]
     if wanted is not None:
         rows = sorted(filter(wanted, rows), key=lambda row: -at_risk(row.severity, row.difficulty))
     if rows or as_json:
         _say_verdicts(rows, as_json=as_json)
     else:
-        say(f"run {detail.summary.id} has no such case")
+        say(f"run {detail.id} has no such case")
 
 
 def _say_verdicts(rows: Sequence[ResultRow], *, as_json: bool) -> None:

@@ -101,7 +101,7 @@ def report_command(
             to.write(REPORTS[form](shown, texts=to.texts), f"report of {numbers}", is_page=form == PAGE)
     if gates is None:
         return 0
-    names = [report.detail.summary.model for report in reports]
+    names = [report.detail.model for report in reports]
     verdict = gates.judge(
         {
             name if names.count(name) == 1 else f"{name} ({ref.name})": report.score
@@ -126,7 +126,7 @@ def _named(addresses: Sequence[str], own: Path) -> list[RunRef]:
     found: dict[tuple[Path, int], RunRef] = {}
     for address in addresses or ("last",):
         if address == "last":  # also one that was interrupted
-            session = run_of(own, address).summary.session_id
+            session = run_of(own, address).session_id
             refs = [RunRef.of(own, run, own) for run in recorded_runs(own) if run.session_id == session]
         else:
             addressed = resolve(address, own, Path.cwd())
@@ -152,7 +152,7 @@ def _comparisons(
         return [comparison_of_session(report.path, report.detail) for report in reports]
     before = resolve(baseline, path, Path.cwd())
     limits = parse_limits(max_drop, "--max-drop")
-    beside = [report.detail.summary.key for report in reports]
+    beside = [report.detail.key for report in reports]
     return [comparison_with(report.path, report.detail, before, limits, beside) for report in reports]
 
 

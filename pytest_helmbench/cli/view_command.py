@@ -44,9 +44,7 @@ def view_command(
     """
     path = database_of(db).absolute()
     opened(path).close()  # told now, and not on its first page
-    first = (
-        "/" if not runs else Address(tuple(dict.fromkeys(run_of(path, run).summary.id for run in runs))).path
-    )
+    first = "/" if not runs else Address(tuple(dict.fromkeys(run_of(path, run).id for run in runs))).path
 
     def listening(address: str) -> None:
         say(f"helmbench view: {address}", "Ctrl-C ends it; only this address is let in")

@@ -70,7 +70,7 @@ def session_reports(
         for run_id in book.tallies
     ]
     return ReportedRuns.of(
-        replace(report, comparison=coordinator.comparisons.get(report.detail.summary.id))
+        replace(report, comparison=coordinator.comparisons.get(report.detail.id))
         for report in found
         if report is not None
     )

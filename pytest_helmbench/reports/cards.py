@@ -41,7 +41,7 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
         words: What its kind says of it; None for nothing.
         failures: What the reasons of failed cases are called.
     """
-    run = detail.summary
+    run = detail
     counts = {name: detail.count(name) for name in ("passed", "failed", "error", "skipped")}
     judged = counts["passed"] + counts["failed"]
     unjudged = {
@@ -87,14 +87,9 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
 
 def run_record(detail: RunDetail) -> dict[str, object]:
     """Return a run in JSON types: names, counts, score, cost, settings."""
-    return asdict(detail.summary) | {
-        "provider": detail.provider,
-        "base_url": detail.base_url,
-        "benchmark_hash": detail.benchmark_hash,
-        "plugin_version": detail.plugin_version,
-        "rescored_from": detail.rescored_from,
-        "settings": detail.settings,
-    }
+    record = asdict(detail)
+    del record["outcomes"]
+    return record
 
 
 def case_card(
@@ -188,7 +183,7 @@ def _facts(facts: Mapping[str, str]) -> list[str]:
 
 
 def _score_text(detail: RunDetail) -> str:
-    run = detail.summary
+    run = detail
     if run.score is None:
         return "-"
     text = share(run.score)

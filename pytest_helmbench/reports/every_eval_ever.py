@@ -38,8 +38,8 @@ def eee_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
     """
     found: dict[str, str | bytes] = {}
     for run in runs:
-        if run.detail.summary.score is None:
-            raise ExportError(f"run {run.detail.summary.id} has no score: nothing to export")
+        if run.detail.score is None:
+            raise ExportError(f"run {run.detail.id} has no score: nothing to export")
         path = _path(run.detail)
         cases = f"{path}_samples.jsonl"
         rows = [
@@ -62,7 +62,7 @@ def eee_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
 
 def _path(detail: RunDetail) -> str:
     """Return where the data store has a run; the same run always has the same name."""
-    run = detail.summary
+    run = detail
     developer, _, model = run.model.rpartition("/")
     named = hashlib.sha256(f"{run.session_id} {run.id}".encode()).digest()[:16]
     parts = (_part(run.benchmark), _part(developer), _part(model), str(UUID(bytes=named, version=4)))
@@ -75,7 +75,7 @@ def _part(name: str) -> str:
 
 
 def _evaluation_id(detail: RunDetail) -> str:
-    run = detail.summary
+    run = detail
     return f"{run.benchmark}/{run.model}/{_epoch(run.started_at)}"
 
 
@@ -84,7 +84,7 @@ def _epoch(time: str) -> str:
 
 
 def _aggregate(run: RecordedRun) -> dict[str, JsonValue]:
-    detail, summary = run.detail, run.detail.summary
+    detail, summary = run.detail, run.detail
     return {
         "schema_version": _SCHEMA,
         "evaluation_id": _evaluation_id(detail),
@@ -116,7 +116,7 @@ def _sampling(detail: RunDetail) -> dict[str, JsonValue]:
 
 
 def _result(run: RecordedRun) -> dict[str, JsonValue]:
-    detail, summary = run.detail, run.detail.summary
+    detail, summary = run.detail, run.detail
     judged = detail.count("passed") + detail.count("failed")
     uncertainty: dict[str, JsonValue] = {"num_samples": judged}
     if summary.score_low is not None and summary.score_high is not None:
@@ -180,8 +180,8 @@ def _line(row: ResultRow, detail: RunDetail, *, with_text: bool) -> dict[str, Js
     found: dict[str, JsonValue] = {
         "schema_version": _SCHEMA,
         "evaluation_id": _evaluation_id(detail),
-        "model_id": detail.summary.model,
-        "evaluation_name": detail.summary.benchmark,
+        "model_id": detail.model,
+        "evaluation_name": detail.benchmark,
         "evaluation_result_id": _RESULT,
         "sample_id": row.code if row.repetition == 1 else f"{row.code}#{row.repetition}",
         "interaction_type": "single_turn",

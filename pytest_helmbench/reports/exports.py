@@ -115,7 +115,7 @@ def flat_rows(runs: Sequence[RecordedRun], texts: ShownTexts) -> Iterator[dict[s
 
 
 def _of_run(run: RecordedRun) -> dict[str, object]:
-    summary = run.detail.summary
+    summary = run.detail
     names = (summary.id, summary.session_id, summary.benchmark, summary.version)
     return dict(zip(_RUN, (*names, run.detail.benchmark_hash, summary.model), strict=True))
 

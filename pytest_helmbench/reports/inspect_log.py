@@ -51,7 +51,7 @@ def inspect_log(run: RecordedRun, texts: ShownTexts) -> EvalLog:
         run: With texts where they are asked for.
         texts: Of which cases prompts, replies and the judge's words are written.
     """
-    detail, summary = run.detail, run.detail.summary
+    detail, summary = run.detail, run.detail
     codes = list(dict.fromkeys(row.code for row in run.results))
     return EvalLog(
         status=_STATUS.get(summary.status, "success"),
@@ -74,7 +74,7 @@ def inspect_log(run: RecordedRun, texts: ShownTexts) -> EvalLog:
 
 
 def _about_run(detail: RunDetail) -> dict[str, object]:
-    run = detail.summary
+    run = detail
     return {
         "helmbench_run": run.id,
         "helmbench_version": detail.plugin_version,
@@ -87,7 +87,7 @@ def _about_run(detail: RunDetail) -> dict[str, object]:
 
 
 def _numbers(run: RecordedRun) -> EvalResults:
-    summary = run.detail.summary
+    summary = run.detail
     judged = sum(bool(row.evaluations) for row in run.results)
     scored = [found.passed for row in run.results if not row.neutral for found in row.evaluations]
     values = {

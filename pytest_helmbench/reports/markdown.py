@@ -76,7 +76,7 @@ def _lines(found: ReportedRuns, extent: _Extent) -> Iterator[str]:
     for board in found.boards:
         yield from standings_markdown(board)
     for report in found.runs:
-        run = report.detail.summary
+        run = report.detail
         yield from (f"### {code_span(run.model)} on {plain(run.benchmark)} (run {run.id})", "")
         yield from _cautions(report)
         if report.comparison is not None:
@@ -312,7 +312,7 @@ def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
         return
     worst = sorted(failed, key=lambda one: -at_risk(one[1].severity, one[1].difficulty))[:_FAILURES]
     rows = [
-        (case, plain(report.detail.summary.model), *cells)
+        (case, plain(report.detail.model), *cells)
         for report, row in worst
         for case, *cells, _ in failure_rows(row)
     ]

@@ -24,7 +24,7 @@ _PATHS = frozenset(
 
 def made_with(detail: RunDetail) -> Mapping[str, object]:
     """Return versions and settings of a run by name, those that are empty left out."""
-    run = detail.summary
+    run = detail
     facts: dict[str, object] = {
         "session": run.session_id,
         "started": run.started_at,
@@ -84,7 +84,7 @@ def cautions(report: RunReport) -> tuple[str, ...]:
 
 
 def _cautions(report: RunReport) -> Iterator[str]:
-    run = report.detail.summary
+    run = report.detail
     rows = {run.model: report.counts}
     yield from (line.removeprefix(f"{run.model}: ") for line in cut_lines(rows))
     if run.status in _ENDINGS:

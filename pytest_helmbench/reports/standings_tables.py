@@ -53,7 +53,7 @@ class StandingsTable:
 def standings_table(board: Board) -> StandingsTable:
     """Return the table of a benchmark; columns that only say something of several runs are left out of one run's."""
     standings = board.standings
-    versions = {one.detail.summary.version for one in standings}
+    versions = {one.detail.version for one in standings}
     numbers: dict[str, int] = {}
     marks = [
         ", ".join(str(numbers.setdefault(note, len(numbers) + 1)) for note in _notes(one, board))
@@ -62,8 +62,8 @@ def standings_table(board: Board) -> StandingsTable:
     counts = [one.report.counts for one in standings]
     columns = [
         ("run", [one.ref.name.removeprefix("run ") for one in standings]),
-        ("model", [one.detail.summary.model for one in standings]),
-        ("status", [f"{one.detail.summary.status}, {one.detail.summary.scope}" for one in standings]),
+        ("model", [one.detail.model for one in standings]),
+        ("status", [f"{one.detail.status}, {one.detail.scope}" for one in standings]),
         *zip(SCORE_HEAD, map(list, zip(*map(_score_cells, standings), strict=True)), strict=True),
         (
             "verdict",
@@ -107,7 +107,7 @@ def _own_total(one: Standing) -> str:
 
 def _notes(one: Standing, board: Board) -> Iterator[str]:
     """Yield how a run was made otherwise than most; what its own numbers rest on is said with the run."""
-    run, reference = one.detail.summary, board.reference
+    run, reference = one.detail, board.reference
     if one.imported_from:
         yield f"imported from {one.imported_from}"
     if run.scope in _SCOPES:

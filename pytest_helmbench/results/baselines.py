@@ -265,7 +265,7 @@ class Baselines:
         comparisons = {}
         for run_id, key, facts in runs:
             detail = run_detail(path, run_id)
-            candidate = None if detail is None else ComparedRun.stored(RunRef.of(path, detail.summary, path))
+            candidate = None if detail is None else ComparedRun.stored(RunRef.of(path, detail, path))
             if candidate is not None:
                 comparisons[run_id] = self._compared(key, facts, candidate)
         return comparisons
@@ -368,5 +368,5 @@ def _run_again(baseline: ComparedRun) -> ComparedRun | None:
     ref = baseline.ref
     for run_id, _ in configured_alike(ref.path, ref.run_id):
         detail = run_detail(ref.path, run_id)
-        return None if detail is None else ComparedRun.stored(RunRef.of(ref.path, detail.summary, ref.path))
+        return None if detail is None else ComparedRun.stored(RunRef.of(ref.path, detail, ref.path))
     return None

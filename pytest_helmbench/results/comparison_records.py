@@ -125,7 +125,7 @@ def comparison_with(
     Raises:
         StoreError: A file cannot be read.
     """
-    run = detail.summary
+    run = detail
     ref = RunRef.of(path, run, path)
     alone = len(beside) == 1
     try:
@@ -144,10 +144,10 @@ def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None
     Raises:
         StoreError: The file cannot be read.
     """
-    kept = sorted(stored_comparisons(path, detail.summary.id), key=lambda one: bool(one.scope))
+    kept = sorted(stored_comparisons(path, detail.id), key=lambda one: bool(one.scope))
     if not kept:
         return None
-    ref = RunRef.of(path, detail.summary, path)
+    ref = RunRef.of(path, detail, path)
     limits = tuple(Limit(one.scope, exact(one.max_drop or 0)) for one in kept)
     first = kept[0]
     baseline = None
@@ -155,12 +155,8 @@ def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None
         number = first.baseline_run.removeprefix("run ")
         other = run_detail(path, int(number)) if number.isdecimal() else None
         # Where the run of another file stands is not on record: only its name is.
-        named = (first.baseline_run, "", detail.summary.key, detail.summary.model, "", "")
-        baseline = (
-            RunRef(Path("baseline.json"), 0, *named)
-            if other is None
-            else RunRef.of(path, other.summary, path)
-        )
+        named = (first.baseline_run, "", detail.key, detail.model, "", "")
+        baseline = RunRef(Path("baseline.json"), 0, *named) if other is None else RunRef.of(path, other, path)
     return RunComparison(
         model=first.model,
         candidate=ref,

@@ -117,7 +117,7 @@ def rescore(
         HelmbenchError: Its kind cannot, or the benchmark or the judge's template cannot be read.
         StoreError: The file cannot be read or written.
     """
-    run_id = detail.summary.id
+    run_id = detail.id
     places = places_of(root)
     if places is None:
         raise RescoreError(f"{root}: no benchmark\n  hint: name one with --benchmark PATH")
@@ -130,7 +130,7 @@ def rescore(
 async def _rescored(
     path: Path, detail: RunDetail, loader: Loader, target: Target, settings: Settings
 ) -> Rescored:
-    run_id = detail.summary.id
+    run_id = detail.id
     try:
         loaded = loader.load(target.benchmark, (target,))
         jobs = {job.code: job for job in _jobs(loaded)}
@@ -162,7 +162,7 @@ def _target(detail: RunDetail, root: Path) -> Target:
     def route(model: str) -> Route:
         return Route(ModelEntry(model), replay_endpoint(model))
 
-    return Target(root, route(detail.summary.model), tuple(map(route, judges_of(detail.settings))))
+    return Target(root, route(detail.model), tuple(map(route, judges_of(detail.settings))))
 
 
 def _jobs(loaded: Loaded) -> Iterator[CaseJob]:
@@ -244,7 +244,7 @@ def _as_before(stored: StoredCase) -> Outcome:
 def _record(
     detail: RunDetail, loaded: Loaded, codes: tuple[str, ...], place: str | None, *, whole: bool
 ) -> RunRecord:
-    run = detail.summary
+    run = detail
     scoring = loaded.scoring
     settings = {
         **detail.settings,
@@ -512,7 +512,7 @@ def refuse_run(detail: RunDetail) -> None:
     Raises:
         HelmbenchError: It is such a run, or its kind is not installed.
     """
-    run_id, tool = detail.summary.id, detail.settings.get("imported_from")
+    run_id, tool = detail.id, detail.settings.get("imported_from")
     if tool is not None:
         raise HelmbenchError(
             f"run {run_id} cannot be judged anew: another tool has run it ({tool}), and its replies are not on record"

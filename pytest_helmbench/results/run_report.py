@@ -110,7 +110,7 @@ class RunReport:
     @property
     def not_run(self) -> int:
         """Planned cases without any result."""
-        return max(0, self.detail.summary.total_tests - sum(self.detail.outcomes.values()))
+        return max(0, self.detail.total_tests - sum(self.detail.outcomes.values()))
 
 
 def run_report(
@@ -164,7 +164,7 @@ def run_report(
 
 
 def _with_cases(report: RunReport, path: Path, facts: RunFacts, results: tuple[ResultRow, ...]) -> RunReport:
-    run_id = report.detail.summary.id
+    run_id = report.detail.id
     return replace(
         report,
         results=results,
@@ -233,7 +233,7 @@ def recorded_results(
     Raises:
         StoreError: The file is missing or no results file.
     """
-    run_id = detail.summary.id
+    run_id = detail.id
     rows = results(path, run_id, code, outcome=outcome, with_text=with_text)
     words = record_of(detail.kind).results(path, run_id, code, with_text=with_text)
     return tuple(replace(row, words=words[row.id]) if row.id in words else row for row in rows)

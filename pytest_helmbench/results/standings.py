@@ -157,16 +157,13 @@ def boards(
         StoreError: A results file cannot be read.
     """
     given = [
-        Standing(report, RunRef.of(report.path, report.detail.summary, own or report.path))
-        for report in reports
+        Standing(report, RunRef.of(report.path, report.detail, own or report.path)) for report in reports
     ]
     by_name: defaultdict[str, list[Standing]] = defaultdict(list)
     several = {
         first.name
         for path in {one.ref.path for one in given}
-        for first, second in combinations(
-            {one.detail.summary.key for one in given if one.ref.path == path}, 2
-        )
+        for first, second in combinations({one.detail.key for one in given if one.ref.path == path}, 2)
         if first.name == second.name
     }
     for one in given:
@@ -183,7 +180,7 @@ def _board(name: str, members: Sequence[Standing], *, paired: bool) -> Board:
 
 def _place(one: Standing) -> tuple[object, ...]:
     score = None if one.score is None else one.score.score
-    run = one.detail.summary
+    run = one.detail
     known = (1, Fraction(0)) if score is None else (0, -score)
     return (*known, natural_key(run.model), str(one.ref.path), run.id)
 

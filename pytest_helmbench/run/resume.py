@@ -20,11 +20,9 @@ from pytest_helmbench.store.benchmark_places import BenchmarkKey, is_gone, names
 from pytest_helmbench.store.reply_rows import (
     CaseKey,
     RecordedCase,
-    UnfinishedRun,
     cases_on_record,
-    unfinished_runs,
 )
-from pytest_helmbench.store.run_queries import judges_of
+from pytest_helmbench.store.run_queries import RunDetail, judges_of, unfinished_runs
 from pytest_helmbench.store.table_rows import as_json
 
 __all__ = ["Continued", "ResumeError", "Resumption", "as_continued", "find_resumption"]
@@ -110,7 +108,7 @@ def as_continued(settings: Settings, resume: Resume) -> Settings:
         if resume.or_start:
             return settings
         raise ResumeError(_nothing_to_resume(settings.db, resume.run))
-    before = runs[0].settings
+    before: Mapping[str, Any] = runs[0].settings
     if settings.max_cost_usd is None:
         settings = replace(settings, max_cost_usd=before.get("max_cost_usd"))
     if settings.models:
@@ -161,7 +159,7 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
     for run in recorded:
         if run.rescored_from is not None:
             raise ResumeError(
-                f"run {run.run_id} has only judged the replies of run {run.rescored_from} again: it asks nothing\n"
+                f"run {run.id} has only judged the replies of run {run.rescored_from} again: it asks nothing\n"
                 f"  hint: --helmbench-resume={run.rescored_from}"
             )
     recorded = _where_they_are_now(path, recorded, [plan.benchmark for plan in planned])
@@ -173,7 +171,7 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
             "  hint: give the same options, name an older session by a run of it (--helmbench-resume=N, `helmbench"
             " runs` lists them), or leave --helmbench-resume out for a fresh run"
         )
-    runs = {key: run.run_id for key, run in matches.items()}
+    runs = {key: run.id for key, run in matches.items()}
     kinds = {plan.key: plan.benchmark.kind for plan in planned}
     judged: dict[CaseKey, RecordedCase] = {}
     for key, number in runs.items():
@@ -182,8 +180,8 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
 
 
 def _where_they_are_now(
-    path: Path, recorded: Sequence[UnfinishedRun], planned: Iterable[BenchmarkKey]
-) -> tuple[UnfinishedRun, ...]:
+    path: Path, recorded: Sequence[RunDetail], planned: Iterable[BenchmarkKey]
+) -> tuple[RunDetail, ...]:
     """Return recorded runs with the benchmark of now, where it or the file was moved (merged to another folder).
 
     That is the planned one of its name and kind, where one is planned and where it was there is nothing.
@@ -191,30 +189,30 @@ def _where_they_are_now(
     now: defaultdict[tuple[str, str], set[BenchmarkKey]] = defaultdict(set)
     for key in planned:
         now[key.name, key.kind].add(key)
-    gone = {run.benchmark for run in recorded if is_gone(run.benchmark, path)}
+    gone = {run.key for run in recorded if is_gone(run.key, path)}
     often = Counter((key.name, key.kind) for key in gone)
     moved = {
         key: next(iter(found))
         for key in gone
         if often[key.name, key.kind] == len(found := now[key.name, key.kind]) == 1
     }
-    return tuple(replace(run, benchmark=moved.get(run.benchmark, run.benchmark)) for run in recorded)
+    return tuple(replace(run, benchmark_place=moved.get(run.key, run.key).place) for run in recorded)
 
 
-def _matches(recorded: Sequence[UnfinishedRun], planned: Iterable[Continued]) -> dict[RunKey, UnfinishedRun]:
+def _matches(recorded: Sequence[RunDetail], planned: Iterable[Continued]) -> dict[RunKey, RunDetail]:
     """Return the recorded run of every planned one."""
-    by_name = {(run.benchmark, run.model): run for run in reversed(recorded)}
+    by_name = {(run.key, run.model): run for run in reversed(recorded)}
     found = {plan.key: by_name.get((plan.benchmark, plan.model)) for plan in planned}
     return {key: run for key, run in found.items() if run is not None}
 
 
 def _differences(
-    recorded: Sequence[UnfinishedRun], planned: Sequence[Continued], matches: Mapping[RunKey, UnfinishedRun]
+    recorded: Sequence[RunDetail], planned: Sequence[Continued], matches: Mapping[RunKey, RunDetail]
 ) -> list[str]:
     differences = []
-    names = names_of([*(run.benchmark for run in recorded), *(plan.benchmark for plan in planned)])
+    names = names_of([*(run.key for run in recorded), *(plan.benchmark for plan in planned)])
     for benchmark in dict.fromkeys(plan.benchmark for plan in planned):
-        before = {run.model for run in recorded if run.benchmark == benchmark}
+        before = {run.model for run in recorded if run.key == benchmark}
         now = {plan.model for plan in planned if plan.benchmark == benchmark}
         if not before:
             differences.append(f"it had no run of {names[benchmark]}")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import CaseStatement, Outcome, RecordedReply, Usage, Verdict
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.reading import holds_nothing, opened, reading
+from pytest_helmbench.store.reading import opened, reading
 from pytest_helmbench.store.result_queries import evaluations_of
 from pytest_helmbench.store.table_rows import made_of, named_rows
 
@@ -39,29 +37,6 @@ class RecordedCase:
     severity: int
     difficulty: int
     neutral: bool
-
-
-@dataclass(frozen=True, slots=True)
-class UnfinishedRun:
-    """A run that may go on.
-
-    Args:
-        run_id: `evaluation_runs.id`.
-        session_id: Of its session.
-        benchmark: Of which it is a run.
-        model: Id of the model under test.
-        status: `running`, `partial`, `interrupted` or `complete`.
-        settings: As recorded.
-        rescored_from: The run whose replies it judged anew; None for a run that asked.
-    """
-
-    run_id: int
-    session_id: str
-    benchmark: BenchmarkKey
-    model: str
-    status: str
-    settings: Mapping[str, Any]
-    rescored_from: int | None
 
 
 class RecordedRuns:
@@ -158,42 +133,6 @@ def cases_on_record(
     return found
 
 
-def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[UnfinishedRun, ...]:
-    """Return the runs of the last session that is not complete, or of the session of one run.
-
-    Args:
-        path: Results file; it need not exist, and may be empty.
-        run_id: A run of the wanted session; None for the last session with an unfinished run.
-
-    Returns:
-        Every run of that session, finished ones too; empty when there is none.
-    """
-    if holds_nothing(path):
-        return ()
-    with reading(path) as conn:
-        which = "status != 'complete' AND rescored_from IS NULL AND ? IS NULL" if run_id is None else "id = ?"
-        session = f"SELECT session_id FROM evaluation_runs WHERE {which} ORDER BY id DESC LIMIT 1"
-        rows = conn.execute(_RUNS.format(session), (run_id,)).fetchall()
-    return tuple(
-        UnfinishedRun(
-            number,
-            session_id,
-            BenchmarkKey(name, kind, place or None),
-            model,
-            status,
-            json.loads(settings),
-            old,
-        )
-        for number, session_id, name, kind, place, model, status, settings, old in rows
-    )
-
-
-_RUNS = (
-    "SELECT runs.id, runs.session_id, benchmarks.name, benchmarks.kind, runs.benchmark_place, llms.name,"
-    " runs.status, runs.settings, runs.rescored_from"
-    " FROM evaluation_runs AS runs JOIN llms ON llms.id = runs.llm_id"
-    " JOIN benchmarks ON benchmarks.id = runs.benchmark_id WHERE runs.session_id = ({}) ORDER BY runs.id"
-)
 # By the reply that was judged: the newest call of a case may belong to a prompt that is not judged yet.
 _RESULTS = (
     "SELECT results.*, responses.request_hash,"

@@ -7,7 +7,9 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -15,9 +17,9 @@ from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.database_file import FilePlace
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.leases import Lease, leases_of, true_status
+from pytest_helmbench.store.leases import leases_of, true_status
 from pytest_helmbench.store.plans import IS_CASE
-from pytest_helmbench.store.reading import opened, reading
+from pytest_helmbench.store.reading import holds_nothing, opened, reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
 
 
@@ -48,8 +50,8 @@ class RunSummary:
     coverage: float | None
     cost_usd: float | None
     known_cost_usd: float | None
-    kind: str = ""
-    benchmark_place: str | None = None
+    kind: str
+    benchmark_place: str | None
 
     @property
     def key(self) -> BenchmarkKey:
@@ -58,25 +60,21 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class RunDetail:
+class RunDetail(RunSummary):
     """A run with what it was made from.
 
     Args:
-        summary: Names, counts, score and cost.
         provider: Who served the model; empty when unknown.
         base_url: Its server; None for the provider's own.
-        kind: `scenario_tree`, `pack`, `bench_pack` or `python_tests`.
         benchmark_hash: SHA-256 over everything that can change a case or a score.
         plugin_version: Ours.
         rescored_from: The run whose replies were judged anew; None for a run that asked.
         settings: Everything that can change an answer or a verdict.
-        outcomes: Outcome and reason (None for a plain verdict) to the number of results so far.
+        outcomes: Outcome and reason (None for a plain verdict) to the number of results so far, where asked for.
     """
 
-    summary: RunSummary
     provider: str
     base_url: str | None
-    kind: str
     benchmark_hash: str
     plugin_version: str
     rescored_from: int | None
@@ -107,7 +105,7 @@ def runs(path: Path) -> tuple[RunSummary, ...]:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        return _summaries(conn, conn.execute(_RUNS + " ORDER BY evaluation_runs.id"))
+        return _made(RunSummary, conn, " ORDER BY evaluation_runs.id", ())
 
 
 def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
@@ -116,19 +114,25 @@ def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    query = _RUNS + " WHERE session_id = ? ORDER BY evaluation_runs.id"
     with reading(path) as conn:
-        return _summaries(conn, conn.execute(query, (session_id,)))
+        return _made(RunSummary, conn, " WHERE session_id = ? ORDER BY evaluation_runs.id", (session_id,))
 
 
-def _summaries(conn: sqlite3.Connection, found: sqlite3.Cursor) -> tuple[RunSummary, ...]:
-    leases = leases_of(conn)
-    return tuple(_summary(row, leases) for row in named_rows(found))
+_Run = TypeVar("_Run", bound=RunSummary)
 
 
-def _summary(row: Mapping[str, Cell], leases: Mapping[str, Lease]) -> RunSummary:
-    status = true_status(str(row["status"]), leases.get(str(row["session_id"])), time.time())
-    return made_of(RunSummary, row, status=status)
+def _made(
+    kind: type[_Run], conn: sqlite3.Connection, which: str, values: tuple[Cell, ...]
+) -> tuple[_Run, ...]:
+    leases, now_s = leases_of(conn), time.time()
+    return tuple(
+        made_of(
+            kind,
+            {"outcomes": {}, **row, "settings": json.loads(str(row["settings"]))},
+            status=true_status(str(row["status"]), leases.get(str(row["session_id"])), now_s),
+        )
+        for row in named_rows(conn.execute(_RUNS + which, values))
+    )
 
 
 def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
@@ -141,24 +145,32 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    query = (
-        _RUNS
-        + " WHERE :run_id IS NULL OR evaluation_runs.id = :run_id ORDER BY evaluation_runs.id DESC LIMIT 1"
-    )
+    which = " WHERE ?1 IS NULL OR evaluation_runs.id = ?1 ORDER BY evaluation_runs.id DESC LIMIT 1"
     with reading(path) as conn:
-        row = next(named_rows(conn.execute(query, {"run_id": run_id})), None)
-        if row is None:
-            return None
-        counts = conn.execute(_OUTCOMES, (row["id"],)).fetchall()
-        summary = _summary(row, leases_of(conn))
-        settings: dict[str, JsonValue] = dict(json.loads(str(row["settings"])))
-    return made_of(
-        RunDetail,
-        row,
-        summary=summary,
-        settings=settings,
-        outcomes={(outcome, reason): count for outcome, reason, count in counts},
-    )
+        found = _made(RunDetail, conn, which, (run_id,))
+        counts = conn.execute(_OUTCOMES, (found[0].id,)).fetchall() if found else []
+    outcomes = {(outcome, reason): count for outcome, reason, count in counts}
+    return replace(found[0], outcomes=outcomes) if found else None
+
+
+def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[RunDetail, ...]:
+    """Return the runs of the last session that is not complete, or of the session of one run.
+
+    Args:
+        path: Results file; it need not exist, and may be empty.
+        run_id: A run of the wanted session; None for the last session with an unfinished run.
+
+    Returns:
+        Every run of that session, finished ones too; empty when there is none.
+    """
+    if holds_nothing(path):
+        return ()
+    which = "status != 'complete' AND rescored_from IS NULL AND ? IS NULL" if run_id is None else "id = ?"
+    session = f"SELECT session_id FROM evaluation_runs WHERE {which} ORDER BY id DESC LIMIT 1"
+    with reading(path) as conn:
+        return _made(
+            RunDetail, conn, f" WHERE session_id = ({session}) ORDER BY evaluation_runs.id", (run_id,)
+        )
 
 
 DECIDING = (

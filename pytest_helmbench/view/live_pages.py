@@ -205,7 +205,7 @@ class LivePages:
         return page
 
     def _comparison(self, before: int, after: int) -> RunComparison:
-        first, second = (self._detail(run).summary for run in (before, after))
+        first, second = (self._detail(run) for run in (before, after))
         if first.benchmark != second.benchmark:
             raise NoSuchRunError(
                 f"run {second.id} is of {second.benchmark}, run {first.id} of {first.benchmark}:"
@@ -229,7 +229,5 @@ def _as_seen(report: RunReport | None, seen: Seen) -> RunReport | None:
     """Return a report with the status that its process shows."""
     if report is None:
         return None
-    status = seen.pulses[report.detail.summary.id].status
-    return replace(
-        report, detail=replace(report.detail, summary=replace(report.detail.summary, status=status))
-    )
+    status = seen.pulses[report.detail.id].status
+    return replace(report, detail=replace(report.detail, status=status))

@@ -20,7 +20,7 @@ from pytest_helmbench.scoring.breakdown import breakdown, constant_scores, speed
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
 from pytest_helmbench.store.result_queries import ResultRow
-from pytest_helmbench.store.run_queries import RunDetail, RunSummary
+from pytest_helmbench.store.run_queries import RunDetail
 
 _CATEGORIES = ("ANSWERED", "HAND_OVER", "REFUSED", "ASKED_BACK")
 _PILLARS, _BEHAVIOURS, _CONDITIONS, _CONTEXTS = 6, 4, 5, 5
@@ -156,13 +156,19 @@ def _row(result: ResultRow) -> Row:
 
 def _detail(results: tuple[ResultRow, ...], run: int) -> RunDetail:
     counts = Counter(result.outcome for result in results)
-    summary = RunSummary(
+    outcomes = Counter((result.outcome, result.reason) for result in results)
+    return RunDetail(
         *(run, "session", "School day", "1.0", f"test/model-{run}", "complete", "whole"),
         *("2026-11-22T08:00:00Z", "2026-11-22T08:09:00Z", len(results)),
         *(counts["passed"], counts["failed"], counts["error"], 0, 0, len(results)),
         *(None, None, None, None, None, None, None),
-    )
-    outcomes = Counter((result.outcome, result.reason) for result in results)
-    return RunDetail(
-        summary, "test", None, "scenario_tree", "ab" * 32, "0.1.0", None, {"repeat": 1}, outcomes
+        kind="scenario_tree",
+        benchmark_place=None,
+        provider="test",
+        base_url=None,
+        benchmark_hash="ab" * 32,
+        plugin_version="0.1.0",
+        rescored_from=None,
+        settings={"repeat": 1},
+        outcomes=outcomes,
     )

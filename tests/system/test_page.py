@@ -213,9 +213,9 @@ def test_nothing_in_a_result_can_act(opened: Callable[..., Opened], tmp_path: Pa
         titles={"P1": ATTACKS[0], "P1-B1": ATTACKS[1]},
         detail=replace(
             report.detail,
-            summary=replace(
-                report.detail.summary, model=ATTACKS[2], benchmark=ATTACKS[3], version=ATTACKS[4]
-            ),
+            model=ATTACKS[2],
+            benchmark=ATTACKS[3],
+            version=ATTACKS[4],
             settings={"system_prompt": ATTACKS[5], ATTACKS[6]: ATTACKS[7]},
             outcomes={("error", ATTACKS[8]): 1},
         ),

@@ -281,7 +281,7 @@ class BenchPackRecord:
             score=_score_record(score, with_text=False),
             score_with_text=_score_record(score, with_text=True),
             cautions=tuple(cautions),
-            properties=tuple(suite_properties(detail.summary.benchmark, detail.summary.model, score)),
+            properties=tuple(suite_properties(detail.benchmark, detail.model, score)),
         )
 
 

@@ -181,7 +181,7 @@ def _blocks(views: Sequence[_View], texts: ShownTexts) -> Iterator[Block]:
 
 
 def _meta(name: str, report: RunReport) -> dict[str, object]:
-    run = report.detail.summary
+    run = report.detail
     return {
         "name": name,
         "run": run.id,
@@ -193,9 +193,7 @@ def _meta(name: str, report: RunReport) -> dict[str, object]:
 
 def _overview(views: Sequence[_View], found: Sequence[Board] | None) -> list[_Overview]:
     names = {
-        (view.report.path, view.report.detail.summary.id): view.name
-        for view in views
-        if view.report is not None
+        (view.report.path, view.report.detail.id): view.name for view in views if view.report is not None
     }
     shown = boards((view.report for view in views if view.report), paired=False) if found is None else found
     return [
@@ -211,13 +209,13 @@ def _groups(views: Sequence[_View]) -> dict[str, list[RunReport]]:
     found: dict[str, list[RunReport]] = {}
     for view in views:
         if view.report is not None and view.report.score is not None:
-            found.setdefault(view.report.detail.summary.benchmark, []).append(view.report)
+            found.setdefault(view.report.detail.benchmark, []).append(view.report)
     return found
 
 
 def _title(views: Sequence[_View]) -> str:
-    models = dict.fromkeys(run.detail.summary.model for view in views for run in view.runs)
-    benchmarks = dict.fromkeys(run.detail.summary.benchmark for view in views for run in view.runs)
+    models = dict.fromkeys(run.detail.model for view in views for run in view.runs)
+    benchmarks = dict.fromkeys(run.detail.benchmark for view in views for run in view.runs)
     joined = " against " if any(view.comparison is not None for view in views) else ", "
     names = [*models][::-1] if joined == " against " else [*models]
     where = next(iter(benchmarks)) if len(benchmarks) == 1 else f"{len(benchmarks)} benchmarks"
@@ -364,7 +362,7 @@ def gates(report: RunReport) -> tuple[GateVerdict, ...]:
 def cards(report: RunReport) -> Iterator[Card]:
     """Yield the numbers beside the score of a run."""
     detail, counts = report.detail, report.counts
-    judged = f"{counts.judged:,} of {detail.summary.total_tests:,} cases judged"
+    judged = f"{counts.judged:,} of {detail.total_tests:,} cases judged"
     total = None if report.score is None else report.score.total
     yield Card("pass rate", share(None if total is None else total.pass_rate), judged)
     if total is not None:

@@ -22,6 +22,8 @@ def _run(number: int, session: str, benchmark: str, status: str = "complete") ->
         ("total_evaluations", "score", "score_low", "score_high", "score_raw", "coverage", "cost_usd")
     )
     return RunSummary(
+        kind="",
+        benchmark_place=None,
         id=number,
         session_id=session,
         benchmark=benchmark,
