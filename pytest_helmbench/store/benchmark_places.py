@@ -136,11 +136,7 @@ class Shrunk:
 
 
 def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
-    """Return what the benchmark of a run has lost since the last session that ran it; None for nothing.
-
-    Raises:
-        StoreError: The file is no results file.
-    """
+    """Return what the benchmark of a run has lost since the last session that ran it; None for nothing."""
     with reading(path) as conn:
         sizes = conn.execute(_SIZES, (run_id,)).fetchall()
     if len(sizes) < 2 or sizes[0][0] != run_id:

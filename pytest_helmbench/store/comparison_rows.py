@@ -15,11 +15,7 @@ from pytest_helmbench.store.table_rows import as_json, columns_of, insert_into, 
 
 
 def earlier_detectable(path: Path, benchmark_hash: str) -> tuple[float, ...]:
-    """Return what earlier comparisons of whole runs of a content could have found.
-
-    Raises:
-        StoreError: The file cannot be read.
-    """
+    """Return what earlier comparisons of whole runs of a content could have found."""
     with reading(path) as conn:
         return tuple(found for (found,) in conn.execute(_DETECTABLE, (benchmark_hash,)))
 
@@ -65,11 +61,7 @@ class StoredComparison:
 
 
 def stored_comparisons(path: Path, run_id: int) -> tuple[StoredComparison, ...]:
-    """Return how the session of a run has held it, and named parts of it, against its baseline; empty without one.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return how the session of a run has held it, and named parts of it, against its baseline; empty without one."""
     with reading(path) as conn:
         found = conn.execute("SELECT * FROM comparisons WHERE run_id = ? ORDER BY id", (run_id,))
         return tuple(

@@ -158,9 +158,6 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
         path: Results file.
         run_id: Only this run; None for all.
         model: Only runs of this model under test; None for all.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     asked = {"run_id": run_id, "model": model}
     with reading(path) as conn:
@@ -181,9 +178,6 @@ def answering_models(path: Path, run_id: int) -> Mapping[tuple[str | None, str],
     """Return how many calls of a run each model has answered, as the provider names it.
 
     By the judge that was asked, None for the model under test; a judge's call that does not say which is left out.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
         rows = conn.execute(_ANSWERED_BY, (run_id,)).fetchall()
@@ -194,9 +188,6 @@ def cut_prompts(path: Path, run_id: int) -> Mapping[tuple[str | None, str], int]
     """Return how many prompts of a run servers have cut, with their characters and the tokens counted in them.
 
     By the judge that was asked, None for the model under test, and `prompts`, `characters` or `tokens`.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
         rows = conn.execute(_CUT, (run_id,)).fetchall()
@@ -205,22 +196,14 @@ def cut_prompts(path: Path, run_id: int) -> Mapping[tuple[str | None, str], int]
 
 
 def session_cost(path: Path, session_id: str) -> float:
-    """Return the USD that a session has spent so far, with what calls of unknown cost may have cost.
-
-    Raises:
-        StoreError: The file is no results file.
-    """
+    """Return the USD that a session has spent so far, with what calls of unknown cost may have cost."""
     with reading(path) as conn:
         (spent,) = conn.execute(_SPENT, (session_id,)).fetchone()
     return float(spent)
 
 
 def has_unjudged_replies(path: Path, session_id: str) -> bool:
-    """Return whether a session was given replies that it has not judged.
-
-    Raises:
-        StoreError: The file is no results file.
-    """
+    """Return whether a session was given replies that it has not judged."""
     with reading(path) as conn:
         return conn.execute(_UNJUDGED, (session_id,)).fetchone() is not None
 
@@ -236,9 +219,6 @@ def price_history(
         model: Model under test.
         purpose: `case` or `judge`.
         judge: Only calls of this marking model; None for all.
-
-    Raises:
-        StoreError: The file is no results file.
     """
     if holds_nothing(path):
         return {}
@@ -269,11 +249,7 @@ _LEFT_OUT = """
 
 
 def calls_left_out(path: Path, session_id: str) -> tuple[int, float]:
-    """Return how many calls of a session never returned, since their process was killed, and what they may have cost.
-
-    Raises:
-        StoreError: The file is no results file.
-    """
+    """Return how many calls of a session never returned, as their process was killed, and what they may cost."""
     with reading(path) as conn:
         calls, usd = conn.execute(_LEFT_OUT, (session_id,)).fetchone()
     return int(calls), float(usd)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
-from pytest_helmbench.store.schema import check_version, create_tables
+from pytest_helmbench.store.schema import check_form, create_tables
 
 _RECOVERED = "helmbench-recovered"
 
@@ -129,7 +129,7 @@ def _is_whole(path: Path) -> bool:
     """Return whether a results file can be read by who opens it now."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as conn:
-            return check_version(conn, path) and conn.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+            return check_form(conn, path) and conn.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
     except (sqlite3.Error, StoreError):
         return False
 
@@ -158,11 +158,11 @@ def open_database(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     # The connection is made here, so that its errors are the caller's, and used by the writer only.
     conn = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
     try:
-        check_version(conn, path)
+        check_form(conn, path)
         # First of all: a file that is cut short later has all that it held in its log, tables too.
         _write_ahead(conn, busy_timeout_s)
         with transaction(conn):  # also finds out whether the file can be written at all
-            if not check_version(conn, path):
+            if not check_form(conn, path):
                 create_tables(conn)
         conn.execute("PRAGMA synchronous = NORMAL")
         conn.execute("PRAGMA foreign_keys = ON")

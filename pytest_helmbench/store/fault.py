@@ -92,6 +92,10 @@ _ADVICE = {
         "the disk failed or is full",
         "what was stored before is intact; make room and continue with --helmbench-resume",
     ),
+    sqlite3.SQLITE_INTERRUPT: (
+        "a query took too many steps",
+        "give the file as it was written: no run is so large",
+    ),
     sqlite3.SQLITE_NOMEM: (
         "there is not enough memory",
         "what was stored before is intact; with more memory, go on with --helmbench-resume",

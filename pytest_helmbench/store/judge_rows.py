@@ -46,9 +46,6 @@ def judged_criteria(path: Path, run_id: int, code: str | None = None) -> tuple[J
         path: Results file.
         run_id: `evaluation_runs.id`.
         code: Only this case.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     found: dict[tuple[str, int, str], list[Judgement]] = {}
     with reading(path) as conn:
@@ -140,11 +137,7 @@ _CRITERIA = """
 
 
 def judged_rows(path: Path, run_id: int) -> tuple[JudgedRow, ...]:
-    """Return the verdicts of a run's judge, neutral cases apart, in order of code, repetition and criterion.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return the verdicts of a run's judge, neutral cases apart, in order of code, repetition and criterion."""
     columns = (
         "SELECT results.code, results.repetition, evaluations.criterion, evaluations.passed, results.severity"
     )
@@ -157,11 +150,7 @@ def judged_rows(path: Path, run_id: int) -> tuple[JudgedRow, ...]:
 
 
 def criteria_of(path: Path, run_id: int) -> Mapping[str, JsonObject]:
-    """Return what the scenario of each case is held to, as it is on record.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return what the scenario of each case is held to, as it is on record."""
     with reading(path) as conn:
         return {code: json.loads(about) for code, about in conn.execute(_CRITERIA, (run_id,))}
 
@@ -173,9 +162,6 @@ def label_counts(path: Path, run_id: int, *, points: bool) -> LabelCounts | None
         path: Results file.
         run_id: `evaluation_runs.id`.
         points: Of the sample by points; else of the one of rows.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     asked = {"run_id": run_id, "rule": JUDGED_RULE, "points": points}
     with reading(path) as conn:

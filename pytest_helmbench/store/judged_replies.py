@@ -46,11 +46,7 @@ _RECORDED = """
 
 
 def judged_cases(path: Path, run_id: int) -> Mapping[str, JudgedCase]:
-    """Return the judged cases of a run by code.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return the judged cases of a run by code."""
     replies: defaultdict[str, defaultdict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     rules: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     with reading(path) as conn:

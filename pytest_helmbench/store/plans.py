@@ -150,22 +150,14 @@ def write_sample(conn: sqlite3.Connection, run_id: int, sample: Sample | None) -
 
 
 def defined_codes(path: Path, run_id: int) -> frozenset[str]:
-    """Return the cases that the files of a run's benchmark defined, read whole; none where that is not known.
-
-    Raises:
-        StoreError: The file cannot be read.
-    """
+    """Return the cases that the files of a run's benchmark defined, read whole; none where that is not known."""
     with reading(path) as conn:
         found = conn.execute("SELECT defined FROM plans WHERE run_id = ?", (run_id,)).fetchone()
     return frozenset(() if found is None or found[0] is None else unpacked(found[0]))
 
 
 def load_facts(path: Path, run_id: int) -> RunFacts | None:
-    """Return what the score of a run is made of; None when there is no such run.
-
-    Raises:
-        StoreError: The file cannot be read.
-    """
+    """Return what the score of a run is made of; None when there is no such run."""
     with reading(path) as conn:
         return _facts(conn, run_id)
 

@@ -1,4 +1,8 @@
-"""The one door to a results file for whoever only reads it, while a session may be writing it."""
+"""The one door to a results file for whoever only reads it, while a session may be writing it.
+
+Every function of this room that reads a file by its path raises `StoreError` where that is missing, damaged, of another
+version, or no results file.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_helmbench.store.fault import FAULTS, EmptyStoreError, StoreError, store_error
-from pytest_helmbench.store.schema import check_version
+from pytest_helmbench.store.schema import check_form
+
+_MOST_STEPS = 10**9
 
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a results file to read it.
+    """Open a results file to read it; a query that takes a billion steps, as none of ours does, is given up.
 
     Raises:
         StoreError: The file is missing, no results file, of another version, or damaged.
         EmptyStoreError: It holds nothing at all.
     """
     with contextlib.closing(opened(path)) as conn:
+        conn.set_progress_handler(lambda: True, _MOST_STEPS)
         try:
             yield conn
         except FAULTS as error:
@@ -43,7 +50,7 @@ def opened(path: Path) -> sqlite3.Connection:
         uri = f"{path.resolve().as_uri()}?mode=rw"
         conn = sqlite3.connect(uri, uri=True, timeout=30, check_same_thread=False)
         conn.execute("PRAGMA query_only = ON")
-        if not check_version(conn, path):
+        if not check_form(conn, path):
             raise EmptyStoreError(path)
     except FAULTS as error:
         if conn is not None:

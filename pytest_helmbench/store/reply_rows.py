@@ -44,9 +44,6 @@ class RecordedRuns:
 
     Args:
         path: Results file.
-
-    Raises:
-        StoreError: The file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -104,9 +101,6 @@ def cases_on_record(
         path: Results file.
         run_id: `evaluation_runs.id`.
         statements: Reads what the kind of its benchmark has said of them; None where it keeps nothing.
-
-    Raises:
-        StoreError: The file cannot be read.
     """
     found: dict[CaseKey, RecordedCase] = {}
     with reading(path) as conn:
@@ -220,21 +214,13 @@ _NEWEST = """
 
 
 def stored_cases(path: Path, run_id: int) -> tuple[StoredCase, ...]:
-    """Return every result of a run with its reply, in the order they came.
-
-    Raises:
-        StoreError: The file cannot be read.
-    """
+    """Return every result of a run with its reply, in the order they came."""
     with reading(path) as conn:
         return tuple(StoredCase(*(*row[:6], _reply(row[6:]))) for row in conn.execute(_CASES, (run_id,)))
 
 
 def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:
-    """Return every reply that judges gave in a run, in the order they came.
-
-    Raises:
-        StoreError: The file cannot be read.
-    """
+    """Return every reply that judges gave in a run, in the order they came."""
     with reading(path) as conn:
         found = conn.execute(_JUDGES, (run_id,))
         return tuple(JudgeReply(*(*row[:4], StoredReply(*row[4:]))) for row in found)
@@ -243,11 +229,7 @@ def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:
 def newest_reply(
     path: Path, request_hash: str, repetition: int, asked: str, address: str | None
 ) -> StoredReply | None:
-    """Return the newest reply that any run has had of a model at an address to a request; None for none.
-
-    Raises:
-        StoreError: The file cannot be read.
-    """
+    """Return the newest reply that any run has had of a model at an address to a request; None for none."""
     with reading(path) as conn:
         wanted = {"hash": request_hash, "repetition": repetition, "asked": asked, "address": address}
         row = conn.execute(_NEWEST, wanted).fetchone()

@@ -143,9 +143,6 @@ def results(
         code: Only this case.
         outcome: Only those that came out so.
         with_text: Also requests and replies.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     asked = {"run_id": run_id, "code": code, "outcome": outcome, "with_text": with_text}
     with reading(path) as conn:
@@ -168,22 +165,14 @@ def _hash(body: object) -> str | None:
 
 
 def result_codes(path: Path, run_id: int) -> tuple[str, ...]:
-    """Return the codes of all results of a run, in natural order.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return the codes of all results of a run, in natural order."""
     with reading(path) as conn:
         rows = conn.execute("SELECT DISTINCT code FROM results WHERE run_id = ?", (run_id,)).fetchall()
     return tuple(sorted((code for (code,) in rows), key=natural_key))
 
 
 def calls_of_case(path: Path, run_id: int, code: str) -> tuple[CallRow, ...]:
-    """Return every attempt that a case took, judges' too, in the order they were made.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return every attempt that a case took, judges' too, in the order they were made."""
     with reading(path) as conn:
         rows = named_rows(conn.execute(_CALLS, (run_id, code)))
         return tuple(made_of(CallRow, row, from_cache=bool(row["from_cache"])) for row in rows)
@@ -193,9 +182,6 @@ def told_calls(path: Path, run_id: int) -> Mapping[tuple[str, int], tuple[CallRo
     """Return the calls of a run by code and repetition, where they say more than the result does.
 
     A case that was answered at once has its time, tokens and cost in its result; the calls of all others are here.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     found: defaultdict[tuple[str, int], list[CallRow]] = defaultdict(list)
     with reading(path) as conn:
@@ -221,9 +207,6 @@ def case_steps(
         path: Results file.
         run_id: `evaluation_runs.id`.
         code: Only this case.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     found: defaultdict[tuple[str, int], list[Event]] = defaultdict(list)
     asked = {"run_id": run_id, "code": code}
@@ -248,9 +231,6 @@ def timed_cases(path: Path, run_ids: Sequence[int]) -> tuple[tuple[float, int | 
     """Return milliseconds and reply tokens of every case that was answered in some runs.
 
     Cases with a reply from the record are left out: its time is not this run's.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
         return tuple(conn.execute(_TIMED, {"runs": json.dumps(run_ids)}).fetchall())
@@ -269,11 +249,7 @@ _IN_FLIGHT = """
 
 
 def in_flight(path: Path, run_ids: Sequence[int]) -> tuple[int | None, float | None]:
-    """Return how many calls to the models of some runs were out at once at most, and for how many seconds one was.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return how many calls to the models of some runs were out at once at most, and for how many seconds one was."""
     with reading(path) as conn:
         found: tuple[int | None, float | None] = conn.execute(
             _IN_FLIGHT, {"runs": json.dumps(run_ids)}
@@ -338,11 +314,7 @@ _FINISHES = """
 
 
 def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
-    """Return what came of the cases of a run.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return what came of the cases of a run."""
     parses: Counter[str] = Counter()
     rules: Counter[str] = Counter()
     with reading(path) as conn:

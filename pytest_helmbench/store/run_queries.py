@@ -99,21 +99,13 @@ _OUTCOMES = (
 
 
 def runs(path: Path) -> tuple[RunSummary, ...]:
-    """Return every run of a file, oldest first.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return every run of a file, oldest first."""
     with reading(path) as conn:
         return _made(RunSummary, conn, " ORDER BY evaluation_runs.id", ())
 
 
 def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
-    """Return the runs of one session, in the order they were opened.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return the runs of one session, in the order they were opened."""
     with reading(path) as conn:
         return _made(RunSummary, conn, " WHERE session_id = ? ORDER BY evaluation_runs.id", (session_id,))
 
@@ -141,9 +133,6 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
     Args:
         path: Results file.
         run_id: None for the newest run.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     which = " WHERE ?1 IS NULL OR evaluation_runs.id = ?1 ORDER BY evaluation_runs.id DESC LIMIT 1"
     with reading(path) as conn:
@@ -204,11 +193,7 @@ def judges_of(settings: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def configured_alike(path: Path, run_id: int) -> tuple[tuple[int, int], ...]:
-    """Return other complete runs of the same content, model and settings, the newest first, with their repetitions.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return other complete runs of the same content, model and settings, the newest first, with their repetitions."""
     found = []
     with reading(path) as conn:
         for other, theirs, ours in conn.execute(_ALIKE, (run_id,)):
@@ -264,9 +249,6 @@ class PulseReader:
 
     Args:
         path: Results file.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -281,11 +263,7 @@ class PulseReader:
         return self._place.is_kept
 
     def has_changed(self) -> bool:
-        """Return whether anybody has written since this was last asked.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+        """Return whether anybody has written since this was last asked."""
         try:
             (version,) = self._conn.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error as error:
@@ -294,11 +272,7 @@ class PulseReader:
         return seen != self._seen
 
     def pulses(self) -> Mapping[int, Pulse]:
-        """Return how far every run is, by its number.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+        """Return how far every run is, by its number."""
         try:
             return {pulse.run_id: pulse for pulse in _pulses(self._conn, time.time())}
         except sqlite3.Error as error:
@@ -310,11 +284,7 @@ class PulseReader:
 
 
 def pulses(path: Path) -> Mapping[int, Pulse]:
-    """Return how far every run of a file is now.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return how far every run of a file is now."""
     with contextlib.closing(PulseReader(path)) as reader:
         return reader.pulses()
 

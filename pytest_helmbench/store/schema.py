@@ -36,18 +36,25 @@ def create_tables(conn: sqlite3.Connection) -> None:
         conn.execute(statement)
 
 
-def check_version(conn: sqlite3.Connection, path: Path) -> bool:
+def check_form(conn: sqlite3.Connection, path: Path) -> bool:
     """See that a file can be used by this version; return False for one that holds nothing at all.
 
+    Its tables are ordinary ones, and its views are ours: whatever else has its name may compute for ever.
+
     Raises:
-        StoreError: It is of another version, or of another program.
+        StoreError: It is of another version, or of another program, or has been given what no results file has.
         sqlite3.Error: It cannot be read.
     """
-    tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_master")}
-    if not tables:
+    conn.execute("PRAGMA trusted_schema = OFF")
+    odd = conn.execute(_OTHER_FORMS).fetchall()
+    for name, kind, sql in odd:
+        if kind != "view" or " ".join(str(sql).split()) not in _OWN_VIEWS:
+            hint = "give the file as it was written; views and triggers of your own belong into another file"
+            raise StoreError(path, f"it holds {name!r}, which no results file has", hint)
+    if conn.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
         return False
     (version,) = conn.execute("PRAGMA user_version").fetchone()
-    if "evaluation_runs" not in tables:
+    if conn.execute("SELECT 1 FROM sqlite_master WHERE name = 'evaluation_runs'").fetchone() is None:
         raise StoreError(
             path,
             "its tables are not those of pytest-helmbench",
@@ -61,6 +68,16 @@ def check_version(conn: sqlite3.Connection, path: Path) -> bool:
         )
     return True
 
+
+# What stands in the form of a file as its type is believed by nobody but us: SQLite goes by the statement.
+_OTHER_FORMS = """
+    SELECT name, type, sql FROM sqlite_master
+    WHERE NOT coalesce(type = 'table' AND sql LIKE 'CREATE TABLE%' OR type = 'index', 0)
+    UNION ALL SELECT form.name, '', '' FROM sqlite_master AS form JOIN pragma_table_xinfo(form.name) AS part
+    WHERE form.type = 'table' AND part.hidden
+    UNION ALL SELECT form.name, '', '' FROM sqlite_master AS form JOIN pragma_index_xinfo(form.name) AS part
+    WHERE form.type = 'index' AND (part.cid = -2 OR form.sql LIKE '%)%WHERE%')
+"""
 
 _PART = """\
 CREATE TABLE {} (
@@ -493,3 +510,8 @@ _COSTS_VIEW = """CREATE VIEW v_costs AS
     GROUP BY calls.run_id, calls.purpose"""
 
 VIEWS = (_RESULTS_VIEW, _COSTS_VIEW)
+_OWN_VIEWS = frozenset(
+    " ".join(statement.split())
+    for statement in (*SCHEMA.split(";\n\n"), *VIEWS)
+    if statement.startswith("CREATE VIEW")
+)

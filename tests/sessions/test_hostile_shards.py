@@ -117,6 +117,73 @@ def test_what_no_shard_has_written_is_refused_in_a_sentence(
     assert wrong == [], wrong
 
 
+_ENDLESS = "WITH RECURSIVE more (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT {} FROM more"
+
+
+def _view(table: str) -> Callable[[Path], None]:
+    """Let a view that computes for ever stand where a table is asked for."""
+
+    def change(db: Path) -> None:
+        with closing(sqlite3.connect(db)) as conn, conn:
+            columns = [name for _, name, *_ in conn.execute(f"PRAGMA table_info({table})")]
+            conn.execute("PRAGMA legacy_alter_table = ON")
+            conn.execute(f"ALTER TABLE {table} RENAME TO other")
+            endless = _ENDLESS.format(", ".join(f"n AS {name}" for name in columns))
+            conn.execute(f"CREATE VIEW {table} AS {endless}")
+
+    return change
+
+
+def _own_view(db: Path) -> None:
+    with closing(sqlite3.connect(db)) as conn, conn:
+        columns = [name for _, name, *_ in conn.execute("PRAGMA table_info(v_costs)")]
+        conn.execute("DROP VIEW v_costs")
+        conn.execute(
+            f"CREATE VIEW v_costs AS {_ENDLESS.format(', '.join(f'n AS {name}' for name in columns))}"
+        )
+
+
+_FORMS: dict[str, Callable[[Path], object]] = {
+    "view for results": _view("results"),
+    "view for runs": _view("evaluation_runs"),
+    "view for leases": _view("leases"),
+    "other words of a view of ours": _own_view,
+    "view by another type": lambda db: _stand_in(db, "results", "View"),
+    "trigger": _sql("CREATE TRIGGER odd AFTER INSERT ON calls BEGIN DELETE FROM results; END"),
+    "virtual table": _sql("CREATE VIRTUAL TABLE odd USING fts5(x)"),
+    "computed column": _sql("ALTER TABLE results ADD COLUMN odd AS (zeroblob(900000000))"),
+    "index that computes": _sql("CREATE INDEX odd ON results (zeroblob(900000000))"),
+    "index that computes which rows": _sql("CREATE INDEX odd ON results (id) WHERE zeroblob(900000000) > 1"),
+}
+_READS = (
+    "runs",
+    "report",
+    "show",
+    "export last --format=csv",
+    "rescore last",
+    "compare 1 1",
+    "costs",
+)
+
+
+@pytest.mark.parametrize("form", _FORMS)
+def test_no_reader_and_no_writer_takes_what_has_the_name_of_a_table(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    clear_environment(monkeypatch)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM")})
+    run_tree(pytester, url=provider.url)
+    asked = provider.count
+    _FORMS[form](pytester.path / "helmbench.db")
+    for command in _READS:
+        done = helmbench(pytester.path, *command.split())
+        assert done.returncode == 2, (command, done.stdout, done.stderr)
+        assert "which no results file has\n  hint: " in done.stderr, command
+    session = run_tree(pytester, url=provider.url)
+    assert session.ret == pytest.ExitCode.USAGE_ERROR
+    assert provider.count == asked
+
+
 def test_a_shard_decides_nothing_about_cases_of_another(
     pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

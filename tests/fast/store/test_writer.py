@@ -39,6 +39,7 @@ from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.cost_queries import Spread, price_history
 from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.run_queries import run_summary, runs
 from pytest_helmbench.store.run_rows import RunRecord, RunTotals
 from pytest_helmbench.store.writer import Store
@@ -515,3 +516,13 @@ def test_a_lease_is_renewed_while_nothing_is_written_and_given_back_at_the_end(
             assert [session for session, _ in before] == ["s"]
             until(lambda: leases() != before, "it is renewed")
         assert leases() == []
+
+
+def test_a_query_that_computes_for_ever_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_helmbench.store.reading._MOST_STEPS", 10_000)
+    Store.open(path).close()
+    endless = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+    with pytest.raises(StoreError, match="a query took too many steps"), reading(path) as conn:
+        conn.execute(endless).fetchone()
+    with reading(path) as conn:
+        assert conn.execute("SELECT count(*) FROM results").fetchone() == (0,)

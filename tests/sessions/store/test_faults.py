@@ -19,6 +19,7 @@ from waiting import PATIENCE_S
 from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.run_rows import RunTotals
+from pytest_helmbench.store.schema import VERSION
 from pytest_helmbench.store.writer import Store
 
 NOBODY = 65_534
@@ -211,7 +212,7 @@ def test_a_file_of_another_version_is_refused_by_name(path: Path) -> None:
     with pytest.raises(StoreError) as refused:
         Store.open(path)
     assert str(refused.value) == (
-        f"{path}: written by another version of pytest-helmbench (form 7; this one knows form 2)\n"
+        f"{path}: written by another version of pytest-helmbench (form 7; this one knows form {VERSION})\n"
         "  hint: use the version that wrote it, or give another file with --helmbench-db=PATH"
     )
 
