@@ -14,25 +14,6 @@ from trees import category, run_tree, write_tree
 from pytest_helmbench.pytest_side.items import CaseItem
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 
-_PACE = """
-import gc
-def pytest_terminal_summary(terminalreporter):
-    found = [each for each in gc.callbacks if getattr(each, "__module__", "").startswith("pytest_helmbench")]
-    terminalreporter.write_line(f"sets aside: {bool(found)}")
-"""
-
-
-def test_survivors_of_the_collector_are_set_aside_where_all_items_are_cases(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
-    pytester.makeconftest(_PACE)
-    assert "sets aside: True" in run_tree(pytester, url=provider.url).outlines
-    pytester.makepyfile(
-        test_own="def test_of_somebody_else(): pass"
-    )  # what it leaves in cycles is to be freed
-    assert "sets aside: False" in run_tree(pytester, "test_own.py", url=provider.url).outlines
-
 
 @pytest.mark.parametrize(("waits", "bound"), [(True, 3_000), (False, 1_500)])
 def test_one_more_case_costs_as_many_calls_whatever_their_number(

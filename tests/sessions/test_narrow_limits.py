@@ -1,9 +1,9 @@
-"""A thread that dies, a system with little memory: who waits hears of it, and the session ends with a sentence."""
+"""A thread that dies, or cannot start: who waits hears of it, and the session ends with a sentence."""
 
 from __future__ import annotations
 
 import pytest
-from provider import Answer, Provider
+from provider import Provider
 from sessions import Session
 from trees import category, clear_environment, rows, write_tree
 
@@ -22,16 +22,6 @@ def pytest_runtest_logreport(report):
 def pytest_configure(config):
     global is_meant
     is_meant = not hasattr(config, "workerinput")
-"""
-_TAKES_MEMORY = """
-import os, resource
-
-def pytest_runtest_logreport(report):
-    if report.when == "call" and report.nodeid.endswith("-PT5[test/good]"):
-        with open("/proc/self/statm") as file:
-            size = int(file.read().split()[0]) * resource.getpagesize()
-        more = int(os.environ["MORE"]) * 2**20
-        resource.setrlimit(resource.RLIMIT_AS, (size + more, size + more))
 """
 
 
@@ -73,16 +63,6 @@ def test_a_thread_that_dies_keeps_nobody_waiting(
     assert "INTERNALERROR" not in session.text
     assert provider.count < _CASES
     assert rows(pytester.path / "helmbench.db", "SELECT count(*) > 0 FROM responses") == [(1,)]
-
-
-@pytest.mark.parametrize("more", [0, 1, 4])
-def test_little_memory_ends_a_session_that_cannot_go_on(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch, more: int
-) -> None:
-    monkeypatch.setenv("MORE", str(more))
-    provider.reply = lambda _request: Answer(text=" " * 1_000_000, latency_s=0.05)
-    session = _session(pytester, provider, _TAKES_MEMORY)
-    assert session.end() != pytest.ExitCode.OK  # libraries in C may abort
 
 
 def test_a_system_that_lets_no_thread_start_is_told(pytester: pytest.Pytester, provider: Provider) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import sqlite3
 import subprocess
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from provider import Provider, Request
 from records import answered_hashes, final_state, integrity
-from trees import category, judged, rows, run_tree, write_tree
+from trees import category, rows, run_tree, write_tree
 
 _CASES = 60
 _REPLY_CHARACTERS = 30_000
@@ -121,43 +117,6 @@ def test_a_disk_that_cannot_be_written_is_a_usage_error_before_the_first_call(
     assert "INTERNALERROR" not in said
     assert provider.count == 2
     subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
-
-
-@_workers
-def test_a_lock_of_another_process_is_waited_out_and_nothing_is_lost(
-    pytester: pytest.Pytester, provider: Provider, workers: str
-) -> None:
-    write_tree(
-        pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 20), "P1-B1-S2": judged(*["fine"] * 4)}
-    )
-    provider.latency_s = 0.05
-    database = pytester.path / "helmbench.db"
-    locker = threading.Thread(target=_lock_for_a_while, args=(database, provider))
-    locker.start()
-    result = run_tree(
-        pytester,
-        workers,
-        "--helmbench-concurrency=4",
-        "--helmbench-marking-model=test/judge",
-        "--helmbench-cache=reuse",
-        url=provider.url,
-    )
-    locker.join()
-    result.assert_outcomes(passed=24)
-    assert result.ret == pytest.ExitCode.OK
-    counts = "SELECT status, passed_tests, (SELECT count(*) FROM calls) FROM evaluation_runs"
-    assert rows(database, counts) == [("complete", 24, 28)]
-    assert provider.count == 28
-
-
-def _lock_for_a_while(database: Path, provider: Provider) -> None:
-    """Take the write lock once a few calls have been made, and hold it for 3 seconds."""
-    while provider.count < 6:
-        time.sleep(0.01)
-    with contextlib.closing(sqlite3.connect(database, isolation_level=None, timeout=30)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        time.sleep(3)
-        connection.execute("ROLLBACK")
 
 
 @posix

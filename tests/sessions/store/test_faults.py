@@ -110,27 +110,6 @@ def test_two_sessions_that_create_and_write_one_file_at_once_do_not_clash(path: 
         assert conn.execute("SELECT count(*) FROM benchmarks").fetchone() == (1,)
 
 
-def test_after_a_lock_beyond_patience_it_goes_on_in_a_file_beside(path: Path) -> None:
-    with contextlib.closing(Store.open(path, busy_timeout_s=0.05, patience_s=0.1)) as store:
-        run_id = open_run(store)
-        record_case(store, run_id, 1)
-        store.flush()
-        with child("hold_lock", path, 60) as locker:
-            assert locker.stdout is not None
-            assert locker.stdout.readline() == "locked\n"
-            record_case(store, run_id, 2)
-            store.flush()
-            record_case(store, run_id, 3)
-            store.flush()
-            locker.kill()
-        assert (store.fault, store.dropped) == (None, 0)
-        assert store.path == path.with_name("helmbench-recovered.db")
-        assert f"{path}: {path.name} was locked by another process for " in str(store.displaced)
-        assert (count(path, "results"), count(store.path, "results")) == (1, 3)
-    # Its log is not that of a file which was taken away.
-    assert count(path, "results") == 1
-
-
 def test_no_run_begins_in_a_file_that_is_locked(path: Path) -> None:
     hint = "close the program that has a transaction open, or give another file with --helmbench-db=PATH"
     words = f"{path}: another process holds the write lock (database is locked)\n  hint: {hint}"
@@ -145,9 +124,6 @@ def test_no_run_begins_in_a_file_that_is_locked(path: Path) -> None:
             locker.kill()
         assert str(at_run.value) == str(at_open.value) == words
         assert at_run.value is store.fault
-
-
-# --- full disks ---
 
 
 # --- places and files ---
@@ -260,16 +236,3 @@ def test_after_closing_records_are_dropped_and_questions_refused(path: Path) -> 
     assert store.dropped == 2
     with pytest.raises(StoreError, match="the writer has ended\n  hint: open the database again"):
         open_run(store)
-
-
-def test_a_user_who_waits_no_longer_has_it_written_beside(path: Path) -> None:
-    with contextlib.closing(Store.open(path)) as store:
-        run_id = open_run(store)
-        with child("hold_lock", path, 60) as locker:
-            assert locker.stdout is not None
-            assert locker.stdout.readline() == "locked\n"
-            record_case(store, run_id, 1)
-            store.flush(store.hurry)
-            locker.kill()
-        assert (store.fault, count(store.path, "results")) == (None, 1)
-        assert store.path != path
