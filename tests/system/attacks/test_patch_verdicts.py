@@ -115,6 +115,12 @@ def add(a, b):
     return 3 if a else 1
 """
 _ATTACKS: Sequence[Try] = (
+    _code(
+        "ends in the second test, where the first that fails ends all",
+        "CALLS = []\ndef add(a, b):\n    CALLS.append(a)\n    if len(CALLS) == 2:\n"
+        "        import pytest; pytest.exit('done', returncode=0)\n    return 3\n",
+        (*_PYTEST, "-x"),
+    ),
     _code("searches for who reports", _SEARCHES),
     _code("a report that passes once", _ONCE),
     _code("rewrites the tests", _REWRITES),
