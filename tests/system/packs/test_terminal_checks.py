@@ -103,10 +103,8 @@ def test_a_command_passes_in_the_folder_that_it_names(judge: Judge) -> None:
     [
         ("check", "#!/bin/sh\ntest -f answer.txt\n"),
         ("check.py", "import pathlib, sys\nsys.exit(not pathlib.Path('answer.txt').exists())\n"),
-        ("check.sh", "test -f answer.txt\n"),
-        ("sub/check.sh", 'test -f answer.txt && test -f "$SECUREBENCH_EVALUATOR/sub/check.sh"\n'),
-        ("sub/check.sh", 'test -f answer.txt && test "$TEST_DIR" = "$SECUREBENCH_EVALUATOR/sub/tests"\n'),
         ("check.sh", 'test -f answer.txt && test "$TEST_DIR" = "$SECUREBENCH_EVALUATOR/tests"\n'),
+        ("sub/check.sh", 'test -f answer.txt && test "$TEST_DIR" = "$SECUREBENCH_EVALUATOR/sub/tests"\n'),
     ],
 )
 def test_scripts(judge: Judge, name: str, script: str) -> None:
