@@ -141,6 +141,7 @@ def test_workspaces_without_the_work(bwrap: Running, tmp_path: Path, script: str
                 f"answer.txt was taken away: it is a link to '{target}', which is not",
             )
             for target in (
+                "/proc/self/environ",
                 "/proc/self/cmdline",
                 "/proc/self/fd/3",
                 "/etc/passwd",
