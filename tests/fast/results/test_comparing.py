@@ -69,10 +69,10 @@ def test_a_model_that_flips_12_percent_of_its_verdicts_is_seldom_called_worse_th
     flips = sum(2 * rate * (1 - rate) for rate in rates.values()) / len(rates)
     assert flips == pytest.approx(0.12, abs=0.015)
     failed = 0
-    for _ in range(200):
+    for _ in range(100):
         before, after = (_judged(lambda code: rng.random() < rates[_CASES[code]]) for _ in range(2))
         failed += _compared(before, after).verdict in {Conclusion.REGRESSED, Conclusion.COLLAPSED}
-    assert failed / 200 <= 0.05 + 2.6 * sqrt(0.05 * 0.95 / 200)
+    assert failed / 100 <= 0.05 + 2.6 * sqrt(0.05 * 0.95 / 100)
     # A planted drop of ten points is found.
     found = 0
     for _ in range(20):

@@ -5,13 +5,13 @@ Each test imports what it needs: seconds, which every worker would spend when it
 
 from __future__ import annotations
 
-import ast
 import random
+import re
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from house_figures import paths, source
+from house_figures import paths
 
 from pytest_helmbench.scoring.changes import change_of, holm_adjusted, sign_flip
 from pytest_helmbench.scoring.intervals import Stratum, t_quantile, tree_interval, wilson
@@ -119,9 +119,5 @@ def test_the_corrected_rate_is_what_ppi_estimates_from_a_random_sample() -> None
 
 
 def test_no_module_of_ours_imports_a_statistics_library() -> None:
-    heavy = {"numpy", "scipy", "statsmodels", "pandas", "ppi_py"}
-    for path in paths():
-        for node in source(path).nodes:
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not heavy & {name.partition(".")[0] for name in names}, path
+    heavy = re.compile(r"^\s*(import|from) (numpy|scipy|statsmodels|pandas|ppi_py)\b", re.MULTILINE)
+    assert [path for path in paths() if heavy.search(path.read_text(encoding="utf-8"))] == []
