@@ -80,7 +80,9 @@ def register(config: pytest.Config) -> None:
     for plugin, name in ((shown, "failures"), (end, "end"), (LastWords(config, end, shown), "last-words")):
         config.pluginmanager.register(plugin, f"helmbench-{name}")
     if in_github_actions() or settings.summary not in ("auto", "never"):
-        _register_job_end(config, coordinator, end)
+        from pytest_helmbench.pytest_side.job_end import JobEnd
+
+        config.pluginmanager.register(JobEnd(config, coordinator, end), "helmbench-job")
 
 
 def _gates(config: pytest.Config, settings: Settings) -> Gates:
@@ -98,12 +100,6 @@ def _gates(config: pytest.Config, settings: Settings) -> Gates:
     check_shard(settings, by_outcome=config.getoption("lf", False) or config.getoption("stepwise", False))
     gates = read_gates(settings.min_score, settings.min_coverage, baseline)
     return gates if settings.shard is None else Gates((), None)
-
-
-def _register_job_end(config: pytest.Config, coordinator: Coordinator, end: SessionEnd) -> None:
-    from pytest_helmbench.pytest_side.job_end import JobEnd
-
-    config.pluginmanager.register(JobEnd(config, coordinator, end), "helmbench-job")
 
 
 def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:

@@ -319,7 +319,8 @@ def detectable_before(own: Path, baseline: ComparedRun, benchmark_hash: str) -> 
     if not baseline.settings:
         return None  # a baseline file has neither severities nor settings
     ref = baseline.ref
-    again = _run_again(baseline)
+    alike = next((run_detail(ref.path, run_id) for run_id, _ in configured_alike(ref.path, ref.run_id)), None)
+    again = None if alike is None else ComparedRun.stored(RunRef.of(ref.path, alike, ref.path))
     facts = load_facts(ref.path, ref.run_id)
     if facts is None:
         return None
@@ -361,12 +362,3 @@ def too_few_units(codes: Iterable[str]) -> str:
     return (
         f"cannot show a regression of the run: {len(units)} perturbation{plural}, {LEAST_CHANGED} are needed"
     )
-
-
-def _run_again(baseline: ComparedRun) -> ComparedRun | None:
-    """Return the newest other complete run of the baseline's configuration."""
-    ref = baseline.ref
-    for run_id, _ in configured_alike(ref.path, ref.run_id):
-        detail = run_detail(ref.path, run_id)
-        return None if detail is None else ComparedRun.stored(RunRef.of(ref.path, detail, ref.path))
-    return None

@@ -278,11 +278,12 @@ class ComparedRun:
         detail = run_detail(ref.path, ref.run_id)
         if detail is None:
             return None
-        cases = judged_cases(ref.path, ref.run_id)
         asked = detail.settings.get("sample")
         sample = "" if asked is None else f"--helmbench-sample={asked}"
         defined = defined_codes(ref.path, ref.run_id)
-        return cls(ref, detail.benchmark_hash, detail.settings, cases, sample, defined)
+        return cls(
+            ref, detail.benchmark_hash, detail.settings, judged_cases(ref.path, ref.run_id), sample, defined
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,9 @@ def run_report(
         score=scored.score,
         breakdown=breakdown(rows),
         repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
-        constants=_constants(facts, detail),
+        constants=constant_scores(
+            tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context"))), facts.scoring
+        ),
         titles=facts.titles,
         failures=tuple(row for row in found if row.outcome == _FAILED),
         counts=recorded_counts(outcomes, spent, answering_models(path, run_id), cut_prompts(path, run_id)),
@@ -181,11 +183,6 @@ def measured_speed(path: Path, run_ids: Sequence[int]) -> Speed:
         StoreError: The file is missing or no results file.
     """
     return speed_of(timed_cases(path, run_ids), *in_flight(path, run_ids))
-
-
-def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:
-    rows = tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context")))
-    return constant_scores(rows, facts.scoring)
 
 
 def _groups(facts: RunFacts) -> dict[str, tuple[str, ...]]:

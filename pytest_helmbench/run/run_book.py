@@ -138,7 +138,9 @@ class RunBook:
                 broken=run.broken,
                 continues=runs.get(run.key),
                 sample=self._sample(whole),
-                shard=_shard_record(plan, whole),
+                shard=None
+                if plan.shard is None
+                else ShardRecord(plan.shard, plan.scope, whole.tests, whole.codes, whole.broken),
                 place=self.benchmark_of(run).place,
             )
             for run, whole in zip(plan.runs, plan.whole or plan.runs, strict=True)
@@ -275,12 +277,6 @@ class RunBook:
         prompt = self._settings.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
         return {name: self._hidden.without(value) for name, value in record.items()}
-
-
-def _shard_record(plan: Plan, whole: PlannedRun) -> ShardRecord | None:
-    if plan.shard is None:
-        return None
-    return ShardRecord(plan.shard, plan.scope, whole.tests, whole.codes, whole.broken)
 
 
 def _route(route: Route) -> dict[str, str | bool | None]:
