@@ -91,7 +91,7 @@ def run_packs(
         pytester.makefile(".ini", pytest="[pytest]\nfilterwarnings = error\n")
     given = [*paths, *QUICK]
     if url:
-        given.append(f"--helmbench-base-url={url}")
+        given += [f"--helmbench-base-url={url}", "--helmbench-concurrency=32"]
     if url and model and not any(argument.startswith("--helmbench-model=") for argument in arguments):
         given.append(f"--helmbench-model={model}")
     return run_pytest(pytester, *given, *arguments)
