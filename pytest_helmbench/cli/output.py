@@ -14,7 +14,7 @@ import click
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import ShownTexts, quoted, scrub
+from pytest_helmbench.core.scrub import ShownTexts, quoted, quoted_page
 from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.reports.formats import size_note
 from pytest_helmbench.reports.tables import readable_json
@@ -47,9 +47,9 @@ def say_whole(text: str, *, is_page: bool = False) -> None:
 
     Args:
         text: Without the break at its end.
-        is_page: It is a page for a browser, where such commands stand for something else.
+        is_page: It is a page for a browser, whose lines begin with code of ours.
     """
-    click.echo(scrub(text) if is_page else quoted(text))
+    click.echo(quoted_page(text) if is_page else quoted(text))
 
 
 def say_json(value: object) -> None:

@@ -45,12 +45,17 @@ def quoted(text: str) -> str:
 
     Source: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
     """
-    text = _COMMAND.sub("## ", scrub(text))
+    text = quoted_page(text)
     if "::" not in text:
         return text
     return "".join(
         f"| {line}" if line.lstrip().startswith("::") else line for line in text.splitlines(keepends=True)
     )
+
+
+def quoted_page(text: str) -> str:
+    """Return a scrubbed page for a browser with `##[` as `quoted` has it; what begins a line of a page is ours."""
+    return _COMMAND.sub("## ", scrub(text))
 
 
 def quoted_json(text: str) -> str:

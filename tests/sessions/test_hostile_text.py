@@ -257,7 +257,8 @@ def test_no_line_of_a_session_or_command_is_a_command_of_a_ci(
     options = ("-rA", "-vv", "--helmbench-with-text=all", "--helmbench-max-retries=0")
     results = [run_tree(pytester, *options, url=provider.url)]
     commands = (("show", "1"), ("show", "1", "P1-B1-S1-C1-PT1"), ("runs",), ("report", "1"), ("costs", "1"))
-    results += [run_command(pytester, *command) for command in commands]
+    page = ("report", "1", "--format=html", "--with-text=all")
+    results += [run_command(pytester, *command) for command in (*commands, page)]
     for result in results:
         for line in (result.stdout.str() + result.stderr.str()).splitlines():
             assert not line.lstrip().startswith("::"), line

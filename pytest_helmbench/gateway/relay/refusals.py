@@ -76,7 +76,9 @@ _ADDRESS = re.compile(
 )  # no base64 has a dot
 _ADDRESSES = frozenset(("imageurl", "videourl", "audiourl", "fileurl", "documenturl", "url", "uri", "path"))
 """Fields that hold an address, whatever it looks like."""
-_STORED = frozenset(("fileid", "imageid", "videoid"))
+_STORED = frozenset(("fileid", "imageid", "videoid", "audioid"))
+_STORED_PARTS = frozenset(("audio", "file", "image", "video", "inputaudio", "container"))
+"""Parts whose `id` names what the provider keeps."""
 _TEXTS = _words(
     "text content input output arguments name title filename id toolcallid role type status detail format mediatype"
     " mimetype language refusal reasoning reasoningcontent thinking thought signature summary description"
@@ -152,7 +154,7 @@ def _fetched_parts(place: str, key: str, value: JsonValue) -> Iterator[Refusal]:
     elif isinstance(value, dict):
         for own, part in value.items():
             plain = _plain(own)
-            if plain in _STORED and part is not None:
+            if part is not None and (plain in _STORED or (plain == "id" and key in _STORED_PARTS)):
                 yield f"{place}.{own}", _FETCHED
             elif plain not in _TEXTS or plain in ("content", "output"):
                 yield from _fetched_parts(f"{place}.{own}", plain, part)
