@@ -69,6 +69,17 @@ _NO_START, _AS_EVER = "eval.checker.command: cannot be started", ", as it does w
         (("sh", "-c", "exit 124"), _FAILED, "timeout", "eval.checker.command: stopped"),
         (("sleep", "60"), _FAILED, "timeout", "eval.checker.command: stopped after 0.5 s"),
         (("cat", "pipe"), _FAILED, "check_failed", "eval.checker.command: ended with exit code 1"),
+        (
+            ("sh", "-c", "cat answer.txt; gone"),
+            _ERROR,
+            "cannot_start",
+            f"{_NO_START} (exit code 127){_AS_EVER}",
+        ),
+        (("sh", "-c", "program"), _ERROR, "cannot_start", f"{_NO_START} (exit code 127){_AS_EVER}"),
+        (("env", "program"), _ERROR, "cannot_start", f"{_NO_START} (exit code 127){_AS_EVER}"),
+        (("timeout", "9", "./run"), _FAILED, "cannot_start", f"{_NO_START} (exit code 127)"),
+        (("env", "./run"), _FAILED, "cannot_start", f"{_NO_START} (exit code 127)"),
+        (("bash", "run"), _FAILED, "cannot_start", f"{_NO_START} (exit code 127)"),
         (("no-such-program",), _ERROR, "cannot_start", "eval.checker.command: no-such-program is not there"),
     ],
 )

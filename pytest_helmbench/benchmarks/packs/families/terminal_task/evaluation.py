@@ -51,8 +51,9 @@ _REASONS: dict[tuple[Verdict, str | None], str] = {
 }
 _NO_FILES = CheckerFiles()
 _MISSING = re.compile(
-    r"No module named '([\w.]+)'|not found: (\S+)|(?:^|: )([^\s:]+): "
-    r"(?:(?:command )?not found|No such file or directory|[Pp]ermission denied|cannot execute)",
+    r"No module named '(?P<module>[\w.]+)'|not found: (?P<program>\S+)"
+    r"|(?:^|: |command |open |execute )(?P<quote>['‘])?(?P<path>[^\s:'‘’]+)['’]?: "
+    r"(?:(?P<search>(?:command )?not found)|No such file|[Pp]ermission denied|cannot execute)",
     re.MULTILINE,
 )
 
@@ -146,14 +147,18 @@ class Checking:
     def _is_packs(self, ran: Ran) -> bool:
         """Return whether a breakdown that is there from the start is the pack's.
 
-        It is not where a module, a file or a program is missing that the task names: the agent was to make it. Nor is
-        it where no test was reached: what comes before may be the agent's work.
+        It is not where a module or a file is missing that the task names: the agent was to make it. Programs are
+        looked for outside of the workspace, unless their folder is named. Nor is it where no test was reached: what
+        comes before may be the agent's work.
         """
         ended, why = ran.ended, "\n".join(why for _, why in ran.seen.broken)
         public = " ".join(map(str, self.task.public().values()))
-        for module, *paths in _MISSING.findall(why or ended.stderr.decode("utf-8", "replace")):
-            word = module.partition(".")[0] or posixpath.basename("".join(paths))
-            if word and re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", public):
+        missing = list(_MISSING.finditer(why or ended.stderr.decode("utf-8", "replace")))
+        for one in missing if why else missing[-1:]:  # the exit code is that of the last command
+            module, path = (one["module"] or "").partition(".")[0], one["path"] or one["program"] or ""
+            is_searched = "/" not in path and (one["program"] or one["quote"] or one["search"])
+            word, before = module or posixpath.basename(path), "/" if is_searched else r"(?<![\w.-])"
+            if word and re.search(rf"{before}{re.escape(word)}(?![\w-])", public):
                 return False
         return bool(ran.seen.sessions) or ended.exit_code in NOT_STARTED
 
