@@ -105,12 +105,11 @@ def _found(function: str) -> tuple[Callable[..., object], bool]:
             found = getattr(found, step)
     except Exception as error:
         message = f"python:{function} cannot be imported: {type(error).__name__}: {excerpt(str(error))}"
-        is_there = isinstance(error, AttributeError) and module in sys.modules
-        hint = (
-            f"{module} is there, and has no {name}"
-            if is_there
-            else "the module is looked for as Python does, and in the folder where the session was started"
-        )
+        hint = "the module is looked for as Python does, and in the folder where the session was started"
+        if module in sys.modules:
+            hint = f"{module} is there, and has no {name}"
+        elif not (isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")):
+            hint = f"importing {module} by itself shows where that comes from"
         raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message, hint=hint)) from error
     if not callable(found):
         message = f"python:{function} is {type(found).__name__}, not a function"

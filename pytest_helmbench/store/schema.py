@@ -46,11 +46,6 @@ def check_form(conn: sqlite3.Connection, path: Path) -> bool:
         sqlite3.Error: It cannot be read.
     """
     conn.execute("PRAGMA trusted_schema = OFF")
-    odd = conn.execute(_OTHER_FORMS).fetchall()
-    for name, kind, sql in odd:
-        if kind != "view" or " ".join(str(sql).split()) not in _OWN_VIEWS:
-            hint = "give the file as it was written; views and triggers of your own belong into another file"
-            raise StoreError(path, f"it holds {name!r}, which no results file has", hint)
     if conn.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
         return False
     (version,) = conn.execute("PRAGMA user_version").fetchone()
@@ -66,6 +61,10 @@ def check_form(conn: sqlite3.Connection, path: Path) -> bool:
             f"written by another version of pytest-helmbench (form {version}; this one knows form {VERSION})",
             "use the version that wrote it, or give another file with --helmbench-db=PATH",
         )
+    for name, kind, sql in conn.execute(_OTHER_FORMS).fetchall():
+        if kind != "view" or " ".join(str(sql).split()) not in _OWN_VIEWS:
+            hint = "give the file as it was written; views and triggers of your own belong in another file"
+            raise StoreError(path, f"it holds {name!r}, which no results file has", hint)
     return True
 
 

@@ -217,6 +217,7 @@ def test_async_functions_get_the_request_and_what_fails_is_an_error(pytester: py
         ("app_e:absent", "python:app_e:absent cannot be imported: AttributeError*; nothing was called"),
         ("app_e:bot.x", "python:app_e:bot.x cannot be imported: AttributeError*; nothing was called"),
         ("app_none:x", "python:app_none:x cannot be imported: ModuleNotFoundError*; nothing was called"),
+        ("app_lacks:x", "python:app_lacks:x cannot be imported: ModuleNotFoundError*; nothing was called"),
         ("app_e:asyncio.new_event_loop", "python:app_e:asyncio.new_event_loop cannot be called with *"),
         ("app_e:__name__", "python:app_e:__name__ is str, not a function; nothing was called"),
     ],
@@ -225,11 +226,13 @@ def test_a_function_that_cannot_be_called_is_told_before_a_run_is_stored(
     pytester: pytest.Pytester, function: str, sentence: str
 ) -> None:
     _write(pytester.path, "app_e", cases=1)
+    (pytester.path / "app_lacks.py").write_text("import app_none")
     model = f"--helmbench-model=python:{function}"
     workers = "-n2" if function == "app_none:x" else "-n0"
     result = run_pytest_forked(pytester, "benchmark", "--helmbench-model=baseline/first", model, workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {sentence}"])
+    assert ("is looked for as Python does" in result.stderr.str()) == (function == "app_none:x")
     result.stdout.no_fnmatch_line("*resume*")
     assert not (pytester.path / "helmbench.db").exists()
     assert not (pytester.path / "asked.txt").exists()

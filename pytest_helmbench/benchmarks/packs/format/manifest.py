@@ -200,7 +200,8 @@ def _check_identity(faults: RowFaults, data: JsonObject) -> None:
     if "id" not in data:
         faults.error("manifest", "there is no 'id'", "add 'id: my-pack'")
     elif not isinstance(identity, str):
-        faults.error("id", f"this is {kind_of(identity)}, not text", "put it in quotes")
+        hint = "write one name" if isinstance(identity, list | dict) else "put it in quotes"
+        faults.error("id", f"this is {kind_of(identity)}, not text", hint)
     else:
         check_text(faults, "id", identity)
     if "version" not in data:

@@ -151,7 +151,7 @@ class _Axis:
             faults += [*found, *linted_headings(body)]
             faults += [*leaked_frontmatter(body, names), *stray_components(body)]
         self._findings.add(path, *faults)
-        if not {"severity", "difficulty"}.intersection(names):
+        if all(fault.usable for fault in faults) and not {"severity", "difficulty"}.intersection(names):
             self.unweighted.setdefault(path, []).append(code)
         full_code = f"{self._scenario}-{code}"
         self.found.setdefault(code, Component(code, full_code, body.trimmed(), block, weight, path, line))

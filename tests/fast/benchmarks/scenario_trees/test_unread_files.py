@@ -119,6 +119,10 @@ def test_a_missing_severity_among_others_is_0_with_one_warning_a_file(tmp_path: 
         "P1-B1-S1/perturbations.md:8: no severity, so it counts as 0: PT2, PT3\n"
         "  hint: write 'severity: 0' in the frontmatter if that is meant"
     ]
+    misspelt = several.replace("# PT3\n", "# PT3\n---\nseverty: 3\n---\n").replace(
+        "# PT2\n", "# PT2\n---\nseverity: [\n---\n"
+    )
+    assert not _load(tmp_path, {"P1-B1-S1/perturbations.md": misspelt}).warnings
     none = _load(tmp_path, {"P1-B1-S1/perturbations.md": "# PT1\n\nOne.\n\n# PT2\n\nTwo.\n"})
     assert (_problems(none), list(none.warnings)) == ([], [])
 
