@@ -77,6 +77,12 @@ class CaseCode:
         )
 
 
+def scenario_of(code: str) -> str:
+    """Return the scenario of a case; empty for a code that is none of a scenario tree."""
+    parsed = CaseCode.parse(code)
+    return "-".join(filter(None, parsed.parts()[:3])) if parsed else ""
+
+
 _PREFIXES = ("P", "B", "S", "C", "U", "PT")
 _COMPONENT = re.compile(r"(PT|P|B|S|C|U)\d+[A-Za-z]?\Z")
 

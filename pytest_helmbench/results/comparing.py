@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from fractions import Fraction
 from pathlib import Path
 
-from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.codes import natural_key, scenario_of
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.results.stored_scores import one_row_each
 from pytest_helmbench.scoring.changes import LEAST_CHANGED, Conclusion
@@ -194,7 +194,7 @@ def _scoped(
     defined = candidate.defined
     missing = [code for code in baseline.cases if code not in defined] if defined else []
     # A broken scenario is defined by its own code.
-    gone = [code for code in missing if "-".join(code.split("-", 3)[:3]) not in defined]
+    gone = [code for code in missing if scenario_of(code) not in defined]
     selected = {*facts.codes, *(case.code for case in facts.broken), *missing}
     return replace(
         not_comparable(candidate.ref, baseline.ref, limits, ""),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root
@@ -320,14 +321,15 @@ def _as_far_as_said(stated: StatedModel, base_url: Word, key_env: Word, settings
     return entry if is_embedded(entry.id) else replace(entry, base_url=base_url, api_key_env=key)
 
 
-def source_version(model_id: str) -> str:
+def source_version(model_id: str) -> str | None:
     """Return `source` and 16 hex digits of all files of the package that a `python:` model is in, or of its module.
 
-    Packages are looked for as Python does, and in the current folder. Nothing is imported.
+    Packages are looked for as Python does, and in the current folder. Nothing is imported. None where no file is found.
     """
     name = model_id.removeprefix(FUNCTION_PREFIX).partition(":")[0].partition(".")[0]
-    spec = PathFinder.find_spec(name, [*sys.path, str(Path.cwd())])
+    spec = (find_spec(name) if name else None) or PathFinder.find_spec(name, [str(Path.cwd())])
     digest = hashlib.sha256()
+    unread = digest.digest()
     for place in () if spec is None else (spec.submodule_search_locations or [spec.origin or ""]):
         files = [Path(place)] if Path(place).is_file() else sorted(Path(place).rglob("*"))
         for file in files:
@@ -335,7 +337,7 @@ def source_version(model_id: str) -> str:
                 content = file.read_bytes()
                 digest.update(f"{file.relative_to(place)}\n{len(content)}\n".encode("utf-8", "replace"))
                 digest.update(content)
-    return f"{_SOURCE} {digest.hexdigest()[:16]}"
+    return None if digest.digest() == unread else f"{_SOURCE} {digest.hexdigest()[:16]}"
 
 
 def _code(model: str) -> Word:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.options.settings import resolve_settings
-from pytest_helmbench.run.targets import resolve_targets
+from pytest_helmbench.run.targets import resolve_targets, source_version
 
 _KEYS = {"OPENAI_API_KEY": "of-openai", "MODEL_KEY": "of-the-server", "JUDGE_KEY": "of-the-judge"}
 _SERVER = "http://10.0.0.7:8000/v1"
@@ -72,3 +74,27 @@ def test_the_reply_of_a_judge_is_bounded_unless_a_bound_is_stated(
     (tmp_path / "models.yml").write_text(f"marking_model: {entry}\n")
 
     assert _judge(tmp_path, judge, _BESIDE).entry.sampling.max_tokens == bound
+
+
+def test_the_version_of_a_package_is_that_of_its_files_also_where_a_finder_of_an_editable_install_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> object:
+            return PathFinder.find_spec(name, [str(tmp_path)])
+
+    monkeypatch.setattr("sys.meta_path", [*sys.meta_path, Finder])
+    file = tmp_path / "robot_in_work" / "__init__.py"
+    file.parent.mkdir()
+    file.write_text("WORD = 'like'")
+    first = source_version("python:robot_in_work.speech:answer")
+    file.write_text("WORD = 'hate'")
+
+    assert None not in (first, source_version("python:robot_in_work:answer"))
+    assert first != source_version("python:robot_in_work:answer")
+
+
+@pytest.mark.parametrize("model", ["python:", "python:robot_that_is_nowhere:answer", "python:builtins:str"])
+def test_without_a_file_there_is_no_version(model: str) -> None:
+    assert source_version(model) is None
