@@ -131,7 +131,7 @@ _SCAN = re.compile(
     rf"|{_NAMED}",
     re.IGNORECASE | re.MULTILINE,
 )
-_BLANK = re.compile(r"(?:\s*+<\|\w{1,30}\|>(?:assistant)?)*+\s*+")
+_BLANK = re.compile(r"(?:[\s\u200b\u2060\ufeff]*+<\|\w{1,30}\|>(?:assistant)?)*+[\s\u200b\u2060\ufeff]*+")
 _FIRST_MARKS = re.compile(r"(?:\s*+<\|\w{1,30}\|>(?:assistant|final)?)*+(?:(?:[ \t]*+\r?\n)++|[ \t]++)?")
 _LAST_MARKS = re.compile(r"(?:\s*+(?:<\|\w{1,30}\|>|</s>|<end_of_turn>|\[END FINAL RESPONSE\]))++\s*+\Z")
 _LONGEST_LAST_MARKS = 200

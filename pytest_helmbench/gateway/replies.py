@@ -167,7 +167,7 @@ def _reply(
     has_calls = isinstance(calls, list) and bool(calls)
     # Some servers do not say why a reply that calls tools has ended.
     stated = choice.get("finish_reason") or ("tool_calls" if has_calls else None)
-    word = excerpt(stated) if isinstance(stated, str) and stated else None
+    word = excerpt(str(stated)) if stated else None
     finish = finish_of(word)
     if finish in _FAULTED:
         kind, reason, sentence = _FAULTED[finish]

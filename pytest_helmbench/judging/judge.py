@@ -232,14 +232,15 @@ def is_on_menu(criterion: Criterion, reply: Reply) -> bool:
 
 
 def _answer(criterion: Criterion, reply: Reply) -> JsonObject:
-    found = enclosed_json(reply.text)
+    fault = reply.form_fault
+    found = None if fault else enclosed_json(reply.text)
     if found is not None and isinstance(found[0], dict):
         return found[0]
-    if reply.refusal:
+    if fault == "refusal":
         what = "was refused"
-    elif reply.is_cut:
+    elif fault == "truncated":
         what = "was cut at the token limit"
-    elif not reply.text.strip():
+    elif fault:
         what = f"is {reply.told('empty').strip('()')} (finish reason {reply.finish_reason or 'unknown'})"
     else:
         what = "is not one JSON object, each of its keys once"

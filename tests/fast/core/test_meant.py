@@ -81,6 +81,8 @@ def test_thoughts_beside_an_answer_are_kept_apart(message: dict[str, Any]) -> No
         ("<think>Lyon?</think><reasoning>Nice?</reasoning> Paris", "Lyon?\n\nNice?", "Paris", 0),
         ("<think>It says </think>Lyon, but</think>Paris", "<think>It says </think>Lyon, but", "Paris", 0),
         ("<think>Was it Lyon?", "Was it Lyon?", "", 0),
+        ("\ufeff<think>Was it Lyon?", "Was it Lyon?", "", 0),
+        (" \u200b<think>Lyon?</think>Paris", "Lyon?", "Paris", 0),
         ("<|channel|>analysis<|message|>Lyon?", "Lyon?", "", 0),
         ("It is <think>Lyon?</think>Paris.", "Lyon?", "It is Paris.", 1),
         ("Paris <think>Lyon?</think> it <thought>Nice?</thought>is", "Lyon?\n\nNice?", "Paris  it is", 2),
@@ -135,6 +137,7 @@ def test_the_words_of_providers_say_whether_a_reply_is_whole(end: str, word: str
 def test_an_unknown_word_is_no_proof_of_a_whole_reply() -> None:
     found = reply_of("Paris", "ran_dry")
     assert (found.form_fault, found.finish_reason) == (None, "ran_dry")
+    assert reply_of("Paris", {"type": "dry"}).finish_reason == "{'type': 'dry'}"
     assert reply_of(None, "ran_dry", tool_calls=[{"id": "1"}]).text == ""
     for said in ("", "<think>Lyon?"):
         fault = read_answer(said, "ran_dry")

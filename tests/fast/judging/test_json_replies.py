@@ -86,6 +86,7 @@ def test_strict_json_recovers_nothing(text: str) -> None:
         '{"category": 1e999}',
         '{"category": "CONTINUE", "category": "HANDOFF"}',
         'So: {"category": "HANDOFF", "inner": {"a": 1, "a": 1}}',
+        f'{{"category": "CONTINUE", "category": "CONTINUE"}} or rather {OBJECT}',
         '{"category": ' + "1" * 5_000 + "}",
         "HANDOFF",
     ],

@@ -314,6 +314,7 @@ _NO_OBJECT = (
         *((reply(text), "is not one JSON object, each of its keys once") for text in _NO_OBJECT),
         (reply("", "length"), "was cut at the token limit"),
         (reply('{"judgment": "SA', "length"), "was cut at the token limit"),
+        (reply('{"judgment": "SAFE"}', "length"), "was cut at the token limit"),
         (reply("<think>Is it?"), "is empty: 6 characters of thought (finish reason stop)"),
         (reply("", refusal="no"), "was refused"),
     ],
