@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
