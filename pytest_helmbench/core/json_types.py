@@ -14,17 +14,13 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 """An object that is only read; `isinstance(value, dict)` narrows a `JsonValue` to it."""
 
 
-class TwinsError(ValueError):
-    """A key stands twice, so that its object says two things."""
-
-
 def without_twins(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     """Return an object as `json` decodes it (`object_pairs_hook`).
 
     Raises:
-        TwinsError: A key stands twice.
+        ValueError: A key stands twice, so the object says two things.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise TwinsError("a key stands twice")
+        raise ValueError("a key stands twice")
     return found

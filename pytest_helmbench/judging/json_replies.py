@@ -8,7 +8,7 @@ import re
 from typing import Never
 
 from pytest_helmbench.core.foreign_schemas import schema_breach
-from pytest_helmbench.core.json_types import JsonObject, JsonValue, TwinsError, without_twins
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, without_twins
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse, Reply
 
@@ -154,9 +154,7 @@ def _only_object(text: str) -> tuple[JsonValue] | None:
     while (match := _JSON_START.search(text, position)) is not None:
         try:
             value, position = _DECODER.raw_decode(text, match.start())
-        except (RecursionError, TwinsError):
-            return None
-        except ValueError:
+        except json.JSONDecodeError:
             broken += 1
             end = _end_of_brackets(text, match.start())
             if end is None:
@@ -165,6 +163,8 @@ def _only_object(text: str) -> tuple[JsonValue] | None:
                 return None
             position = end
             continue
+        except (RecursionError, ValueError):  # an object that says a key twice, or no number
+            return None
         if isinstance(value, dict):
             if found is not None:
                 return None
