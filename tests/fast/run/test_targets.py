@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -76,25 +77,14 @@ def test_the_reply_of_a_judge_is_bounded_unless_a_bound_is_stated(
     assert _judge(tmp_path, judge, _BESIDE).entry.sampling.max_tokens == bound
 
 
-def test_the_version_of_a_package_is_that_of_its_files_also_where_a_finder_of_an_editable_install_knows_it(
+def test_the_version_of_a_package_is_that_of_its_files_wherever_a_finder_finds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Finder:
-        @staticmethod
-        def find_spec(name: str, path: object = None, target: object = None) -> object:
-            return PathFinder.find_spec(name, [str(tmp_path)])
-
-    monkeypatch.setattr("sys.meta_path", [*sys.meta_path, Finder])
-    file = tmp_path / "robot_in_work" / "__init__.py"
-    file.parent.mkdir()
-    file.write_text("WORD = 'like'")
-    first = source_version("python:robot_in_work.speech:answer")
-    file.write_text("WORD = 'hate'")
-
-    assert None not in (first, source_version("python:robot_in_work:answer"))
-    assert first != source_version("python:robot_in_work:answer")
-
-
-@pytest.mark.parametrize("model", ["python:", "python:robot_that_is_nowhere:answer", "python:builtins:str"])
-def test_without_a_file_there_is_no_version(model: str) -> None:
-    assert source_version(model) is None
+    editable = SimpleNamespace(find_spec=lambda name, *_: PathFinder.find_spec(name, [str(tmp_path)]))
+    monkeypatch.setattr("sys.meta_path", [*sys.meta_path, editable])
+    versions = [source_version("python:robot:answer"), source_version("python:builtins:str")]
+    for text in ("like", "hate"):
+        (tmp_path / "robot.py").write_text(text)
+        versions.append(source_version("python:robot:answer"))
+    assert versions[:2] == [None, None]
+    assert len(set(versions)) == 3
