@@ -19,6 +19,7 @@ _KEYS = {"OPENAI_API_KEY": "of-openai", "MODEL_KEY": "of-the-server", "JUDGE_KEY
 _SERVER = "http://10.0.0.7:8000/v1"
 _OTHER = "http://10.0.0.8:8000/v1"
 _BESIDE = {"base-url": _SERVER, "api-key-env": "MODEL_KEY"}
+_ELSEWHERE = {**_BESIDE, "marking-base-url": _OTHER}
 _APART = {**_BESIDE, "marking-base-url": _OTHER}
 _WITH_KEY = {"marking-api-key-env": "JUDGE_KEY"}
 
