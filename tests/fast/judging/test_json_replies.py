@@ -56,6 +56,7 @@ RECOVERABLE = [
     f"```\nno JSON here\n```\n{OBJECT}",
     f"<script>alert(1)</script>{OBJECT}",
     f"\ufeff{OBJECT}",
+    f"I'm sorry, I can't help with that. {OBJECT}",
 ]
 
 
@@ -136,10 +137,6 @@ def test_a_reply_without_a_value_has_its_own_reason(
 ) -> None:
     reading = read(text, finish_reason, refusal)
     assert (reading.value, reading.reason) == (None, reason)
-
-
-def test_a_refusal_in_plain_words_around_sound_json_is_an_answer() -> None:
-    assert read(f"I'm sorry, I can't help with that. {OBJECT}").reason is None
 
 
 def test_a_cut_reply_is_truncated_even_where_it_can_be_read() -> None:

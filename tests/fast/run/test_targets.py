@@ -83,9 +83,8 @@ def test_the_version_of_a_package_is_that_of_its_files_wherever_a_finder_finds_i
 ) -> None:
     editable = SimpleNamespace(find_spec=lambda name, *_: PathFinder.find_spec(name, [str(tmp_path)]))
     monkeypatch.setattr("sys.meta_path", [*sys.meta_path, editable])
-    versions = [source_version("python:robot:answer"), source_version("python:builtins:str")]
+    versions = [source_version("python:robot:answer")]
     for text in ("like", "hate"):
         (tmp_path / "robot.py").write_text(text)
         versions.append(source_version("python:robot:answer"))
-    assert versions[:2] == [None, None]
-    assert len(set(versions)) == 3
+    assert (versions[0], len(set(versions))) == (None, 3)

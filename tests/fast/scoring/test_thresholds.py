@@ -77,7 +77,7 @@ def test_coverage_below_the_least_does_not_hold_whatever_the_score() -> None:
     score = run_score([row(7, 1), row(3, None, "P1-B1-S1-PT2"), row(10, 1, "P2-B1-S1-PT1")])
     found = gate(score, threshold("0.5"))
     reason = "coverage of the run 0.8500 is below 1.0000"
-    assert (found.holds, found.score, found.reason) == (False, 1, reason)
+    assert (found.holds, found.score, found.reason) == (False, Fraction(1), reason)
     assert gate(score, threshold("0.5"), Fraction(17, 20)).holds
     assert gate(score, threshold("P1=0.5"), Fraction(4, 5)).reason == "coverage of P1 0.7000 is below 0.8000"
     assert gate(score, threshold("P2=0.5")).reason == reason
