@@ -392,7 +392,8 @@ class Limiter:
         """Return what to reserve; None when nobody can say and it matters."""
         if self.budget.most_usd is None:
             return 0.0
-        return state.costs.bound_usd(wanted.most_prompt_tokens or wanted.prompt_tokens, wanted.max_tokens)
+        prompt_tokens = wanted.most_prompt_tokens or wanted.prompt_tokens
+        return state.costs.bound_usd(prompt_tokens, wanted.max_tokens, state.in_flight)
 
     @staticmethod
     def _wait_s(state: _LimitsInUse, now: float) -> float:

@@ -159,6 +159,7 @@ _DEARER_COMPLETION = (
 _MOST_PER_ESTIMATED = 4  # tokens for one that was counted here: no tokenizer makes more than one of a byte
 _SLACK_TOKENS = 16  # that servers count beyond a bound which they keep to
 _CHEAPER_AT_FIRST = 4  # calls of a known price that may be out before the first cost is known
+_KEPT_PER_CALL = 10  # replies within their bound for each call that goes with no more than that reserved
 
 
 def may_have_cost_usd(usage: Usage, reserved_usd: float) -> float:
@@ -176,7 +177,8 @@ class CallCosts:
     """The bound that a budget reserves for a call. It never shrinks to what a cheap reply has cost.
 
     A server may take no notice of the bound of a completion, or think beyond it: only a reply that was cut there shows
-    that it does not. Until one was, and for good after one that was longer, the model's largest output is reserved.
+    that it does not. Until one was, and for good after one that was longer, the model's largest output is reserved, but
+    for one call at a time for every ten replies that were within their bound.
 
     Args:
         price: None when unknown.
@@ -189,6 +191,7 @@ class CallCosts:
         self._free = free
         self._largest_output = largest_output
         self._keeps: bool | None = None
+        self._kept = 0
         self.factor = 1.0
         """How often the price of what was sent calls have cost, where that is more than once."""
         self._per_token_usd: float | None = None
@@ -208,14 +211,16 @@ class CallCosts:
             return float("inf")
         return (_CHEAPER_AT_FIRST if self._price is not None else 1) + 2 * self._known
 
-    def bound_usd(self, prompt_tokens: int, max_tokens: int | None) -> float | None:
+    def bound_usd(self, prompt_tokens: int, max_tokens: int | None, beside: int) -> float | None:
         """Return what a call may cost; None when nobody can say.
 
         Args:
             prompt_tokens: Estimate.
             max_tokens: Bound that is sent; None when none is.
+            beside: Calls of the model that are out.
         """
-        longest = 0 if self._keeps else max(self._largest_output, self.largest_completion)
+        trusted = self._keeps or (self._keeps is None and beside < self._kept // _KEPT_PER_CALL)
+        longest = 0 if trusted else max(self._largest_output, self.largest_completion)
         return self._usd(prompt_tokens, max(self._stated(max_tokens), longest))
 
     def alone_usd(self, prompt_tokens: int, max_tokens: int | None) -> float | None:
@@ -258,8 +263,10 @@ class CallCosts:
         """
         prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
         self.largest_completion = max(self.largest_completion, completion)
-        if max_tokens and not usage.estimated and completion >= max_tokens and self._keeps is not False:
-            self._keeps = completion <= max_tokens + _SLACK_TOKENS
+        if max_tokens and completion and not usage.estimated:
+            self._kept += 1
+            if completion >= max_tokens and self._keeps is not False:
+                self._keeps = completion <= max_tokens + _SLACK_TOKENS
         if usage.cost_usd is None:
             return
         self._known += 1

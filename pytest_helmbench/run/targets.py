@@ -98,12 +98,9 @@ def _budget_tokens(entry: ModelEntry, endpoint: Endpoint) -> int:
     return most
 
 
-def _largest_output(entry: ModelEntry, endpoint: Endpoint) -> int:
+def _largest_output(endpoint: Endpoint) -> int:
     """Return how many tokens a completion may have that no bound holds, as far as anybody knows."""
-    window = context_tokens(endpoint)
-    if window is None:
-        return _LARGEST_OUTPUT
-    return min(_LARGEST_OUTPUT if _reasons(entry) else _REASONING_TOKENS, window)
+    return min(_LARGEST_OUTPUT, context_tokens(endpoint) or _LARGEST_OUTPUT)
 
 
 def _reasons(entry: ModelEntry) -> bool:
@@ -185,7 +182,7 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
         tokens_per_minute=settings.rate(entry.tokens_per_minute),
         price=token_price(entry.price, endpoint),
         free=endpoint.server.embedded,
-        largest_output=0 if settings.max_cost_usd is None else _largest_output(entry, endpoint),
+        largest_output=0 if settings.max_cost_usd is None else _largest_output(endpoint),
         server=own or None,
         loads=endpoint.server.local,
     )

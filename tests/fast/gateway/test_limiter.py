@@ -267,6 +267,22 @@ async def test_the_largest_output_is_reserved_until_a_reply_was_cut_and_for_good
     assert await reserved(10) == pytest.approx(0.08)
 
 
+async def test_every_ten_replies_within_the_bound_let_one_call_more_go_with_its_bound_reserved() -> None:
+    gate = _gate(ModelLimits("m", 4, price=_CENT, largest_output=5_000), max_cost_usd=0.2)
+
+    async def reserved(*completions: int) -> list[float]:
+        permits = [await gate.acquire(_ask()) for _ in completions]
+        for permit, completion in zip(permits, completions, strict=True):
+            gate.settle(permit, _reply(0.0, completion_tokens=completion))
+        return [permit.reserved_usd for permit in permits]
+
+    largest, bound = pytest.approx(0.05), pytest.approx(0.01)
+    assert [await reserved(10) for _ in range(10)] == [[largest]] * 10
+    assert [await reserved(10, 10) for _ in range(5)] == [[bound, largest]] * 5
+    assert await reserved(10, 10, 2_000) == [bound, bound, largest]
+    assert await reserved(10) == [largest]
+
+
 async def test_what_the_largest_output_leaves_no_money_for_goes_alone_unless_the_bound_was_passed() -> None:
     gate = _gate(ModelLimits("m", 4, price=_CENT, largest_output=5_000), max_cost_usd=0.045)
     crowd = _Crowd(gate)
