@@ -165,17 +165,20 @@ _TOLD: tuple[tuple[FaultKind, str, str, str, _Codes], ...] = (
         r"\bflagged\b|\bmoderation\b|content[ _-]?(?:policy|filter|management)|usage polic|content exists risk"
         r"|safety (?:system|filter|polic|reasons)|(?<!case[- ])sensitive|inappropriate content|prohibited[ _]content"
         r"|high[ -]risk|敏感|不安全|违规",
-        frozenset({400, 403}),
+        frozenset({400, 403, 422, 451}),
     ),
     (
         FaultKind.REJECTED,
         "prompt_too_large",
         "context_length_exceeded exceed_context_size_error string_above_max_length prompt_too_long",
         r"context[ _-]?(?:length|window|size)|\bn_ctx\b|maximum context|\binputs?`? (?:length|tokens?)\b"
-        r"|too (?:long|many (?:input )?tokens|large for model)"
-        r"|exceeds? the (?:maximum|limit|model|available)|(?:reduce|shorten) (?:the |your )?(?:length|prompt|input)",
+        r"|\b(?:prompt|input|message|request|text|content|context|sequence|string|length)s?(?: \([^)]*\))?(?: is| are)?"
+        r" too (?:long|large)\b|too many (?:input )?tokens"
+        r"|\b(?:prompt|input|tokens?|count|length|messages?)\b[^.\n]{0,60}\bexceeds?\b|less than \d+ tokens"
+        r"|(?:reduce|shorten) (?:the |your )?(?:length|prompt|input)",
         _ANY,
     ),
+    (FaultKind.REJECTED, "prompt_too_large", "", r"\brequest too large for\b", frozenset({429})),
     (
         FaultKind.REJECTED,
         "schema_rejected",
@@ -189,6 +192,7 @@ _TOLD: tuple[tuple[FaultKind, str, str, str, _Codes], ...] = (
         "broken_output",
         "json_validate_failed tool_use_failed output_parse_failed",
         r"failed to (?:generate|produce) (?:a )?(?:valid )?json"
+        r"|\b(?:model|output|generated?)\b[^.\n]{0,40}\b(?:invalid|not (?:valid|be parsed as)) json"
         r"|pars(?:e|ing) (?:the )?(?:tool call|model(?:'s)? output)",
         _ANY,
     ),
