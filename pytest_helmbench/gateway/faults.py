@@ -131,25 +131,15 @@ def used_up_s(headers: Mapping[str, str], now: float) -> float | None:
 
 def asked_pause_s(headers: Mapping[str, str], now: float) -> float | None:
     """Return how long to wait: `retry-after-ms`, `Retry-After`, else the reset of what is used up."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    stated = headers.get("retry-after")
-    seconds = _number(stated)
-    if seconds is None and stated:
-        with suppress(ValueError):
-            moment = parsedate_to_datetime(stated)
-            # A date without a zone is UTC: HTTP knows no other.
-            seconds = max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - now)
+    stated = (_field_s(name, headers.get(name), now) for name in ("retry-after-ms", "retry-after"))
+    seconds = next((one for one in stated if one is not None), None)
     return used_up_s(headers, now) if seconds is None else seconds
 
 
-_PAUSE_FIELDS: Mapping[str, float] = {
-    **dict.fromkeys(("retryafter", "retryafterseconds", "retryafters", "retrydelay", "retryin"), 1.0),
-    **dict.fromkeys(("waitseconds", "estimatedtime", "resetafter", "resetin"), 1.0),
-    **dict.fromkeys(("retryafterms", "retrydelayms"), 0.001),
-}
-"""Fields of error bodies that name a pause, in small letters without signs, and the unit of a bare number."""
+_PAUSE_FIELD = re.compile(
+    r"(?:\w*(?:retry|resets?|wait)(?:after|in|delay|at|time)|waitseconds|estimatedtime)(?:s|secs?|seconds)?(?P<thousandths>ms)?"
+)
+"""Names of fields that state a pause, in small letters without signs; a bare number in them counts seconds."""
 _DEEPEST = 6
 _AMOUNT = r"(\d+(?:\.\d+)?|an?(?= )|one(?= )) ?(ms|millisecond|s|sec|second|m|min|minute|h|hr|hour|d|day)s?(?![a-z])"
 _AMOUNTS, _ALL_AMOUNTS = re.compile(_AMOUNT), re.compile(f"(?:{_AMOUNT} ?)+", re.IGNORECASE)
@@ -182,8 +172,8 @@ def stated_pause_s(document: object, now: float, depth: int = 0) -> float | None
 
 
 def _field_s(key: str, value: object, now: float) -> float | None:
-    unit = _PAUSE_FIELDS.get(re.sub(r"[\s_-]", "", key.lower()))
-    if unit is None or isinstance(value, bool):
+    named = _PAUSE_FIELD.fullmatch(re.sub(r"[\s_-]", "", key.lower()[:_SHOWN]))
+    if named is None or value is None or isinstance(value, bool):
         return None
     if isinstance(value, dict):  # Google's own form of a duration
         seconds, nanos = (_number(str(value.get(name))) or 0.0 for name in ("seconds", "nanos"))
@@ -191,7 +181,7 @@ def _field_s(key: str, value: object, now: float) -> float | None:
     stated = str(value)[:_SHOWN].strip()
     number = _number(stated)
     if number is not None and number < _LEAST_MOMENT:
-        return number * unit
+        return number / 1000 if named["thousandths"] else number
     return _reset_s(stated, now)
 
 
@@ -220,12 +210,15 @@ def _reset_s(text: str | None, now: float) -> float | None:
         return None
     if _ALL_AMOUNTS.fullmatch(text.strip()):
         return _amounts_s(text)
-    try:
+    with suppress(ValueError):
         moment_at = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    # Without a zone nobody knows which moment is meant.
-    return max(0.0, moment_at.timestamp() - now) if moment_at.tzinfo else None
+        # Without a zone nobody knows which moment is meant.
+        return max(0.0, moment_at.timestamp() - now) if moment_at.tzinfo else None
+    with suppress(ValueError):
+        moment_at = parsedate_to_datetime(text)
+        # A date of HTTP without a zone is UTC: it knows no other.
+        return max(0.0, (moment_at if moment_at.tzinfo else moment_at.replace(tzinfo=UTC)).timestamp() - now)
+    return None
 
 
 def _number(text: str | None) -> float | None:

@@ -50,8 +50,9 @@ def said(message: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 500, 502, 503, 504, 520, 529])
-def test_what_passes_by_itself_is_tried_again(status: int) -> None:
-    found = fault(status)
+@pytest.mark.parametrize("body", [b"", said("the request took too long"), said("load exceeds the limit")])
+def test_what_passes_by_itself_is_tried_again(status: int, body: object) -> None:
+    found = fault(status, body)
     assert (found.kind, found.status) == (FaultKind.TRANSIENT, status)
     assert is_retried(found.kind)
 
@@ -219,6 +220,8 @@ def test_a_key_is_never_repeated(text: str) -> None:
         ({"retry-after": "1.5"}, 1.5),
         ({"retry-after": formatdate(NOW + 30, usegmt=True)}, 30.0),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": f"{NOW + 30:.0f}"}, 30.0),
+        ({"retry-after": "1m 5s"}, 65.0),
         ({"retry-after": "nan"}, None),
         ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, 360.0),
         (
@@ -269,6 +272,9 @@ _PAUSES: list[tuple[Any, float | None]] = [
     ({"detail": "busy", "retryAfter": "11 seconds"}, 11.0),
     ({"error": "loading", "estimated_time": 20.5}, 20.5),
     (said("busy", reset_in=NOW + 30), 30.0),
+    (said("busy", resets_at=NOW + 40, resets_in_seconds=40), 40.0),
+    (said("busy", quotaResetDelay="1m0.5s", wait_time=0), 60.5),
+    (said("busy", retry_after=formatdate(NOW + 50, usegmt=True)), 50.0),
     (said("busy", metadata={"headers": {"Retry-After": "21"}}), 21.0),
     (said("busy", metadata={"raw": json.dumps(said("Please try again in 6s"))}), 6.0),
     (said("Retry later, in a few seconds"), None),
@@ -296,12 +302,16 @@ _SINGLE = [
     (400, said("The input token count exceeds the maximum number of tokens allowed"), _TOO_LONG),
     (422, said("Please reduce the length of the messages or completion."), _TOO_LONG),
     (400, said("bad", code="context_length_exceeded"), _TOO_LONG),
+    (422, said("`inputs` must have less than 1024 tokens. Given: 2000"), _TOO_LONG),
+    (500, said("input is too large to process"), _TOO_LONG),
+    (429, said("Request too large for m on tokens per minute: limit 6000", code="rate_limit_exceeded"), _TOO_LONG),
     (500, said("failed to parse grammar"), _GRAMMAR),
     (400, said("Grammar error: unsupported type"), _GRAMMAR),
     (400, said("Invalid grammar specification", type="BadRequestError"), _GRAMMAR),
     (400, said("JSON schema conversion failed: unrecognized schema"), _GRAMMAR),
     (400, said("The model failed to generate valid JSON"), _OUTPUT),
     (500, said("error parsing tool call: raw='{'"), _OUTPUT),
+    (502, said("Model generated invalid JSON"), _OUTPUT),
     (400, {"contentFilter": [{"level": 2}], "error": {"code": "1301", "message": "no"}}, "moderation"),
     (400, said("Content Exists Risk", type="invalid_request_error"), "moderation"),
     (400, said("no", code="SensitiveContentDetected.SevereViolation"), "moderation"),
