@@ -61,7 +61,7 @@ def stated_usage(document: JsonObject, headers: Mapping[str, str], provider: Pro
         provider: Who answered.
     """
     top = {_plain(name): value for name, value in document.items()}
-    stated = next((value for name in _PLACES if isinstance(value := top.get(name), dict)), document)
+    stated = next((value for name in _PLACES if isinstance(value := top.get(name), dict) and value), document)
     flat = dict(_flat(stated, _MOST_NESTED if stated is document else 0))
     counts = {}
     for kind, names in _COUNTS.items():
@@ -110,9 +110,9 @@ def _count(value: JsonValue) -> int | None:
 
 def _billed(prompt: int | None, completion: int | None, in_all: int | None) -> int | None:
     """Return the tokens of a completion: some providers count what was thought in the total alone, and bill it."""
-    if prompt is None or completion is None or in_all is None:
+    if prompt is None or in_all is None:
         return completion
-    return max(completion, in_all - prompt)
+    return max(completion or 0, in_all - prompt)
 
 
 _FREE = Price(0.0, 0.0)

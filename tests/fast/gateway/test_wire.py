@@ -165,6 +165,8 @@ _USAGES: list[tuple[dict[str, Any], Usage]] = [
         Usage(9, 4),
     ),
     ({"usage": {"tokens": {"input_tokens": 9, "output_tokens": 4}}}, Usage(9, 4)),
+    ({"usage": {"prompt_tokens": 9, "total_tokens": 13}}, Usage(9, 4)),
+    ({"usage": {}, "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4}}, Usage(9, 4)),
     ({"x_groq": {"usage": {"prompt_tokens": 9, "completion_tokens": 4}}}, Usage(9, 4)),
     ({"prompt_eval_count": 9, "eval_count": 4}, Usage(9, 4)),
     (
