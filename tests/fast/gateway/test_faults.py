@@ -304,7 +304,11 @@ _SINGLE = [
     (400, said("bad", code="context_length_exceeded"), _TOO_LONG),
     (422, said("`inputs` must have less than 1024 tokens. Given: 2000"), _TOO_LONG),
     (500, said("input is too large to process"), _TOO_LONG),
-    (429, said("Request too large for m on tokens per minute: limit 6000", code="rate_limit_exceeded"), _TOO_LONG),
+    (
+        429,
+        said("Request too large for m on tokens per minute: limit 6000", code="rate_limit_exceeded"),
+        _TOO_LONG,
+    ),
     (500, said("failed to parse grammar"), _GRAMMAR),
     (400, said("Grammar error: unsupported type"), _GRAMMAR),
     (400, said("Invalid grammar specification", type="BadRequestError"), _GRAMMAR),
