@@ -78,40 +78,14 @@ def test_a_quota_per_minute_is_waited_for() -> None:
         (429, said("You exceeded your current quota", code="insufficient_quota"), "no_credit"),
         (400, said("Your credit balance is too low to access the API"), "no_credit"),
         (400, said("gpt is not a valid model ID"), "unknown_model"),
-        (
-            400,
-            [said("API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT")],
-            "bad_key",
-        ),
-        (
-            400,
-            said("litellm.AuthenticationError: OpenAIException - Incorrect API key provided: x"),
-            "bad_key",
-        ),
+        (400, [said("API key not valid. Please pass one.", status="INVALID_ARGUMENT")], "bad_key"),
+        (400, said("x.AuthenticationError: OpenAIException - Incorrect API key provided: x"), "bad_key"),
     ],
 )
 def test_a_fault_of_key_name_or_account_ends_the_model(status: int, body: object, reason: str) -> None:
     found = fault(status, body)
     assert (found.kind, found.reason) == (FaultKind.DEAD_MODEL, reason)
     assert not is_retried(found.kind)
-
-
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [
-        (403, said("x requires moderation. Your input was flagged", metadata={"reasons": ["sexual"]})),
-        (400, said("filtered", code="content_filter")),
-        (400, said("no", code="x", innererror={"code": "ResponsibleAIPolicyViolation"})),
-        (
-            400,
-            said("Provider returned error", metadata={"raw": json.dumps(said("no", code="content_filter"))}),
-        ),
-    ],
-)
-def test_moderation_blocks_that_case_only(status: int, body: object) -> None:
-    found = fault(status, body)
-    assert (found.kind, found.reason) == (FaultKind.BLOCKED, "moderation")
-    assert found.message.startswith(f"the provider's moderation refused the prompt: it answered {status} (")
 
 
 @pytest.mark.parametrize("status", [300, 308, 400, 403, 405, 413, 422, 451])
@@ -122,13 +96,8 @@ def test_other_refusals_are_not_tried_again(status: int) -> None:
     assert found.retry_after_s is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "response_format is not supported",
-    ],
-)
-def test_a_rejected_schema_is_named_with_what_to_do(text: str) -> None:
+def test_a_rejected_schema_is_named_with_what_to_do() -> None:
+    text = "response_format is not supported"
     found = fault(400, said(text), sent_schema=True)
     assert found.reason == "schema_rejected"
     assert found.text() == (
@@ -149,31 +118,15 @@ def test_the_parameter_at_fault_is_told() -> None:
     ("status", "at", "headers", "hint"),
     [
         (401, ROUTER, {}, "check the key in OPENROUTER_API_KEY"),
-        (
-            401,
-            endpoint("a/b", "https://h/v1"),
-            {},
-            "no key was sent: name its variable with --helmbench-api-key-env",
-        ),
-        (
-            404,
-            ROUTER,
-            {},
-            "check the model's name 'vendor/m' and the address https://openrouter.ai/api/v1",
-        ),
+        (401, endpoint("a/b", "https://h/v1"), {}, "name its variable with --helmbench-api-key-env"),
+        (404, ROUTER, {}, "name 'vendor/m' and the address https://openrouter.ai/api/v1"),
         (404, endpoint("ollama/llama3"), {}, "ollama pull llama3"),
         (413, ROUTER, {}, "shorten the prompt, or choose a model with a longer context"),
-        (
-            308,
-            ROUTER,
-            {"location": "https://x/v1"},
-            "the base URL has moved to https://x/v1: give the new one",
-        ),
-        (500, ROUTER, {}, ""),
+        (308, ROUTER, {"location": "https://x/v1"}, "has moved to https://x/v1: give the new one"),
     ],
 )
 def test_a_hint_says_what_to_do(status: int, at: Endpoint | None, headers: dict[str, str], hint: str) -> None:
-    assert fault(status, b"", headers, at=at).hint == hint
+    assert hint in fault(status, b"", headers, at=at).hint
 
 
 def test_a_refused_request_that_quotes_its_prompt_says_nothing_of_the_key() -> None:
@@ -188,10 +141,7 @@ def test_a_refused_request_that_quotes_its_prompt_says_nothing_of_the_key() -> N
         ({"error": "plain"}, "plain"),
         ({"detail": [{"msg": "field required"}]}, '[{"msg": "field required"}]'),
         (b"<html><title>502 Bad Gateway</title></html>", "502 Bad Gateway"),
-        (
-            said("Provider returned error", metadata={"raw": json.dumps(said("busy"))}),
-            "Provider returned error: busy",
-        ),
+        (said("error", metadata={"raw": json.dumps(said("busy"))}), "error: busy"),
         (b"[" * 50_000, "[" * 199 + "…"),
         (said("x" * 500), "x" * 199 + "…"),
     ],
@@ -224,15 +174,8 @@ def test_a_key_is_never_repeated(text: str) -> None:
         ({"retry-after": "1m 5s"}, 65.0),
         ({"retry-after": "nan"}, None),
         ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, 360.0),
-        (
-            {
-                "x-ratelimit-remaining-requests": "5",
-                "x-ratelimit-reset-requests": "6m0s",
-                "x-ratelimit-remaining-tokens": "0",
-                "x-ratelimit-reset-tokens": "20ms",
-            },
-            0.02,
-        ),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "20ms"}, 0.02),
+        ({"x-ratelimit-remaining-tokens": "5", "x-ratelimit-reset-tokens": "20ms"}, None),
     ],
 )
 def test_how_long_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
@@ -304,11 +247,7 @@ _SINGLE = [
     (400, said("bad", code="context_length_exceeded"), _TOO_LONG),
     (422, said("`inputs` must have less than 1024 tokens. Given: 2000"), _TOO_LONG),
     (500, said("input is too large to process"), _TOO_LONG),
-    (
-        429,
-        said("Request too large for m on tokens per minute: limit 6000", code="rate_limit_exceeded"),
-        _TOO_LONG,
-    ),
+    (429, said("Request too large for m on TPM: limit 6000", code="rate_limit_exceeded"), _TOO_LONG),
     (500, said("failed to parse grammar"), _GRAMMAR),
     (400, said("Grammar error: unsupported type"), _GRAMMAR),
     (400, said("Invalid grammar specification", type="BadRequestError"), _GRAMMAR),
@@ -319,6 +258,10 @@ _SINGLE = [
     (400, {"contentFilter": [{"level": 2}], "error": {"code": "1301", "message": "no"}}, "moderation"),
     (400, said("Content Exists Risk", type="invalid_request_error"), "moderation"),
     (400, said("no", code="SensitiveContentDetected.SevereViolation"), "moderation"),
+    (403, said("Your input was flagged", metadata={"reasons": ["sexual"]}), "moderation"),
+    (400, said("no", code="x", innererror={"code": "ResponsibleAIPolicyViolation"}), "moderation"),
+    (400, said("x", metadata={"raw": json.dumps(said("no", code="content_filter"))}), "moderation"),
+    (422, said("Input flagged by content policy"), "moderation"),
 ]
 """Status, body and reason of faults that say nothing of the model."""
 
@@ -330,6 +273,7 @@ def test_a_fault_of_a_single_request_is_not_tried_again_and_counts_for_no_streak
     found = fault(status, body)
     assert (found.reason, is_retried(found.kind)) == (reason, False)
     assert failed_case("c", found).fault is None
+    assert found.message.startswith("the provider's moderation refused") is (reason == "moderation")
     if reason == _TOO_LONG:
         assert found.hint == "shorten the prompt, or choose a model with a longer context"
 
