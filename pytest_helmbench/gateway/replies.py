@@ -230,13 +230,15 @@ def _content(message: JsonObject, *, has_calls: bool) -> tuple[str, str | None] 
 
 
 def meant_body(body: bytes, reply: Reply) -> bytes:
-    """Return a reply as one JSON object, for code that is not ours: thoughts in its text stand beside it instead.
+    """Return a reply as one JSON object, for code that is not ours: thoughts in its content stand beside it instead.
 
     Args:
         body: Of the HTTP answer, as received.
         reply: What it says.
     """
-    if not (reply.raw and reply.thoughts and isinstance(reply.message.get("content"), str)):
+    content = reply.message.get("content")
+    holds = any(map(is_thought, content)) if isinstance(content, list) else reply.raw
+    if not (holds and reply.thoughts):
         return whole_body(body)
     document = reply_document(body)
     message = {"reasoning_content": reply.thoughts, **reply.message, "content": reply.text}

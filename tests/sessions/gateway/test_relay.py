@@ -72,13 +72,11 @@ async def test_a_json_client_gets_the_body_as_the_provider_sent_it(provider: Pro
     assert provider.requests[0].body == {**body(), "model": "test/good", "temperature": 0.5}
 
 
-def test_thoughts_in_a_reply_reach_a_client_beside_the_answer(provider: Provider) -> None:
-    choice = {
-        "index": 0,
-        "finish_reason": "stop",
-        "message": {"content": "<think>Lyon?</think>\n\nParis"},
-        "x": 1,
-    }
+@pytest.mark.parametrize(
+    "content", ["<think>Lyon?</think>\n\nParis", [{"type": "thinking", "thinking": "Lyon?"}, {"text": "Paris"}]]
+)
+def test_thoughts_in_a_reply_reach_a_client_beside_the_answer(provider: Provider, content: Any) -> None:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"content": content}, "x": 1}
     provider.answers(body={"choices": [choice], "usage": {"prompt_tokens": 5}})
 
     async def check() -> None:
@@ -93,7 +91,7 @@ def test_thoughts_in_a_reply_reach_a_client_beside_the_answer(provider: Provider
             assert json.loads(raw.http_response.content) == wanted
         (record,) = setup.coordinator.attempts
         assert (record.text, record.thoughts) == ("Paris", "Lyon?")
-        assert b"<think>" in (record.response_body or b"")
+        assert json.dumps(content).encode() in (record.response_body or b"")
 
     asyncio.run(check())
 
