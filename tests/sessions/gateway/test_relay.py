@@ -73,7 +73,8 @@ async def test_a_json_client_gets_the_body_as_the_provider_sent_it(provider: Pro
 
 
 @pytest.mark.parametrize(
-    "content", ["<think>Lyon?</think>\n\nParis", [{"type": "thinking", "thinking": "Lyon?"}, {"text": "Paris"}]]
+    "content",
+    ["<think>Lyon?</think>\n\nParis", [{"type": "thinking", "thinking": "Lyon?"}, {"text": "Paris"}]],
 )
 def test_thoughts_in_a_reply_reach_a_client_beside_the_answer(provider: Provider, content: Any) -> None:
     choice = {"index": 0, "finish_reason": "stop", "message": {"content": content}, "x": 1}
