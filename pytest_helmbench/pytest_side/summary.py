@@ -65,7 +65,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     rows = _counts_by_model(plan, coordinator)
     whole = whole_runs(coordinator)
     lines = model_table(rows) if whole is None else resumed_tables(whole, rows)
-    lines += [*cut_lines(rows), *judging_lines(rows)]
+    lines += [*cut_lines(whole or rows), *judging_lines(whole or rows)]
     unstated = unstated_lines(rows, many=True)
     scores = {name: score for name, score in scores_by_name(coordinator).items() if score is not None}
     done = sum(counts.judged_now for counts in rows.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.gates import Gates
-from pytest_helmbench.results.run_counts import RunCounts
+from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
 from pytest_helmbench.run.commits import Commits
 from pytest_helmbench.run.cost_estimate import budget_of
 from pytest_helmbench.run.library import Library
@@ -25,10 +24,18 @@ from pytest_helmbench.run.plan import Notes, Plan
 from pytest_helmbench.run.run_book import RunBook
 from pytest_helmbench.run.targets import model_limits, session_concurrency
 from pytest_helmbench.store.benchmark_places import Shrunk
-from pytest_helmbench.store.cost_queries import calls_left_out, costs, has_unjudged_replies, session_cost
+from pytest_helmbench.store.cost_queries import (
+    answering_models,
+    calls_left_out,
+    costs,
+    cut_prompts,
+    has_unjudged_replies,
+    session_cost,
+)
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.reply_rows import RecordedRuns
-from pytest_helmbench.store.run_queries import RunSummary, run_summary
+from pytest_helmbench.store.result_queries import recorded_outcomes
+from pytest_helmbench.store.run_queries import run_summary
 from pytest_helmbench.store.writer import Store
 
 if TYPE_CHECKING:
@@ -454,20 +461,9 @@ def whole_runs(coordinator: Coordinator) -> Mapping[str, RunCounts] | None:
     try:
         for run in run_summary(book.db, book.resumption.session_id):
             if run.id in book.tallies:
-                found.setdefault(run.model, []).append(_counts(book.db, run))
+                run_of = book.db, run.id
+                calls = costs(*run_of), answering_models(*run_of), cut_prompts(*run_of)
+                found.setdefault(run.model, []).append(recorded_counts(recorded_outcomes(*run_of), *calls))
     except StoreError:
         return None
     return {model: RunCounts.sum(parts) for model, parts in found.items()}
-
-
-def _counts(path: Path, run: RunSummary) -> RunCounts:
-    outcomes = {
-        Verdict.PASSED: run.passed_tests,
-        Verdict.FAILED: run.failed_tests,
-        Verdict.ERROR: run.error_tests,
-        Verdict.SKIPPED: run.skipped_tests,
-    }
-    counts = RunCounts(Counter({verdict: number or 0 for verdict, number in outcomes.items()}))
-    for cost in costs(path, run.id):
-        counts.add_costs(cost)
-    return counts

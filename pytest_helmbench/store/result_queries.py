@@ -308,8 +308,10 @@ _IN_PROCESS = """
 
 
 _FINISHES = """
-    SELECT calls.finish_reason, count(*), total(responses.inner_thoughts)
-    FROM calls JOIN responses ON responses.id = calls.response_id WHERE calls.run_id = ? GROUP BY 1
+    SELECT finish_reason, count(*), total(inner_thoughts) FROM (
+        SELECT DISTINCT calls.code, calls.repetition, calls.finish_reason, responses.id, responses.inner_thoughts
+        FROM calls JOIN responses ON responses.id = calls.response_id WHERE calls.run_id = ?
+    ) GROUP BY 1
 """
 
 

@@ -18,41 +18,40 @@ _JUDGE = "--helmbench-marking-model=test/judge"
 def test_thoughts_are_kept_apart_and_shown_beside_the_answer(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 4)})
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 5)})
     right = '{"response": "", "category": "RISK"}'
     said = {
         "Message 1.": Answer(text=f"<think>CALM \x1b[1m?</think>\n{right}"),
         "Message 2.": Answer(text=f"Well. <thinking>CALM?</thinking> {right}"),
         "Message 3.": Answer(text="<think>On and on"),
         "Message 4.": Answer(text=right, finish_reason="ran_dry"),
+        "Message 5.": Answer(text="", finish_reason="ran_dry"),
     }
     provider.reply = lambda request: next(one for words, one in said.items() if words in request.prompt)
+    run_tree(pytester, "--helmbench-max-retries=0", url=provider.url)
+    said["Message 5."] = said["Message 4."]
+    options = ("--helmbench-resume", "--helmbench-html=page.html", "--helmbench-with-text=all")
+    result = run_tree(pytester, *options, url=provider.url)
 
-    result = run_tree(pytester, "--helmbench-html=page.html", "--helmbench-with-text=all", url=provider.url)
-
-    result.assert_outcomes(passed=3, failed=1)
-    result.stdout.fnmatch_lines_random(
-        [
-            "  observed: (empty: 9 characters of thought)",
-            "test/good: 1 thought in the middle of replies taken off before judging",
-            "test/good: replies ended for reasons that are not known: ran_dry 1; judged as whole ones",
-        ]
-    )
+    result.assert_outcomes(passed=4, failed=1)
+    notes = [
+        "*1 thought in the middle of replies taken off before judging*",
+        "*replies ended for reasons that are not known: ran_dry 2; judged as whole ones*",
+    ]
+    result.stdout.fnmatch_lines_random(["  observed: (empty: 9 characters of thought)", *notes])
     found = rows(pytester.path / "helmbench.db", "SELECT reply, thoughts FROM v_results ORDER BY code")
     assert found == [
         (right, "CALM \\x1b[1m?"),
         (f"Well.  {right}", "CALM?"),
         ("", "On and on"),
-        (right, None),
+        *[(right, None)] * 2,
     ]
     texts = blocks_of((pytester.path / "page.html").read_text("utf-8"))["t0-0"]
     assert (texts["0"]["r"], texts["0"]["w"]) == (right, [["thoughts", "CALM \\x1b[1m?"]])
     run_command(pytester, "show", "1", "P1-B1-S1-C1-PT1").stdout.fnmatch_lines(
         ["thoughts", "  | CALM *", "reply", "  | {*"]
     )
-    told = run_command(pytester, "report", "1").stdout.str()
-    assert "1 thought in the middle of replies taken off before judging" in told
-    assert "replies ended for reasons that are not known: ran_dry 1; judged as whole ones" in told
+    run_command(pytester, "report", "1").stdout.fnmatch_lines_random(notes)
 
 
 def test_rows_of_packs_are_judged_by_what_was_meant(pytester: pytest.Pytester, provider: Provider) -> None:
