@@ -238,11 +238,13 @@ def timed_cases(path: Path, run_ids: Sequence[int]) -> tuple[tuple[float, int | 
 
 _IN_FLIGHT = """
     WITH ended AS (
-        SELECT julianday(started_at) AS began, julianday(started_at) + latency_ms / 86400000 AS done FROM calls
+        SELECT round((julianday(started_at) - 2440587.5) * 86400000) AS began, latency_ms AS ms FROM calls
         WHERE run_id IN (SELECT value FROM json_each(:runs)) AND from_cache = 0 AND purpose <> 'judge'
-    ), turns AS (SELECT began AS at, 1 AS change FROM ended UNION ALL SELECT done, -1 FROM ended)
-    SELECT max(flying), 86400 * sum(CASE WHEN flying > 0 THEN next - at END) FROM (
-        SELECT at, lead(at) OVER turn AS next, sum(change) OVER (turn ROWS UNBOUNDED PRECEDING) AS flying
+    ), turns AS (SELECT began AS at, 1 AS change FROM ended UNION ALL SELECT began + ms, -1 FROM ended)
+    SELECT max(max(whole), 1), sum(CASE WHEN flying > 0 THEN next - at END) / 1000 FROM (
+        SELECT at, lead(at) OVER turn AS next, sum(change) OVER (turn ROWS UNBOUNDED PRECEDING) AS flying,
+            -- A call is known to begin at a millisecond, and ended before the one that took its place began.
+            sum(change) OVER (ORDER BY CAST(at AS INTEGER), change ROWS UNBOUNDED PRECEDING) AS whole
         FROM turns WINDOW turn AS (ORDER BY at, change)
     )
 """

@@ -8,6 +8,7 @@ the digest of what it is. So rows of two files are put together as they are.
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 import uuid
 from pathlib import Path
@@ -39,7 +40,8 @@ def create_tables(conn: sqlite3.Connection) -> None:
 def check_form(conn: sqlite3.Connection, path: Path) -> bool:
     """See that a file can be used by this version; return False for one that holds nothing at all.
 
-    Its tables are ordinary ones, and its views are ours: whatever else has its name may compute for ever.
+    Its tables are ordinary ones, and views with names of ours are ours: whatever else has its name may compute for
+    ever.
 
     Raises:
         StoreError: It is of another version, or of another program, or has been given what no results file has.
@@ -62,8 +64,10 @@ def check_form(conn: sqlite3.Connection, path: Path) -> bool:
             "use the version that wrote it, or give another file with --helmbench-db=PATH",
         )
     for name, kind, sql in conn.execute(_OTHER_FORMS).fetchall():
-        if kind != "view" or " ".join(str(sql).split()) not in _OWN_VIEWS:
-            hint = "give the file as it was written; views and triggers of your own belong in another file"
+        view = _VIEW.match(str(sql)) if kind == "view" else None
+        is_users = view is not None and name in view.groups() and name.lower() not in _OWN_NAMES
+        if not is_users and (view is None or " ".join(str(sql).split()) not in _OWN_VIEWS):
+            hint = "give the file as it was written; triggers of your own belong in another file"
             raise StoreError(path, f"it holds {name!r}, which no results file has", hint)
     return True
 
@@ -509,6 +513,8 @@ _COSTS_VIEW = """CREATE VIEW v_costs AS
     GROUP BY calls.run_id, calls.purpose"""
 
 VIEWS = (_RESULTS_VIEW, _COSTS_VIEW)
+_OWN_NAMES = frozenset(re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", "\n".join((SCHEMA, *VIEWS))))
+_VIEW = re.compile(r'CREATE VIEW (?:(\w+)|"(\w+)")[ \n(]')
 _OWN_VIEWS = frozenset(
     " ".join(statement.split())
     for statement in (*SCHEMA.split(";\n\n"), *VIEWS)

@@ -169,6 +169,8 @@ def test_no_reader_and_no_writer_takes_what_has_the_name_of_a_table(
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM")})
     run_tree(pytester, url=provider.url)
     asked = provider.count
+    _sql('CREATE VIEW "mine" AS SELECT * FROM results')(pytester.path / "helmbench.db")
+    assert helmbench(pytester.path, "runs").returncode == 0
     _FORMS[form](pytester.path / "helmbench.db")
     for command in _READS:
         done = helmbench(pytester.path, *command.split())
