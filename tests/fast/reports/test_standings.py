@@ -130,13 +130,9 @@ def test_speed_is_of_what_was_answered_in_the_run(database: Path, capsys: pytest
     head, _, *rows = captured(capsys, "report", "1", "2")[1].splitlines()[4:8]
     assert "| tokens/s | in all | calls in flight | median time |" in head
     assert [row.split(" | ")[-5:-1] for row in rows] == [["194.2", "600.0", "3", "103 ms"], ["-"] * 4]
-    with (
-        closing(sqlite3.connect(database)) as conn,
-        conn,
-    ):  # each begins as the one before ends: 100.6 ms of 100.9
-        starts = (
-            "'2026-01-01T00:00:00.' || (SELECT count(*) FROM calls AS c WHERE c.rowid < calls.rowid) || '00'"
-        )
+    earlier = "(SELECT count(*) FROM calls AS c WHERE c.rowid < calls.rowid)"
+    starts = f"'2026-01-01T00:00:00.' || {earlier} || '00'"  # each begins as the one before ends
+    with closing(sqlite3.connect(database)) as conn, conn:
         conn.execute(f"UPDATE calls SET started_at = {starts}, latency_ms = 100.6 WHERE NOT from_cache")
     assert _document(capsys, 1)["runs"][0]["speed"]["in_flight"] == 1
     assert speed_of([]).tokens_per_second is None

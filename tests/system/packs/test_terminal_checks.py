@@ -48,45 +48,44 @@ def _is(finding: AgentFinding, verdict: Verdict, reason: str, message: str) -> N
 
 
 _FAILED, _ERROR = Verdict.FAILED, Verdict.ERROR
-_NO_START, _AS_EVER = "eval.checker.command: cannot be started", ", as it does without the candidate"
 
 
 @pytest.mark.parametrize(
-    ("argv", "verdict", "reason", "message"),
+    ("argv", "verdict", "reason", "how"),
     [
-        (("sh", "-lc", "exit 3"), _FAILED, "check_failed", "eval.checker.command: ended with exit code 3"),
-        (("sh", "-lc", "./gone"), _ERROR, "cannot_start", f"{_NO_START} (exit code 127){_AS_EVER}"),
-        (("sh", "-c", ": > f; ./f"), _ERROR, "cannot_start", f"{_NO_START} (exit code 126){_AS_EVER}"),
-        (("bash", "in/gone.sh"), _ERROR, "cannot_start", f"{_NO_START} (exit code 127){_AS_EVER}"),
-        (("in/gone.sh",), _ERROR, "cannot_start", f"{_NO_START} (exit code 127){_AS_EVER}"),
-        (("sh", "-c", "./answer.txt"), _FAILED, "cannot_start", f"{_NO_START} (exit code 127)"),
-        (
-            ("python3", "-c", "import sys; sys.exit(127)"),
-            _ERROR,
-            "cannot_start",
-            f"{_NO_START} (exit code 127){_AS_EVER}",
-        ),
-        (("sh", "-c", "exit 124"), _FAILED, "timeout", "eval.checker.command: stopped"),
-        (("sleep", "60"), _FAILED, "timeout", "eval.checker.command: stopped after 0.5 s"),
-        (("cat", "pipe"), _FAILED, "check_failed", "eval.checker.command: ended with exit code 1"),
-        (
-            ("sh", "-c", "cat answer.txt; gone"),
-            _ERROR,
-            "cannot_start",
-            f"{_NO_START} (exit code 127){_AS_EVER}",
-        ),
-        (("sh", "-c", "program"), _ERROR, "cannot_start", f"{_NO_START} (exit code 127){_AS_EVER}"),
-        (("env", "program"), _ERROR, "cannot_start", f"{_NO_START} (exit code 127){_AS_EVER}"),
-        (("timeout", "9", "./run"), _FAILED, "cannot_start", f"{_NO_START} (exit code 127)"),
-        (("env", "./run"), _FAILED, "cannot_start", f"{_NO_START} (exit code 127)"),
-        (("bash", "run"), _FAILED, "cannot_start", f"{_NO_START} (exit code 127)"),
-        (("no-such-program",), _ERROR, "cannot_start", "eval.checker.command: no-such-program is not there"),
+        (("sh", "-lc", "exit 3"), _FAILED, "check_failed", "ended with exit code 3"),
+        (("sh", "-c", "exit 124"), _FAILED, "timeout", "stopped"),
+        (("sleep", "60"), _FAILED, "timeout", "stopped after 0.5 s"),
+        (("cat", "pipe"), _FAILED, "check_failed", "ended with exit code 1"),
+        (("no-such-program",), _ERROR, "cannot_start", "no-such-program is not there"),
     ],
 )
 def test_how_a_command_ends(
-    judge: Judge, argv: tuple[str, ...], verdict: Verdict, reason: str, message: str
+    judge: Judge, argv: tuple[str, ...], verdict: Verdict, reason: str, how: str
 ) -> None:
-    _is(judge.command(*argv, script="mkfifo pipe", timeout_s=0.5), verdict, reason, message)
+    found = judge.command(*argv, script="mkfifo pipe", timeout_s=0.5)
+    _is(found, verdict, reason, f"eval.checker.command: {how}")
+
+
+@pytest.mark.parametrize("command", ["./answer.txt", "timeout 9 ./run", "env ./run", "bash run"])
+def test_a_command_without_what_the_task_names_has_failed(judge: Judge, command: str) -> None:
+    how = "eval.checker.command: cannot be started (exit code 127)"
+    _is(judge.command("sh", "-c", command), _FAILED, "cannot_start", how)
+
+
+_CODE_127 = "exec python3 -c 'import sys; sys.exit(127)'"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["./gone", ": > f; ./f", "bash in/gone.sh", "cat answer.txt; gone", "program", "env program", _CODE_127],
+)
+def test_a_command_that_never_starts_is_an_error(judge: Judge, command: str) -> None:
+    code = 126 if "./f" in command else 127
+    how = f"cannot be started (exit code {code}), as it does without the candidate"
+    for script in ("true", "echo 42 > answer.txt"):
+        found = judge.command("sh", "-c", command, script=script)
+        _is(found, _ERROR, "cannot_start", f"eval.checker.command: {how}")
 
 
 @pytest.mark.parametrize("code", [2, 126, 127])
@@ -213,12 +212,7 @@ _SKIPPED = "import pytest\n\n\n@pytest.mark.skip\ndef test_x():\n    pass\n"
         ("def test_x(:\n", _ERROR, "unfit_tests", "test_x.py is no Python: invalid syntax ("),
         ("x = 1\n", _ERROR, "unfit_tests", "there are no tests"),
         ("import solution\n", _FAILED, "does_not_load", "1 file of tests cannot be collected"),
-        (
-            "import nowhere\n",
-            _ERROR,
-            "unfit_tests",
-            "1 file of tests cannot be collected, as it does without",
-        ),
+        ("import nowhere\n", _ERROR, "unfit_tests", "1 file of tests cannot be collected, as it does"),
         (_SKIPPED, _FAILED, "incomplete", "no test has passed"),
     ],
 )
@@ -245,26 +239,14 @@ _NO_PYTEST = "which is not installed"
     ("code", "verdict", "message"),
     [
         ("import pytest\n", _ERROR, f"test_x.py imports pytest, {_NO_PYTEST}"),
-        (
-            "def test_x(tmp_path): pass\n",
-            _ERROR,
-            "test_x.py: test_x() takes 'tmp_path': fixtures need pytest, which",
-        ),
+        ("def test_x(tmp_path): pass\n", _ERROR, "test_x.py: test_x() takes 'tmp_path': fixtures need"),
         ("", _ERROR, "there are no tests"),
         ("import solution\n", _FAILED, "1 file of tests cannot be collected"),
         ("class TestX: pass\n", _ERROR, f"test_x.py: the class TestX needs pytest, {_NO_PYTEST}"),
-        (
-            "async def test_x(): pass\n",
-            _ERROR,
-            "test_x.py: test_x() needs pytest and a plugin, which are not",
-        ),
+        ("async def test_x(): pass\n", _ERROR, "test_x.py: test_x() needs pytest and a plugin"),
         ("raise SystemExit(0)\n", _ERROR, "1 file of tests cannot be collected"),
         ("def test_x(): raise SystemExit(0)\n", _FAILED, "1 of 1 tests failed"),
-        (
-            "import os\n\n\ndef test_x(): os._exit(0)\n",
-            _ERROR,
-            "ended with exit code 0 before its tests had all",
-        ),
+        ("import os\n\n\ndef test_x(): os._exit(0)\n", _ERROR, "ended with exit code 0 before its tests"),
     ],
 )
 def test_what_the_runner_of_functions_cannot_judge(
