@@ -206,9 +206,9 @@ class Announcer:
                 if isinstance(route.endpoint, Unusable):
                     raise pytest.UsageError(
                         f"the judge {route.entry.id} cannot be called: {route.endpoint.reason}; nothing was called\n"
-                        "  hint: --helmbench-marking-base-url=URL names its server, and"
-                        " --helmbench-marking-api-key-env=NAME the variable of its key; a judge that is named without"
-                        " a vendor is asked at --helmbench-base-url"
+                        "  hint: --helmbench-marking-model=ID names another judge (a model under test, or a name"
+                        " without a vendor, is asked at --helmbench-base-url); --helmbench-marking-base-url=URL names"
+                        " its server, and --helmbench-marking-api-key-env=NAME the variable of its key"
                     )
                 function = route.endpoint.server.function
                 if function and self._coordinator.settings.cache_mode is not CacheMode.ONLY:

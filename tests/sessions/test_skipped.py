@@ -42,7 +42,7 @@ def test_a_judge_that_cannot_be_called_ends_the_session_before_a_call(
     result.stderr.fnmatch_lines(
         [
             "*the judge openai/gpt-4o cannot be called: * is set; nothing was called",
-            "*--helmbench-marking-base-url=URL names its server*",
+            "*--helmbench-marking-model=ID names another judge*--helmbench-marking-base-url=URL names its server*",
         ]
     )
     run_pytest(pytester, "benchmark", *given, "--helmbench-select=P1-B2").assert_outcomes(passed=1)
