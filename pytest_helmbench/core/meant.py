@@ -135,6 +135,7 @@ _BLANK = re.compile(r"(?:[\s\u200b\u2060\ufeff]*+<\|\w{1,30}\|>(?:assistant)?)*+
 _FIRST_MARKS = re.compile(r"(?:\s*+<\|\w{1,30}\|>(?:assistant|final)?)*+(?:(?:[ \t]*+\r?\n)++|[ \t]++)?")
 _LAST_MARKS = re.compile(r"(?:\s*+(?:<\|\w{1,30}\|>|</s>|<end_of_turn>|\[END FINAL RESPONSE\]))++\s*+\Z")
 _LONGEST_LAST_MARKS = 200
+_ALONE = re.compile(r"[ \t]*+$", re.MULTILINE)
 
 
 def meant(text: str) -> Meant:
@@ -180,17 +181,32 @@ def _divided(text: str) -> Meant:
 
 
 def _marks(text: str, start: int = 0) -> Iterator[_Mark]:
-    """Yield the marks of a text that stand neither in code nor in a JSON string; from `start` on, in fences too."""
-    fence = ""
+    """Yield the marks of a text that stand neither in code nor in a JSON string; from `start` on, in fences too.
+
+    In a fence without a partner, marks that only close, each at the end of its line, count: thoughts broke off in code.
+    """
+    fence, label = "", ""
+    held: list[_Mark] = []
     for found in _SCAN.finditer(text, start):
         run, name = found["fence"], found.lastgroup
         if run is not None:
-            if not fence:
-                fence = run
-            elif run.startswith(fence) and not found["info"].strip():
-                fence = ""
-        elif name is not None and (start or not fence):
-            yield _Mark(int(name[1:]), name[0] == "c", *found.span())
+            info = found["info"].strip()
+            if not fence or (info and not label):
+                yield from _lone(text, held)
+                fence, label, held = run, info, []
+            elif run.startswith(fence) and not info:
+                fence, held = "", []
+        elif name is not None:
+            mark = _Mark(int(name[1:]), name[0] == "c", *found.span())
+            if start or not fence:
+                yield mark
+            else:
+                held.append(mark)
+    yield from _lone(text, held)
+
+
+def _lone(text: str, marks: list[_Mark]) -> list[_Mark]:
+    return marks if all(one.closes and _ALONE.match(text, one.end) for one in marks) else []
 
 
 def _bare(text: str) -> str:

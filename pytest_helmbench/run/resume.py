@@ -97,7 +97,7 @@ def as_continued(settings: Settings, resume: Resume) -> Settings:
 
     Raises:
         ResumeError: There is none, and none is to be started; or its models are code that is not named now.
-        StoreError: The file cannot be read, or holds what no session has written.
+        StoreError: The file cannot be read.
     """
     runs = unfinished_runs(settings.db, resume.run)
     if not runs:

@@ -77,6 +77,8 @@ def test_thoughts_beside_an_answer_are_kept_apart(message: dict[str, Any]) -> No
     [
         ("Was it Lyon?\n</think>\n\nParis", "Was it Lyon?", "Paris", 0),
         ("</think>\n\n    return 1", "", "    return 1", 0),
+        ("```\nLyon?\n</think>\nParis", "```\nLyon?", "Paris", 0),
+        ("```\nLyon?\n</think>\n```py\nParis\n```", "```\nLyon?", "```py\nParis\n```", 0),
         ("Lyon? [/THINK] Paris", "Lyon?", "Paris", 0),
         ("<think>Lyon?</think><reasoning>Nice?</reasoning> Paris", "Lyon?\n\nNice?", "Paris", 0),
         ("<think>It says </think>Lyon, but</think>Paris", "<think>It says </think>Lyon, but", "Paris", 0),
@@ -103,6 +105,8 @@ def test_what_is_thought_depends_on_where_it_stands(
         "Use `<think>` and `</think>`.",
         "```\n<think>x</think>\n```\nParis",
         "~~~\n<think>x</think>",
+        "```\nx\n</think>\n```\nParis",
+        "```py\nre.sub(r'</think>', '', x)",
         '{"a": "<think>x</think> y", "b": 1}',
         'So: {"a": ["</think>"]}',
         'def bare(text):\n    return text.replace("<think>", "").replace("</think>", "")',
