@@ -16,10 +16,10 @@ from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.run_queries import DECIDING, RunDetail
 
 _SHOWN_SETTING = 300
-_PATHS = frozenset(
-    {"db", "benchmark_path", "models_file", "judge_template", "markdown_report", "json_report"}
+_PLACES = frozenset(
+    {"db", "benchmark_path", "models_file", "judge_template", "markdown_report", "json_report", "routes"}
 )
-"""What may name folders of somebody's machine."""
+"""Settings that may name folders of a machine, or addresses in its network."""
 
 
 def made_with(detail: RunDetail) -> Mapping[str, object]:
@@ -35,7 +35,7 @@ def made_with(detail: RunDetail) -> Mapping[str, object]:
         "server": detail.base_url,
         "pytest-helmbench": detail.plugin_version,
     }
-    facts |= {name: value for name, value in detail.settings.items() if name not in _PATHS}
+    facts |= {name: value for name, value in detail.settings.items() if name not in _PLACES}
     return {name: value for name, value in facts.items() if value not in (None, "", [], {})}
 
 

@@ -82,6 +82,8 @@ def test_a_server_that_answers_nothing_names_the_way_to_go_on(
     said = "3 of 3 cases are not judged: go on with the same command and --helmbench-resume"
     assert result.outlines.count(said) == 1
 
+    if port is not None:
+        return  # at another address it is another server
     provider.answers()
     again = run_tree(pytester, mode, "--helmbench-resume", url=provider.url)
     again.assert_outcomes(passed=3)
