@@ -19,32 +19,32 @@ from pytest_helmbench.cli.main import helmbench
 from pytest_helmbench.options.declarations import OPTIONS
 
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
-_PACKAGE_LINES = 72_950
+_PACKAGE_LINES = 72_520
 """Most raw lines of the package; the target that is still to be reached is 60,000."""
 _ROOM_LINES = {
-    "benchmarks/packs": (12_690, 11_500),
-    "benchmarks/bench_packs": (6_550, 5_200),
-    "benchmarks/scenario_trees": (4_250, 3_900),
-    "benchmarks": (1_840, 1_700),
-    "gateway": (7_680, 6_500),
-    "run, results": (7_290, 5_000),
-    "store": (5_540, 3_700),
-    "reports, view, imports": (6_660, 5_200),
-    "pytest_side": (4_580, 3_800),
-    "sandbox": (3_860, 3_000),
-    "engine": (1_740, 1_800),
-    "core": (2_720, 1_800),
-    "scoring": (2_920, 2_600),
-    "cli": (2_930, 1_900),
-    "files, judging, options, plugin": (4_210, 2_400),
+    "benchmarks/packs": (12_500, 11_500),
+    "benchmarks/bench_packs": (6_310, 5_200),
+    "benchmarks/scenario_trees": (4_090, 3_900),
+    "benchmarks": (1_590, 1_700),
+    "gateway": (7_610, 6_500),
+    "run, results": (7_150, 5_000),
+    "store": (5_230, 3_700),
+    "reports, view, imports": (6_460, 5_200),
+    "pytest_side": (4_420, 3_800),
+    "sandbox": (3_600, 3_000),
+    "engine": (1_530, 1_800),
+    "core": (2_730, 1_800),
+    "scoring": (2_670, 2_600),
+    "cli": (2_680, 1_900),
+    "files, judging, options, plugin": (4_020, 2_400),
 }
 """Most raw lines of each room, and the target that is still to be reached."""
 _MOST = {
-    "modules": (375, 400),
+    "modules": (369, 400),
     "settings": (75, 75),
     "commands": (20, 20),
     "dependencies": (15, 15),
-    "test lines": (50_900, 45_000),
+    "test lines": (50_880, 45_000),
 }
 
 
