@@ -134,7 +134,9 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
         path: Results file.
         run_id: None for the newest run.
     """
-    which = " WHERE ?1 IS NULL OR evaluation_runs.id = ?1 ORDER BY evaluation_runs.id DESC LIMIT 1"
+    which = (
+        " WHERE evaluation_runs.id = ifnull(?, evaluation_runs.id) ORDER BY evaluation_runs.id DESC LIMIT 1"
+    )
     with reading(path) as conn:
         found = _made(RunDetail, conn, which, (run_id,))
         counts = conn.execute(_OUTCOMES, (found[0].id,)).fetchall() if found else []
