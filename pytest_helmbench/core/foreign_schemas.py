@@ -32,6 +32,8 @@ _VALUES_A_PART = 20
 _SHORT = 10_000
 """Characters of a schema that is held to that of its draft at once."""
 
+_TOO_DEEP = "too deep"
+
 _DEFINITION = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 
 
@@ -66,7 +68,7 @@ def schema_fault(schema: JsonObject) -> tuple[str, tuple[str | int, ...]] | None
     """Return why a schema is none by the draft that it names, and keys and places that lead there.
 
     Raises:
-        HelmbenchError: It is nested too deeply.
+        RecursionError: It is nested too deeply.
         RuleTimeoutError: It took more than two seconds.
     """
     text = json.dumps(schema)
@@ -75,12 +77,14 @@ def schema_fault(schema: JsonObject) -> tuple[str, tuple[str | int, ...]] | None
         found = fault_in_process(text)
     else:
         found = BOUNDED_CALLS.call(f"{__name__}:fault_in_process", text, what="reading a response schema")
+    if found == _TOO_DEEP:
+        raise RecursionError
     if not isinstance(found, list):
         return None
     return str(found[0]), tuple(step for step in found[1:] if isinstance(step, str | int))
 
 
-def fault_in_process(text: str) -> list[JsonValue] | None:
+def fault_in_process(text: str) -> list[JsonValue] | str | None:
     """Do what `schema_fault` does where it may take long."""
     schema = json.loads(text)
     named = isinstance(schema.get("$schema", ""), str)
@@ -89,6 +93,8 @@ def fault_in_process(text: str) -> list[JsonValue] | None:
         validator.check_schema(schema)
     except SchemaError as error:
         return [error.message, *error.path]
+    except RecursionError:
+        return _TOO_DEEP
     return None
 
 
