@@ -20,7 +20,7 @@ _TESTS = Path(__file__).parent / "tests"
 _MARKS = {"fast": "fast", "sessions": "session", "system": "system"}
 _TIMEOUT_S = 300  # what hangs is ended; a test takes ten seconds at most, and more beside other work
 
-# The language, colours and git settings of whoever runs the tests are no matter of theirs.
+# Tests do not depend on the language, colours and git settings of the person who runs them.
 for _name in ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(_name, None)
 os.environ |= {"LANG": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}

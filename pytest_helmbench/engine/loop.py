@@ -66,7 +66,7 @@ class LoopThread:
 
     @property
     def ended(self) -> LoopEndedError:
-        """What is raised where somebody waits for a loop that has ended."""
+        """The error of a caller that waits for a loop that has ended."""
         why = "" if self._failure is None else f" ({type(self._failure).__name__})"
         return LoopEndedError(
             f"the engine's thread has ended{why}: nothing more is asked\n  hint: what was stored is intact; with more"
@@ -74,11 +74,11 @@ class LoopThread:
         )
 
     def listen(self, on_failure: Callable[[], object]) -> None:
-        """Have somebody told when the loop ends by itself, on its thread."""
+        """Call a function when the loop ends by itself, on its thread."""
         self._on_failure = on_failure
 
     def fail(self, error: BaseException) -> None:
-        """End the loop: what somebody waits for was lost. On the loop's thread."""
+        """End the loop: what a caller waits for was lost. On the loop's thread."""
         self._failure = self._failure or error
         self._loop.stop()
 

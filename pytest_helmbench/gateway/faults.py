@@ -212,7 +212,7 @@ def _reset_s(text: str | None, now: float) -> float | None:
         return _amounts_s(text)
     with suppress(ValueError):
         moment_at = datetime.fromisoformat(text.strip())
-        # Without a zone nobody knows which moment is meant.
+        # A date without a zone names no moment.
         return max(0.0, moment_at.timestamp() - now) if moment_at.tzinfo else None
     with suppress(ValueError):
         moment_at = parsedate_to_datetime(text)

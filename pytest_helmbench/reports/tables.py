@@ -45,7 +45,7 @@ def seconds(ms: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Return tokens per second for people; a dash where nobody knows."""
+    """Return tokens per second for people; a dash where the speed is unknown."""
     return "-" if value is None else f"{value:.1f}"
 
 

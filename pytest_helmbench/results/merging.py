@@ -247,7 +247,7 @@ def _settings(
 
 
 def _put_in_place(path: Path, out: Path, *, force: bool) -> None:
-    """Move a whole file to its place: all or nothing, whoever looks or pulls the plug meanwhile.
+    """Move a whole file to its place: all or nothing, even if another process reads it or the machine stops meanwhile.
 
     Raises:
         MergeError: A file has come there meanwhile.

@@ -1,4 +1,4 @@
-"""The one door to a results file for whoever only reads it, while a session may be writing it.
+"""The one door to a results file for its readers, while a session may be writing it.
 
 Every function of this room that reads a file by its path raises `StoreError` where that is missing, damaged, of another
 version, or no results file.

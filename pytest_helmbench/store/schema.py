@@ -72,7 +72,7 @@ def check_form(conn: sqlite3.Connection, path: Path) -> bool:
     return True
 
 
-# What stands in the form of a file as its type is believed by nobody but us: SQLite goes by the statement.
+# SQLite goes by the statement, and not by the type that stands beside it in the form of a file.
 _OTHER_FORMS = """
     SELECT name, type, sql FROM sqlite_master
     WHERE NOT coalesce(type = 'table' AND sql LIKE 'CREATE TABLE%' OR type = 'index', 0)

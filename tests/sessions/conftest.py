@@ -18,5 +18,5 @@ def _everything_is_imported() -> None:
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither keys nor settings of whoever runs the tests."""
+    """Remove the keys and settings of the person who runs the tests."""
     clear_environment(monkeypatch)

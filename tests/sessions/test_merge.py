@@ -343,7 +343,7 @@ def test_a_shard_that_was_killed_is_named_goes_on_and_the_merge_equals_one_sessi
     session.kill()
 
     left = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
-    assert left.returncode == 1, "its process is gone, so nobody writes it"
+    assert left.returncode == 1, "its process is gone, so no process writes it"
     assert f"(/{str(one)[1:]}) did not come to its end: 1 of its {share} cases have no result" in left.stderr
     before = provider.count
     run_tree(pytester, "--helmbench-shard=1/2", "--helmbench-resume", url=provider.url)

@@ -47,7 +47,7 @@ def _session(pytester: pytest.Pytester, provider: Provider, plugin: str, *option
         ("helmbench-store", "NOT ALL IS STORED: "),
     ],
 )
-def test_a_thread_that_dies_keeps_nobody_waiting(
+def test_a_thread_that_dies_keeps_no_caller_waiting(
     pytester: pytest.Pytester,
     provider: Provider,
     monkeypatch: pytest.MonkeyPatch,

@@ -315,7 +315,7 @@ def _wants_usage(body: JsonObject) -> bool:
 
 
 def _without_usage(event: bytes) -> bytes:
-    """Return an event of a chat completion without the token counts that nobody asked for; empty for these alone."""
+    """Return an event without the token counts that the client did not ask for; empty for these alone."""
     if b'"usage"' not in event:
         return event
     data = next(stream_events(event), "")

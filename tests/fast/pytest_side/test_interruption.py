@@ -133,7 +133,7 @@ def test_a_signal_that_python_drops_is_raised_where_it_is_looked_for(
     heard.look()
 
 
-def test_ctrl_c_that_somebody_caught_is_not_raised_again(heard: Interruptions) -> None:
+def test_ctrl_c_that_was_caught_is_not_raised_again(heard: Interruptions) -> None:
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     heard.look()

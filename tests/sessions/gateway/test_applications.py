@@ -109,7 +109,7 @@ def test_a_function_is_asked_metered_recorded_and_replayed(
     model = "--helmbench-models-file=models.yml"
     run_pytest_forked(pytester, "benchmark", model, *arguments).assert_outcomes(passed=2)
     database = pytester.path / "helmbench.db"
-    assert rows(database, _CALLS) == [("case", 1, 200, None, 0, 1, None)] * 4  # what it costs nobody knows
+    assert rows(database, _CALLS) == [("case", 1, 200, None, 0, 1, None)] * 4  # its cost is unknown
 
     again = run_pytest_forked(pytester, "benchmark", model, "--helmbench-cache=only", *arguments)
     again.assert_outcomes(passed=2)

@@ -143,11 +143,11 @@ async def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:
         )
 
     def take(_event: bytes) -> None:
-        raise LookupError("nobody takes it")
+        raise LookupError("no client takes it")
 
     async with served(stream) as (_, port), chat_client() as client:
         at = endpoint(f"http://127.0.0.1:{port}/v1")
-        with pytest.raises(LookupError, match="nobody takes it"):
+        with pytest.raises(LookupError, match="no client takes it"):
             await client.post(at, b"{}", 5, take)
         assert (await client.post(at, b"{}", PATIENCE_S)).status == 200
 

@@ -161,7 +161,7 @@ async def test_a_cancelled_call_gives_its_ticket_back_and_stays_cancelled(provid
     async with wired() as coordinator:
         task = asyncio.create_task(_ask(coordinator, provider.url))
         await until_async(lambda: provider.in_flight)
-        # Both in one turn: whoever cancels from outside must be obeyed.
+        # Both in one turn: a cancel from outside must be obeyed.
         coordinator.gateway.stop_model("test/good", "its key is wrong")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -85,7 +85,7 @@ async def test_the_end_of_an_item_ends_what_its_clients_wait_for(provider: Provi
         assert streamed.body.endswith(b'"code": "item_ended"}}\n\n')
 
 
-async def test_the_end_of_the_session_is_told_and_then_nobody_listens(provider: Provider) -> None:
+async def test_the_end_of_the_session_is_told_and_then_the_port_is_closed(provider: Provider) -> None:
     async with relayed(provider.url) as setup:
         item, address = await setup.item()
         item._watch = Onlooker(stopped=True)

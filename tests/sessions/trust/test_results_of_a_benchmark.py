@@ -1,4 +1,4 @@
-"""Results files that somebody brings: neither found by files of a benchmark, nor asked where prompts and keys go."""
+"""Results files of others: not found by files of a benchmark, and not asked where prompts and keys go."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_a_killed_session_takes_the_server_and_all_it_started_with_it(tmp_path: 
         ({"default_mode": VerifierDefault.DOCKER}, ("URL",), "custom_url"),
     ],
 )
-async def test_a_server_of_somebody_else_is_used_when_it_is_well_and_its_url_stays_hidden(
+async def test_another_users_server_is_used_when_it_is_well_and_its_url_stays_hidden(
     tmp_path: Path, spec: dict[str, Any], choices: tuple[str, ...], mode: str
 ) -> None:
     async with Upstream(plain()) as upstream:
