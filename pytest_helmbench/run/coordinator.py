@@ -90,9 +90,8 @@ class Coordinator:
         self.book.know(plan, self.library.loaded)
         if self.settings.resume and not plan.dry:
             self.book.prepare(plan, self.library.loaded)
-        elif (
-            self.settings.resume and not self.settings.dry_run
-        ):  # for want of keys: that it was another one says more
+        elif self.settings.resume and not self.settings.dry_run:
+            # No key is set; that the unfinished session was another one says more.
             self.book.find_resumption(plan, self.settings.resume.run)
         if self.baselines is not None:
             self.baselines.find([(run.key, self.book.benchmark_of(run), run.model) for run in plan.runs])
