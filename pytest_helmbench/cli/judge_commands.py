@@ -35,8 +35,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.files.anchors_file import anchors_path
 from pytest_helmbench.reports.cards import prompt_lines
 from pytest_helmbench.reports.score_lines import corrected_text
-from pytest_helmbench.reports.session_texts import cost_text
-from pytest_helmbench.reports.tables import UNKNOWN, share, table
+from pytest_helmbench.reports.tables import UNKNOWN, cost_text, share, table
 from pytest_helmbench.results.judge_labels import LabelError, drawn, label_file, question, read_labels
 from pytest_helmbench.results.rescore import Rescored, RescoreError, refuse_run, rescore
 from pytest_helmbench.results.stored_scores import stored_correction

@@ -26,8 +26,7 @@ from pytest_helmbench.reports.cards import (
 from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
 from pytest_helmbench.reports.run_facts import COST_HEAD, cost_cells
 from pytest_helmbench.reports.score_lines import score_lines
-from pytest_helmbench.reports.session_texts import cost_text
-from pytest_helmbench.reports.tables import share, table
+from pytest_helmbench.reports.tables import cost_text, share, table
 from pytest_helmbench.results.run_report import panel_report, recorded_results
 from pytest_helmbench.results.stored_scores import stored_score
 from pytest_helmbench.store.benchmark_places import names_of, shrunk_since

@@ -16,12 +16,8 @@ from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.local_answers import check_function
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY
-from pytest_helmbench.reports.session_texts import (
-    PlannedCalls,
-    announcement,
-    cost_text,
-    places_text,
-)
+from pytest_helmbench.reports.session_start import PlannedCalls, announcement, places_text
+from pytest_helmbench.reports.tables import cost_text
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.cost_estimate import PriceSpan, budget_bounds, least_call, price_span, rounded_up
 from pytest_helmbench.run.plan import Plan, PlannedRun

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.items import CaseText
-from pytest_helmbench.reports.session_texts import PartCounts, RunPlace, failure_table, same_errors
+from pytest_helmbench.reports.session_failures import PartCounts, RunPlace, failure_table, same_errors
 
 _IN_FULL_QUIETLY = 3
 _PARTS_QUIETLY = 3

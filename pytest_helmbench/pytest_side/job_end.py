@@ -14,8 +14,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.ci import in_github_actions
 from pytest_helmbench.pytest_side.report_files import session_reports
 from pytest_helmbench.pytest_side.session_end import SessionEnd
-from pytest_helmbench.reports.markdown import job_summary
-from pytest_helmbench.reports.session_texts import MOST_ANNOTATIONS, Annotation
+from pytest_helmbench.reports.job_summary import MOST_ANNOTATIONS, Annotation, job_summary
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError
 

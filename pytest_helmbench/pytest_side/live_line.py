@@ -13,7 +13,7 @@ import pytest
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.announcement import plan_price
 from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.reports.session_texts import Progress, in_flight_text, progress_text
+from pytest_helmbench.reports.session_progress import Progress, in_flight_text, progress_text
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
 

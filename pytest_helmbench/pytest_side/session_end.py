@@ -22,7 +22,7 @@ from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.summary import session_lines
 from pytest_helmbench.reports.score_lines import verdict_lines
-from pytest_helmbench.reports.session_texts import RunPlace
+from pytest_helmbench.reports.session_failures import RunPlace
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.run.coordinator import Coordinator
 

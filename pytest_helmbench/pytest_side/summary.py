@@ -17,18 +17,17 @@ from pytest_helmbench.pytest_side.exit_code import planned_names, run_names, sco
 from pytest_helmbench.reports.panel_tables import panel_sentence
 from pytest_helmbench.reports.run_facts import stand_in_text
 from pytest_helmbench.reports.score_lines import score_lines
-from pytest_helmbench.reports.session_texts import (
-    DryRow,
+from pytest_helmbench.reports.session_start import DryRow, dry_run_lines
+from pytest_helmbench.reports.session_summary import (
     cut_lines,
-    dry_run_lines,
     judging_lines,
     model_table,
-    reasons_text,
     resumed_tables,
     skip_lines,
     speed_line,
     unstated_lines,
 )
+from pytest_helmbench.reports.tables import reasons_text
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import measured_speed, panel_report
 from pytest_helmbench.run.coordinator import Coordinator, whole_runs

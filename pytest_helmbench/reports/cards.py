@@ -12,8 +12,7 @@ from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import full_observed, scrub
 from pytest_helmbench.reports.panel_tables import judgement_lines
-from pytest_helmbench.reports.session_texts import cost_text, reasons_text
-from pytest_helmbench.reports.tables import UNKNOWN, share, table
+from pytest_helmbench.reports.tables import UNKNOWN, cost_text, reasons_text, share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.store.judge_rows import JudgedCriterion
 from pytest_helmbench.store.result_queries import CallRow, ResultRow

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.score_lines import score_notes
-from pytest_helmbench.reports.session_texts import cost_text, cut_lines, judging_lines, unstated_lines
-from pytest_helmbench.reports.tables import UNKNOWN, number, share
+from pytest_helmbench.reports.session_summary import cut_lines, judging_lines, unstated_lines
+from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Rate
 from pytest_helmbench.store.cost_queries import CostRow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.core.scrub import excerpt, quoted_json, scrub
@@ -57,6 +57,38 @@ def share(value: float | Fraction | None) -> str:
     if value is None:
         return "-"
     return f"{99.9 if 0.9990 < value < 1 else 100 * float(value):.1f} %"
+
+
+def cost_text(known_usd: float, unknown: int) -> str:
+    """Return a cost for people; what is unknown is said, never shown as 0."""
+    if not unknown:
+        return usd(known_usd)
+    return UNKNOWN if not known_usd else f"{usd(known_usd)} + {unknown} unknown"
+
+
+def usd(amount: float) -> str:
+    """Return an amount for people: two digits from 10 on, four below."""
+    if 0 < amount < 0.0001:
+        return "<0.0001"  # a little is not nothing
+    return f"{amount:.2f}" if amount >= 10 else f"{amount:.4f}"
+
+
+def count_text(amount: int, noun: str, several: str = "") -> str:
+    """Return `1 case`, `2 cases`."""
+    return f"{amount} {noun if amount == 1 else several or f'{noun}s'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return three names, and how many more there are."""
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+
+
+def reasons_text(reasons: Mapping[str, int]) -> str:
+    """Return `timeout 3, blocked 1`, the most frequent first."""
+    return ", ".join(
+        f"{reason} {count}" for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0])) if count
+    )
 
 
 def _cell(text: str) -> str:

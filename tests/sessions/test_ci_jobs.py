@@ -16,7 +16,7 @@ from commands import helmbench, programs
 from provider import Provider, Request
 from trees import category, clear_environment, run_tree, write_tree
 
-from pytest_helmbench.reports.markdown import LONGEST_SUMMARY
+from pytest_helmbench.reports.job_summary import LONGEST_SUMMARY
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "ci.md"
 

@@ -31,9 +31,9 @@ from pytest_helmbench.reports.run_facts import (
     unjudged_rows,
 )
 from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
-from pytest_helmbench.reports.session_texts import cost_text, in_all_text, reasons_text
+from pytest_helmbench.reports.session_summary import in_all_text
 from pytest_helmbench.reports.standings_tables import PAIR_HEAD, PAIRS_NOTE, StandingsTable, standings_table
-from pytest_helmbench.reports.tables import rate, seconds, share
+from pytest_helmbench.reports.tables import cost_text, rate, reasons_text, seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board, boards

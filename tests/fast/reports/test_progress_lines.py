@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.reports.session_texts import (
-    PartCounts,
-    Progress,
-    failure_table,
-    progress_text,
-    same_errors,
-)
+from pytest_helmbench.reports.session_failures import PartCounts, failure_table, same_errors
+from pytest_helmbench.reports.session_progress import Progress, progress_text
 from pytest_helmbench.results.run_counts import RunCounts
 
 
