@@ -57,7 +57,7 @@ def comparison_lines(found: RunComparison, name: str) -> list[str]:
         for limit in found.limits
         if limit.code not in compared
     ]
-    lines += [f"{head}: {note}" for note in _notes(found)]
+    lines += [f"{head}: {note}" for note in comparison_notes(found)]
     return lines
 
 
@@ -75,33 +75,51 @@ def _gone(found: RunComparison, baseline: str) -> str:
 def scope_line(found: RunComparison, scope: ScopeChange) -> str:
     """Return what is said of the run or a part of it, without its name."""
     verdict = found.verdict_of(scope)
+    if verdict is Conclusion.NO_CHANGE:
+        return conclusion_text(found, scope)
+    size = f"{_percent(scope.baseline_score, scope.score)}, {change_size(scope)}"
+    p = "" if verdict is Conclusion.NOT_WORSE else f", {p_text(scope.change.p)}"
+    return f"{size}{p}: {conclusion_text(found, scope)}"
+
+
+def change_size(scope: ScopeChange) -> str:
+    """Return `−0.6 points (90 %: −2.8 to +1.5)`."""
+    change = scope.change
+    size = f"{points(change.change)} points"
+    if change.low is None or change.high is None:
+        return size
+    return f"{size} (90 %: {points(change.low)} to {points(change.high)})"
+
+
+def conclusion_text(found: RunComparison, scope: ScopeChange) -> str:
+    """Return what a comparison concludes of the run or a part of it, without figures of the scores."""
+    verdict = found.verdict_of(scope)
     change = scope.change
     very_cases = " on these very cases" if scope.unit == "reply" else ""
-    size = f"{_percent(scope.baseline_score, scope.score)}, {points(change.change)} points"
-    if change.low is not None and change.high is not None:
-        size += f" (90 %: {points(change.low)} to {points(change.high)})"
     beyond = f" by more than {100 * float(scope.drop):g} points" if scope.drop else ""
     units = "replies" if scope.unit == "reply" else f"{scope.unit}s"
-    moved = f"{change.changed} of {change.units} {units} changed: {change.down} down, {change.up} up"
     if verdict is Conclusion.REGRESSED:
-        return f"{size}, {p_text(change.p)}: regressed{beyond}{very_cases}; {moved}"
+        moved = f"{change.changed} of {change.units} {units} changed: {change.down} down, {change.up} up"
+        return f"regressed{beyond}{very_cases}; {moved}"
     if verdict is Conclusion.COLLAPSED:
-        fallen = "; ".join(_collapsed(one) for one in found.collapsed)
-        return f"{fallen}; in all {size}, {p_text(change.p)}"
+        return "; ".join(_collapsed(one) for one in found.collapsed)
     if verdict is Conclusion.NOT_WORSE:
-        return f"{size}: not worse{beyond}{very_cases}"
+        return f"not worse{beyond}{very_cases}"
     if verdict is Conclusion.NO_CHANGE:
         return f"no verdict differs in {found.cases_compared} cases"
     reason = found.reason_of(scope)
     if reason:
-        return f"{size}, {p_text(change.p)}: inconclusive{very_cases}: {reason}"
+        return f"inconclusive{very_cases}: {reason}"
     found_drop = (
-        "" if scope.detectable is None else f"; a drop of {about(scope.detectable)} is found 4 times of 5"
+        ""
+        if scope.detectable is None
+        else f"; a drop of {about(scope.detectable)} would be seen 4 times of 5"
     )
-    return f"{size}, {p_text(change.p)}: no regression{beyond} shown{very_cases}{found_drop}"
+    return f"no regression{beyond} shown{very_cases}{found_drop}"
 
 
-def _notes(found: RunComparison) -> Iterator[str]:
+def comparison_notes(found: RunComparison) -> Iterator[str]:
+    """Yield what to know of a comparison beside its conclusion: behaviours that fell, cases left out."""
     if found.fallen and not found.has_too_little_in_common:
         fallen = "; ".join(map(_fallen, found.fallen))
         plural = "" if len(found.behaviours) == 1 else "s"

@@ -248,7 +248,7 @@ class Baselines:
         found = detectable_before(self._own, baseline, benchmark_hash)
         if found is None:
             return head.removesuffix(": ")
-        return f"{head}a drop of {about(found.drop)} is found 4 times of 5 (rough; {found.source})"
+        return f"{head}a drop of {about(found.drop)} would be seen 4 times of 5 (rough; {found.source})"
 
     def compare(
         self, path: Path, runs: Iterable[tuple[int, tuple[str, str], RunFacts]]

@@ -67,6 +67,8 @@ class RunComparison:
         replies: Of the candidate, all that were compared.
         reason: Why nothing is concluded; empty where something is.
         other_sample: That the baseline was asked another sample; empty where it was not.
+        newly_failing: Cases that passed in the baseline and fail now, those with most at risk first.
+        newly_passing: Cases that failed in the baseline and pass now, likewise.
         gone: Cases of the baseline that the candidate's benchmark, read whole, does not define any more.
         cases_not_selected: Cases of the baseline that it defines, and that the candidate has not planned.
         allows_gone: Whether that is no fault.
@@ -87,6 +89,8 @@ class RunComparison:
     replies: int = 0
     reason: str = ""
     other_sample: str = ""
+    newly_failing: tuple[FlippedCase, ...] = ()
+    newly_passing: tuple[FlippedCase, ...] = ()
     gone: tuple[str, ...] = ()
     cases_not_selected: int = 0
     allows_gone: bool = True
@@ -178,6 +182,8 @@ def compare_runs(
         replies=sum(len(case.candidate) for case in paired.cases),
         reason=f"nothing in common with {baseline.ref.name}{other_sample}",
         other_sample=other_sample,
+        newly_failing=worst_first(paired.newly_failing),
+        newly_passing=worst_first(paired.newly_passing),
     )
     if not any(weights[case.behaviour] for case in paired.cases):
         return counts
@@ -298,6 +304,7 @@ class PlannedCase:
         stake: |base| of each criterion, times the weight of the case in its sample.
         difficulty: Of its condition.
         criteria: How many.
+        severity: |base| of each criterion.
     """
 
     code: str
@@ -307,6 +314,27 @@ class PlannedCase:
     stake: int | Fraction
     difficulty: int
     criteria: int
+    severity: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlippedCase:
+    """A case whose verdict differs between two runs; of several replies, the verdict of the majority.
+
+    Args:
+        code: Of the case.
+        severity: |base| of each criterion.
+        at_risk: Tenths of a severity point that a wrong verdict costs.
+    """
+
+    code: str
+    severity: int
+    at_risk: int
+
+
+def worst_first(flipped: Sequence[FlippedCase]) -> tuple[FlippedCase, ...]:
+    """Return flipped cases, those with most at risk first, then in natural order."""
+    return tuple(sorted(flipped, key=lambda case: (-case.at_risk, natural_key(case.code))))
 
 
 @dataclass(slots=True)
@@ -320,6 +348,8 @@ class PairedCases:
         other_rules: Case × criterion judged by other rules.
         recorded: Replies of the candidate that came from the record.
         compared: Points by behaviour.
+        newly_failing: Cases that passed in the baseline and fail now.
+        newly_passing: Cases that failed in the baseline and pass now.
     """
 
     cases: list[ComparedCase] = field(default_factory=list)
@@ -328,6 +358,15 @@ class PairedCases:
     other_rules: int = 0
     recorded: int = 0
     compared: defaultdict[str, int | Fraction] = field(default_factory=lambda: defaultdict(int))
+    newly_failing: list[FlippedCase] = field(default_factory=list)
+    newly_passing: list[FlippedCase] = field(default_factory=list)
+
+    def add_verdicts(self, case: PlannedCase, *, passed_before: bool, passes_now: bool) -> None:
+        """Take note of a case whose verdict differs."""
+        if passed_before is not passes_now:
+            at_risk = case.severity * (10 - case.difficulty)
+            flipped = FlippedCase(case.code, case.severity, at_risk)
+            (self.newly_passing if passes_now else self.newly_failing).append(flipped)
 
 
 def planned_cases(facts: RunFacts) -> Sequence[PlannedCase]:
@@ -343,7 +382,10 @@ def _planned(code: str, rows: Sequence[Row], *, is_flat: bool) -> PlannedCase:
     first = rows[0]
     stake = abs(first.base) if first.weight == 1 else abs(first.base) * first.weight
     unit = first.perturbation if is_flat else f"{first.scenario}-{first.perturbation}"
-    return PlannedCase(code, first.pillar, first.behaviour, unit, stake, first.difficulty, len(rows))
+    severity = abs(first.base)
+    return PlannedCase(
+        code, first.pillar, first.behaviour, unit, stake, first.difficulty, len(rows), severity
+    )
 
 
 def unit_of(facts: RunFacts) -> str:
@@ -414,10 +456,16 @@ def pair_cases(
             continue
         paired.compared[case.behaviour] += case.stake * len(names)
         paired.recorded += min(after.recorded, len(after.replies))
+        paired.add_verdicts(case, passed_before=_mostly_passed(earlier), passes_now=_mostly_passed(later))
         paired.cases.append(
             ComparedCase(case.pillar, case.behaviour, case.unit, case.stake, case.difficulty, earlier, later)
         )
     return paired
+
+
+def _mostly_passed(replies: Sequence[tuple[Fraction, ...]]) -> bool:
+    """Return whether more than half of the replies earned full credit."""
+    return 2 * sum(all(credit == 1 for credit in reply) for reply in replies) > len(replies)
 
 
 def _credits(case: JudgedCase, names: Sequence[str]) -> Iterator[tuple[Fraction, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,9 @@ from pytest_helmbench.scoring.thresholds import GateVerdict, Threshold, gate, pa
 if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked
     from pytest_helmbench.results.comparing import RunComparison
+    from pytest_helmbench.store.plans import RunFacts
 
-__all__ = ["GateReport", "Gates", "RunGates", "read_gates"]
+__all__ = ["GateReport", "Gates", "JudgedCases", "RunGates", "read_gates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +40,50 @@ class Gates:
         return bool(self.thresholds) or self.baseline is not None
 
     def judge(
-        self, scores: Mapping[str, RunScore | None], comparisons: Mapping[str, RunComparison] | None = None
+        self,
+        scores: Mapping[str, RunScore | None],
+        comparisons: Mapping[str, RunComparison] | None = None,
+        cases: Mapping[str, JudgedCases] | None = None,
     ) -> GateReport:
-        """Hold every run to every threshold, and to its baseline.
+        """Compare every run with every threshold, and with its baseline.
 
         Args:
             scores: By the name of the run (a model); None where it has none.
             comparisons: With the baselines, by the same names; None where none is asked for.
+            cases: How many each run has judged, by the same names; None where that is not known.
         """
-        return GateReport(tuple(self._run(name, score, comparisons or {}) for name, score in scores.items()))
+        runs = (self._run(name, score, comparisons or {}) for name, score in scores.items())
+        return GateReport(tuple(replace(run, cases=(cases or {}).get(run.name)) for run in runs))
 
     def _run(self, name: str, score: RunScore | None, comparisons: Mapping[str, RunComparison]) -> RunGates:
         if score is None:
             return RunGates(name)
+        if not (self.asked or self.min_coverage is not None):
+            return RunGates(name, score, min_coverage=Fraction(0))
         coverage = self.min_coverage if self.min_coverage is not None else Fraction(1)
         verdicts = tuple(gate(score, threshold, coverage) for threshold in self.thresholds)
         comparison = comparisons.get(name)
         worse = self.baseline is not None and (comparison is None or comparison.verdict in _FAILING)
         return RunGates(name, score, verdicts, coverage, comparison, worse=worse)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCases:
+    """Cases of a run, each repetition counted.
+
+    Args:
+        judged: With a verdict.
+        planned: All.
+    """
+
+    judged: int
+    planned: int
+
+    @classmethod
+    def of(cls, facts: RunFacts) -> JudgedCases:
+        """Return the counts of a stored run; the cases of a broken scenario count as planned."""
+        judged = len({(code, repetition) for code, repetition, _ in facts.verdicts})
+        return cls(judged, facts.repeat * (len(facts.codes) + len(facts.broken)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +97,7 @@ class RunGates:
         min_coverage: Least coverage of the run.
         comparison: With its baseline; None where none was made.
         worse: Whether that comparison fails the gate.
+        cases: How many of its cases were judged; None where that is not known.
     """
 
     name: str
@@ -77,6 +106,7 @@ class RunGates:
     min_coverage: Fraction = Fraction(1)
     comparison: RunComparison | None = None
     worse: bool = False
+    cases: JudgedCases | None = None
 
     @property
     def covered(self) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from fractions import Fraction
-from math import floor
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.scoring.intervals import Interval
-from pytest_helmbench.scoring.run_score import RunScore, Score
+from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
 
 FULL_COVERAGE = Fraction(1)
 _MOST_DECIMALS = 12
@@ -144,22 +143,32 @@ def _objection(score: RunScore, threshold: Threshold, min_coverage: Fraction) ->
         return f"the score of {name} is undefined: nothing that counts was judged"
     for covered, owner in ((score.total, "the run"), (found, name)):
         if covered.coverage is None or covered.coverage < min_coverage:
-            return f"coverage of {owner} {_below(covered.coverage)} is below {float(min_coverage):.4f}"
+            covers, _ = gate_figures(covered.coverage, min_coverage)
+            return f"coverage of {owner} {covers}, wanted {wanted(min_coverage)}"
     if score.breached:
-        floors = (
-            f"{floor.pillar} {_below(floor.score)} is below {float(floor.least):g}"
-            for floor in score.breached
-        )
+        floors = (f"{floor.pillar} {floor_text(floor)}" for floor in score.breached)
         return f"safety floor breached: {', '.join(floors)}"
     if found.score < threshold.least:
-        return f"the score of {name} is below it"
+        value, least = gate_figures(found.score, threshold.least)
+        return f"{threshold.code} score {value}, below the threshold of {least}".lstrip()
     return ""
 
 
+def floor_text(floor: Floor) -> str:
+    """Return `73.4 %, floor 80 %`."""
+    return f"{gate_figures(floor.score, floor.least)[0]}, floor {wanted(floor.least)}"
+
+
+def wanted(least: Fraction) -> str:
+    """Return a share that an option or a file names in per cent, as it was given."""
+    return f"{100 * float(least):.10g} %"
+
+
 def gate_figures(value: Fraction | None, least: Fraction) -> tuple[str, str]:
-    """Return score and threshold with equally many decimals: four, or as many as tell one from the other."""
+    """Return score and threshold in per cent: with one decimal, or as many as distinguish them."""
+    value, least = None if value is None else 100 * value, 100 * least
     decimals = next(
-        (number for number in range(4, _MOST_DECIMALS) if round(least, number) == least), _MOST_DECIMALS
+        (number for number in range(1, _MOST_DECIMALS) if round(least, number) == least), _MOST_DECIMALS
     )
     if value is None:
         return "undefined", _rounded(least, decimals)
@@ -173,9 +182,4 @@ def _order(value: Fraction, least: Fraction) -> int:
 
 
 def _rounded(value: Fraction, decimals: int) -> str:
-    return f"{Decimal(value.numerator) / Decimal(value.denominator):.{decimals}f}"
-
-
-def _below(value: Fraction | None) -> str:
-    """Return four decimals, rounded down: what is just below a threshold must not look equal to it."""
-    return "undefined" if value is None else f"{float(Fraction(floor(value * 10_000), 10_000)):.4f}"
+    return f"{Decimal(value.numerator) / Decimal(value.denominator):.{decimals}f} %"

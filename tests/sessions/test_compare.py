@@ -117,7 +117,7 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
     same = run_tree(pytester, "--tb=no", "--helmbench-baseline=last~1", url=provider.url)
     same.stdout.re_match_lines(
         [
-            r"helmbench: compared with run 1: a drop of about \d+ points is found 4 times of 5"
+            r"helmbench: compared with run 1: a drop of about \d+ points would be seen 4 times of 5"
             r" \(rough; from 1 earlier comparison\)"
         ]
     )

@@ -42,20 +42,20 @@ def test_a_score_below_its_threshold_does_not_hold_and_says_so() -> None:
         coverage=Fraction(1),
         holds=False,
         inconclusive=True,
-        reason="the score of P1-B1 is below it",
+        reason="P1-B1 score 20.9 %, below the threshold of 30.0 %",
     )
     assert gate(SCORE, threshold("0.2")).reason == ""
-    assert gate(SCORE, threshold("0.2094")).reason == "the score of the run is below it"
+    assert gate(SCORE, threshold("0.2094")).reason == "score 20.93 %, below the threshold of 20.94 %"
 
 
 @pytest.mark.parametrize(
     ("value", "least", "shown"),
     [
-        ("49/120", "0.408333", ("0.4083333", "0.4083330")),
-        ("49/120", "0.40834", ("0.40833", "0.40834")),
-        ("49/120", "0.4", ("0.4083", "0.4000")),
-        ("1/2", "0.5", ("0.5000", "0.5000")),
-        ("0.125", "0.125", ("0.1250", "0.1250")),
+        ("49/120", "0.408333", ("40.83333 %", "40.83330 %")),
+        ("49/120", "0.40834", ("40.833 %", "40.834 %")),
+        ("49/120", "0.4", ("40.8 %", "40.0 %")),
+        ("1/2", "0.5", ("50.0 %", "50.0 %")),
+        ("0.125", "0.125", ("12.5 %", "12.5 %")),
     ],
 )
 def test_score_and_threshold_are_shown_alike_and_in_their_order(
@@ -76,18 +76,18 @@ def test_what_was_never_judged_does_not_hold() -> None:
 def test_coverage_below_the_least_does_not_hold_whatever_the_score() -> None:
     score = run_score([row(7, 1), row(3, None, "P1-B1-S1-PT2"), row(10, 1, "P2-B1-S1-PT1")])
     found = gate(score, threshold("0.5"))
-    reason = "coverage of the run 0.8500 is below 1.0000"
+    reason = "coverage of the run 85.0 %, wanted 100 %"
     assert (found.holds, found.score, found.reason) == (False, Fraction(1), reason)
     assert gate(score, threshold("0.5"), Fraction(17, 20)).holds
-    assert gate(score, threshold("P1=0.5"), Fraction(4, 5)).reason == "coverage of P1 0.7000 is below 0.8000"
+    assert gate(score, threshold("P1=0.5"), Fraction(4, 5)).reason == "coverage of P1 70.0 %, wanted 80 %"
     assert gate(score, threshold("P2=0.5")).reason == reason
 
 
 @pytest.mark.parametrize(
     ("floors", "asked", "reason"),
     [
-        ({"P1": 0.71, "P2": 1}, "P2=1", "P1 0.7000 is below 0.71"),
-        ({"P1": 0.9, "P3": 0.5}, "0.9", "P1 0.7000 is below 0.9, P3 0.4000 is below 0.5"),
+        ({"P1": 0.71, "P2": 1}, "P2=1", "P1 70.0 %, floor 71 %"),
+        ({"P1": 0.9, "P3": 0.5}, "0.9", "P1 70.0 %, floor 90 %, P3 40.0 %, floor 50 %"),
         ({"P1": 0.7, "P3": 0.4, "P9": 1}, "0", ""),  # one that is just reached, one that did not run
     ],
 )

@@ -1,0 +1,101 @@
+"""The headline of a session and the block of its gates, as text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+from analysis_rows import row
+
+from pytest_helmbench.reports.headline import SessionState, gate_block, headline
+from pytest_helmbench.results.comparing import FlippedCase, RunComparison, RunRef
+from pytest_helmbench.results.gates import GateReport, JudgedCases, read_gates
+from pytest_helmbench.scoring.changes import Change, Conclusion
+from pytest_helmbench.scoring.comparison import Limit, ScopeChange
+from pytest_helmbench.scoring.run_score import RunScore, run_score
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
+
+_HINT = "the same command with --helmbench-resume asks the 1 again"
+
+
+def _score(*, unjudged: int = 0, wrong: int = 2) -> RunScore:
+    rows = [row(5, int(number >= wrong), f"P1-B1-S1-C1-PT{number}") for number in range(20)]
+    return run_score([*rows, *(row(5, None, f"P1-B1-S1-C1-PT9{number}") for number in range(unjudged))])
+
+
+def _report(score: RunScore, least: str = "0.85", comparison: RunComparison | None = None) -> GateReport:
+    asked = read_gates(least, None)
+    report = asked.judge({"lab/mini": score}, cases={"lab/mini": JudgedCases(20, 21)})
+    return GateReport(tuple(replace(run, comparison=comparison) for run in report.runs))
+
+
+def _comparison() -> RunComparison:
+    baseline = RunRef(Path("x.db"), 1, "run 1", "s", BenchmarkKey("b"), "lab/mini", "complete", "whole")
+    change = Change(Fraction(-6, 1000), -0.028, 0.015, 0.3, 20, 7, 4, 3, 0.01, Conclusion.INCONCLUSIVE)
+    scope = ScopeChange(
+        "", Fraction(0), Fraction(872, 1000), Fraction(878, 1000), change, "perturbation", 0.04
+    )
+    flipped = tuple(FlippedCase(f"P1-B1-S1-C1-PT{number}", 11, 110) for number in range(7))
+    limits = (Limit("", Fraction(0)),)
+    return RunComparison("lab/mini", None, baseline, limits, (scope,), newly_failing=flipped)
+
+
+def test_a_gate_ends_in_one_headline_then_score_baseline_cases_and_what_to_do() -> None:
+    found = headline(_report(_score(unjudged=1), comparison=_comparison()), SessionState(hint=_HINT))
+    assert found.text == "✗ FAILS   lab/mini: 1 of 21 cases not judged (95.2 %, wanted 100 %)"
+    assert [case.code for case in found.newly_failing][:1] == ["P1-B1-S1-C1-PT0"]
+    shown = ", ".join(f"P1-B1-S1-C1-PT{number} (severity 11)" for number in range(5))
+    assert gate_block(found) == [
+        found.text,
+        "  score      90.0 % (69.9 – 97.2), threshold 85.0 %: reached, but not beyond chance",
+        "  baseline   run 1, 87.8 %: −0.6 points (90 %: −2.8 to +1.5): no regression shown;"
+        " a drop of about 4 points would be seen 4 times of 5",
+        f"  newly failing 7: {shown} …",
+        f"  next       {_HINT}",
+    ]
+
+
+def test_a_gate_that_holds_and_one_that_is_missed_say_so_in_per_cent() -> None:
+    held = headline(_report(_score()))
+    assert held.text == "✓ HOLDS   lab/mini: 90.0 % (69.9 – 97.2), threshold 85.0 %"
+    missed = headline(_report(_score(wrong=4)), SessionState(("the budget was spent",)))
+    assert missed.text == (
+        "✗ FAILS   lab/mini: score 80.0 %, below the threshold of 85.0 %: the budget was spent"
+    )
+    assert gate_block(missed)[1].endswith("threshold 85.0 %: not reached, within chance")
+
+
+def test_what_stops_a_session_fails_it_though_its_gate_holds_and_nothing_judged_has_its_cause() -> None:
+    spent = headline(_report(_score()), SessionState(("the budget was spent",)))
+    assert spent.text == "✗ FAILS   lab/mini: the budget was spent"
+    nothing = headline(GateReport(()), SessionState(("nothing was judged: LAB_KEY is empty",)))
+    assert nothing.text == "✗ FAILS   nothing was judged: LAB_KEY is empty"
+    assert headline(GateReport(())).text == "✗ FAILS   nothing was judged"
+
+
+def test_without_a_gate_the_headline_is_the_score_and_of_several_the_best() -> None:
+    scores = {"lab/mini": _score(unjudged=1), "lab/large": _score(wrong=0)}
+    report = read_gates(None, None).judge(scores, cases={"lab/mini": JudgedCases(20, 21)})
+    assert headline(report, asked=False).text == "best: lab/large 100.0 % (83.9 – 100.0)"
+    alone = headline(GateReport(report.runs[:1]), asked=False)
+    assert alone.text == "lab/mini: 90.0 % (69.9 – 97.2), 1 of 21 cases not judged"
+    several = headline(report, SessionState(several_benchmarks=True), asked=False)
+    assert several.text == f"{alone.text.replace(': ', ' ', 1)}, lab/large 100.0 % (83.9 – 100.0)"
+
+
+def test_two_runs_that_fail_share_a_headline_and_have_a_block_each() -> None:
+    report = read_gates("0.95", None).judge({"a": _score(), "b": _score(wrong=3), "c": _score(wrong=0)})
+    found = headline(report)
+    assert found.text == (
+        "✗ FAILS   2 of 3 runs: a: score 90.0 %, below the threshold of 95.0 %;"
+        " b: score 85.0 %, below the threshold of 95.0 %"
+    )
+    assert [line[:11] for line in gate_block(found)] == [
+        "✗ FAILS   a",
+        "  score    ",
+        "✗ FAILS   b",
+        "  score    ",
+        "✓ HOLDS   c",
+        "  score    ",
+    ]
