@@ -12,6 +12,7 @@ from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
 from pytest_helmbench.results.stored_scores import (
     ScoredRun,
@@ -60,7 +61,7 @@ class RunReport:
         breakdown: Recall and false escalation by every axis.
         constants: What an answer that never looks at the case scores over the whole loaded tree.
         titles: Names of pillars and titles of behaviours by code.
-        failures: Cases judged wrong, neutral ones too, in natural order; with texts where they were asked for.
+        failures: Cases judged wrong, neutral ones too, the most points lost first; with texts where asked for.
         counts: What a session's summary counts.
         judges: Ids of the marking models, in order; empty where none was named.
         panel: What several of them said of the same replies; None where one alone has judged.
@@ -76,6 +77,7 @@ class RunReport:
         groups: Groups of the score that a case counts for, likewise, by code; empty where there are behaviours.
         steps: Of the cases that were worked on in steps (agents, Bench Packs), likewise, by code and repetition.
         speed: How fast the replies came.
+        losses: Points of the score that each case and part has lost.
         path: Results file.
     """
 
@@ -100,6 +102,7 @@ class RunReport:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     steps: Mapping[tuple[str, int], tuple[Event, ...]] = field(default_factory=dict)
     speed: Speed = Speed()
+    losses: Losses = Losses()
     path: Path = Path()
 
     @property
@@ -146,11 +149,9 @@ def run_report(
         score=scored.score,
         breakdown=breakdown(rows),
         repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
-        constants=constant_scores(
-            tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context"))), facts.scoring
-        ),
+        constants=_constants(facts, detail),
         titles=facts.titles,
-        failures=tuple(row for row in found if row.outcome == _FAILED),
+        failures=tuple(scored.losses.worst_first(row for row in found if row.outcome == _FAILED)),
         counts=recorded_counts(outcomes, spent, answering_models(path, run_id), cut_prompts(path, run_id)),
         judges=judges_of(detail.settings),
         judgements=sum(rows for rule, rows in outcomes.rules.items() if is_judgement(rule)),
@@ -160,9 +161,15 @@ def run_report(
         columns=record.columns,
         panel=panel_report(path, run_id),
         speed=measured_speed(path, (run_id,)),
+        losses=scored.losses,
         path=path,
     )
     return _with_cases(report, path, facts, found) if all_cases else report
+
+
+def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:
+    rows = tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context")))
+    return constant_scores(rows, facts.scoring)
 
 
 def _with_cases(report: RunReport, path: Path, facts: RunFacts, results: tuple[ResultRow, ...]) -> RunReport:

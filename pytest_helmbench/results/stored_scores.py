@@ -10,6 +10,7 @@ from sys import intern
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.results.losses import Losses, losses
 from pytest_helmbench.scoring.judge_agreement import CorrectedRate, corrected_rate
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score
@@ -45,11 +46,13 @@ class ScoredRun:
         facts: Of the run.
         score: None where it can have none.
         rows: Those planned, where they were asked for; of a tree alone.
+        losses: Points of the score that each case has lost; empty without a score.
     """
 
     facts: RunFacts
     score: RunScore | None
     rows: tuple[Row, ...] | None = None
+    losses: Losses = Losses()
 
 
 def scored_run(path: Path, run_id: int, *, with_rows: bool = False) -> ScoredRun | None:
@@ -76,7 +79,16 @@ def scored_run(path: Path, run_id: int, *, with_rows: bool = False) -> ScoredRun
         score = replace(score, corrected=_corrected(counts), labelled=True)
     if score is not None and (points := label_counts(path, run_id, points=True)) is not None:
         score = replace(score, corrected_points=_corrected(points), points_labelled=True)
-    return ScoredRun(facts, score, rows if with_rows else None)
+    lost = Losses() if score is None else _losses(facts, score, rows)
+    return ScoredRun(facts, score, rows if with_rows else None, lost)
+
+
+def _losses(facts: RunFacts, score: RunScore, rows: Sequence[Row]) -> Losses:
+    if facts.rows is None:
+        return losses(((row.code, row) for row in rows), score)
+    verdicts = tuple(pack_verdicts(facts))
+    coded = ((one.row, pack_row(one)) for one in verdicts)
+    return losses(coded, score, {one.row: one.groups for one in verdicts})
 
 
 def stored_correction(path: Path, run_id: int, *, by_points: bool = False) -> CorrectedRate | None:

@@ -143,7 +143,8 @@ def _facts_hold(run: Any, database: Path) -> None:
     assert sum(part["unknown_costs"] for part in run["costs"]) == 1
     titles = {part["code"]: part["title"] for part in run["score"]["behaviours"]}
     assert titles == {"P1-B1": "Sees <danger>", "P1-B2": None, "P2-B1": None}
-    assert [item["passed"] for item in run["failures"][-1]["evaluations"]] == [True, False]
+    twice = next(item for item in run["failures"] if item["code"].startswith("P2"))
+    assert [item["passed"] for item in twice["evaluations"]] == [True, False]
     assert not {"reply", "messages"} & set(run["failures"][0])
     hostile = next(item for item in run["failures"] if item["code"] == "P1-B2-S1-C1-PT1")
     assert hostile["evaluations"][0]["observed"].startswith(
@@ -242,7 +243,8 @@ def test_texts_come_only_when_asked_for_and_cannot_break_out(
     (run,) = _valid(out.read_text(), capsys)["runs"]
     assert run["failures"][0]["reply"].startswith("`````")
     assert "Message 1." in run["failures"][0]["messages"][0]["content"]
-    assert run["failures"][-1]["evaluations"][0]["justification"] == "SECRET-JUDGE"
+    judged = next(item for item in run["failures"] if item["code"].startswith("P1-B1-S2"))
+    assert judged["evaluations"][0]["justification"] == "SECRET-JUDGE"
     _page_texts_hold(capsys, database)
     below = out / "report.json"  # no folder can be made there
     assert captured(capsys, "report", "--format", "json", "-o", below, "--db", database)[::2] == (
