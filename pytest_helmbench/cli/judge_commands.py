@@ -33,10 +33,10 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.files.anchors_file import anchors_path
+from pytest_helmbench.imports.judge_labels import LabelError, drawn, label_file, question, read_labels
 from pytest_helmbench.reports.cards import prompt_lines
 from pytest_helmbench.reports.score_lines import corrected_text
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, share, table
-from pytest_helmbench.results.judge_labels import LabelError, drawn, label_file, question, read_labels
 from pytest_helmbench.results.rescore import Rescored, RescoreError, refuse_run, rescore
 from pytest_helmbench.results.stored_scores import stored_correction
 from pytest_helmbench.run.judge_check import AnchorTrial, try_anchors

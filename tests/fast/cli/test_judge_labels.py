@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.results.judge_labels import drawn
+from pytest_helmbench.imports.judge_labels import drawn
 from pytest_helmbench.scoring.judge_agreement import corrected_rate
 from pytest_helmbench.store.judge_rows import JudgedRow
 
