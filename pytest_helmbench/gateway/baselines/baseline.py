@@ -11,7 +11,7 @@ from hashlib import sha256
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import without_surrogates
-from pytest_helmbench.gateway.baselines.schema_answer import NoAnswerError, Taste, schema_answer
+from pytest_helmbench.gateway.baselines.schema_answer import NoAnswerError, Taste, object_of, schema_answer
 
 _CHARACTERS_PER_TOKEN = 4
 _CLOSING_TAG = re.compile(r"^</([^<>/\s]+)>[ \t\r]*$", re.MULTILINE)
@@ -26,7 +26,7 @@ _TROUBLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeEr
 def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
     """Answer a chat-completions request; the same request always gets the same answer.
 
-    `lexical` takes the option that shares most word stems with the last section of the last user message,
+    `lexical` and `lookup` take the option that shares most word stems with the last section of the last user message,
     `random` any (drawn from model, `seed` and messages), `first` the first. Without a schema, lines `A) …`, `B) …`
     are the options. It calls no tool.
 
@@ -43,10 +43,10 @@ def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
     messages = json.dumps(body.get("messages", []), sort_keys=True)
     section = _last_section(body)
     question, choices = _lettered_choices(section)
-    taste = Taste(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", question)
+    prompts = [_text(message.get("content")) for message in _objects(body, "messages")]
+    taste = Taste(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", question, "\n".join(prompts))
     content = _content(model_id, body.get("response_format"), taste, choices)
-    asked = (_text(message.get("content")) for message in _objects(body, "messages"))
-    prompt_tokens = _tokens(sum(map(len, asked)))
+    prompt_tokens = _tokens(sum(map(len, prompts)))
     completion_tokens = _tokens(len(content))
     return {
         "id": f"baseline-{sha256(f'{model_id}{messages}{content}'.encode()).hexdigest()[:16]}",
@@ -112,7 +112,7 @@ def _content(model_id: str, response_format: JsonValue, taste: Taste, choices: S
         return json.dumps({"answer": taste.words()}, ensure_ascii=False)
     if kind != "json_schema":
         return f"Answer: {taste.ranked(choices)[0][0]}" if choices else taste.words()
-    schema = _object(_object(wanted["json_schema"])["schema"])
+    schema = object_of(object_of(wanted["json_schema"])["schema"])
     try:
         answer = schema_answer(schema, taste)
     except NoAnswerError as error:
@@ -128,13 +128,7 @@ def _objects(body: JsonObject, name: str) -> list[JsonObject]:
     listed = body.get(name) or []
     if not isinstance(listed, list):
         raise TypeError(f"{name} is no list")
-    return [_object(item) for item in listed]
-
-
-def _object(value: JsonValue) -> JsonObject:
-    if isinstance(value, dict):
-        return value
-    raise TypeError(f"{type(value).__name__} is no object")
+    return [object_of(item) for item in listed]
 
 
 def _text(content: JsonValue) -> str:

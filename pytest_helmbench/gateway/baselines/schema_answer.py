@@ -17,12 +17,13 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 
-BASELINE_IDS = ("baseline/lexical", "baseline/random", "baseline/first")
+BASELINE_IDS = ("baseline/lexical", "baseline/lookup", "baseline/random", "baseline/first")
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
 _SUFFIXES = ("ingly", "edly", "ation", "ness", "ment", "ing", "ies", "ed", "ly", "es", "s", "e", "y")
 _SHORTEST_STEM = 3
+_SHORTEST_CONTENT_WORD = 4  # shorter ones are mostly articles and prepositions
 _LONGEST_SENTENCE = 300
 
 _LARGEST = 10_000  # parts of an answer
@@ -43,18 +44,23 @@ _Option = TypeVar("_Option")
 class Taste:
     """Chooses where a request leaves a choice. Options are texts, or values that JSON can hold.
 
-    `first` takes the first of everything, `random` anything, `lexical` what shares most word stems with a text.
+    `first` takes the first of everything, `random` anything, `lexical` what shares most word stems with a text, and
+    `lookup` counts the words too by which a line of the prompt explains an option (`- OPTION: …`, `| OPTION | … |`).
 
     Args:
         model_id: One of `BASELINE_IDS`.
         seed: Decides what `random` draws.
-        text: Decides what `lexical` takes.
+        text: The message, to which `lexical` and `lookup` compare the options.
+        prompt: All that was sent, where `lookup` finds the explanations.
 
     Raises:
         HelmbenchError: No such baseline.
+
+    Source:
+        `lookup` is the simplified algorithm of M. Lesk, SIGDOC 1986: the sense whose definition overlaps most.
     """
 
-    def __init__(self, model_id: str, seed: str, text: str) -> None:
+    def __init__(self, model_id: str, seed: str, text: str, prompt: str = "") -> None:
         if model_id not in BASELINE_IDS:
             nearest = get_close_matches(model_id, BASELINE_IDS, n=1)
             hint = f"did you mean {nearest[0]!r}? " if nearest else ""
@@ -62,8 +68,9 @@ class Taste:
                 f"{model_id}: there is no such baseline\n  hint: {hint}known baselines: {', '.join(BASELINE_IDS)}"
             )
         self._source = random.Random(seed) if model_id == "baseline/random" else None
-        self._text = text if model_id == "baseline/lexical" else ""
+        self._text = text if model_id in ("baseline/lexical", "baseline/lookup") else ""
         self._stems = frozenset(_stems(self._text))
+        self._prompt = prompt if model_id == "baseline/lookup" else ""
 
     def ranked(self, options: Sequence[_Option]) -> list[_Option]:
         """Return all the options, the preferred one first."""
@@ -87,7 +94,12 @@ class Taste:
         if not self._stems:
             return 0
         text = option if isinstance(option, str) else json.dumps(option)
-        return len(self._stems.intersection(_stems(text)))
+        explained = _stems(self._explanation(text), _SHORTEST_CONTENT_WORD)
+        return len(self._stems.intersection([*_stems(text), *explained]))
+
+    def _explanation(self, option: str) -> str:
+        line = re.search(rf"^[-*| ]*`?{re.escape(option)}`?[*:| ]+(.+)$", self._prompt, re.MULTILINE)
+        return "" if line is None else line[1]
 
 
 def _first_sentence(text: str) -> str:
@@ -96,8 +108,8 @@ def _first_sentence(text: str) -> str:
     return start if end is None else start[: end.end()].strip()
 
 
-def _stems(text: str) -> Iterator[str]:
-    return (_stem(word) for word in _WORD.findall(text.lower()))
+def _stems(text: str, shortest_word: int = 1) -> Iterator[str]:
+    return (_stem(word) for word in _WORD.findall(text.lower()) if len(word) >= shortest_word)
 
 
 def _stem(word: str) -> str:
@@ -169,14 +181,14 @@ class _Composer:
         """Return a schema with its references followed."""
         if schema is False:
             raise NoAnswerError("the response schema allows no value")
-        flat = {} if schema is True else _mapping(schema)
+        flat = {} if schema is True else object_of(schema)
         while "$ref" in flat:
             target = _text(flat["$ref"])
             if len(path) > _DEEPEST:
                 raise NoAnswerError("the response schema refers to itself without an end")
             path = (*path, target)
             beside = {key: value for key, value in flat.items() if key != "$ref"}
-            flat = {**_mapping(self._pointed_at(target)), **beside}
+            flat = {**object_of(self._pointed_at(target)), **beside}
         unread = next((key for key in _UNREAD.split() if key in flat), None)
         if unread is not None:
             raise NoAnswerError(f"the response schema uses {unread!r}, which embedded models do not read")
@@ -229,7 +241,7 @@ class _Composer:
         raise failure
 
     def _object(self, schema: JsonObject, path: tuple[str, ...]) -> JsonValue:
-        named = _mapping(schema.get("properties", {}))
+        named = object_of(schema.get("properties", {}))
         required = [_text(name) for name in _list(schema.get("required", []))]
         answer: dict[str, JsonValue] = {}
         for name in dict.fromkeys([*named, *required]):
@@ -303,7 +315,8 @@ def _type_of(schema: JsonObject) -> str:
     return next((name for key, name in _TYPES_BY_KEYWORD.items() if key in schema), "string")
 
 
-def _mapping(value: JsonValue) -> dict[str, JsonValue]:
+def object_of(value: JsonValue) -> dict[str, JsonValue]:
+    """Return a JSON object, or raise a TypeError."""
     if isinstance(value, dict):
         return value
     raise TypeError(f"{type(value).__name__} is no object")

@@ -12,7 +12,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.baselines.baseline import baseline_reply
 from pytest_helmbench.gateway.baselines.schema_answer import BASELINE_IDS
 
-LEXICAL, RANDOM, FIRST = BASELINE_IDS
+LEXICAL, LOOKUP, RANDOM, FIRST = BASELINE_IDS
 
 
 def body(text: str = "Hi", schema: Any = None, **more: Any) -> dict[str, Any]:
@@ -69,6 +69,18 @@ def test_lexical_puts_every_tag_that_shares_a_word_into_a_list(text: str, tags: 
     assert answer(LEXICAL, {"type": "array", "items": LABELS}, text) == tags
 
 
+@pytest.mark.parametrize(
+    "job", ["- CONTINUE: rain and snow", "| `CONTINUE` | rain and snow |", "* **CONTINUE**: rain"]
+)
+def test_lookup_also_counts_the_words_that_explain_an_option_in_the_prompt(job: str) -> None:
+    text = f"{job}\n- WEATHER: anything else\n\n<user_input>\nIt rained, and the roof leaks.\n</user_input>"
+    labels = {"enum": ["WEATHER", "CONTINUE"]}
+    assert answer(LOOKUP, labels, text) == "CONTINUE"
+    assert answer(LEXICAL, labels, text) == "WEATHER"
+    assert answer(LOOKUP, labels, text.replace("rained", "is dry")) == "WEATHER"  # "and" counts for nothing
+    assert answer(LOOKUP, {"type": "array", "items": labels}, text) == ["CONTINUE"]
+
+
 def test_random_is_drawn_from_model_seed_and_messages_and_nothing_else() -> None:
     schema = {"enum": list(range(1_000))}
     drawn = answer(RANDOM, schema, seed=1)
@@ -123,7 +135,7 @@ def test_an_unknown_baseline_names_the_nearest(model_id: str, hint: str) -> None
         baseline_reply(model_id, body())
     assert str(error.value) == (
         f"{model_id}: there is no such baseline\n"
-        f"  hint: {hint} baselines: baseline/lexical, baseline/random, baseline/first"
+        f"  hint: {hint} baselines: baseline/lexical, baseline/lookup, baseline/random, baseline/first"
     )
 
 
