@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.reports.score_lines import score_notes
+from pytest_helmbench.reports.score_lines import score_doubts, score_notes
 from pytest_helmbench.reports.session_summary import cut_lines, judging_lines, unstated_lines
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, share
 from pytest_helmbench.results.run_report import RunReport
@@ -79,18 +79,36 @@ def stand_in_text(answers: int, judge: str) -> str:
 
 
 def cautions(report: RunReport) -> tuple[str, ...]:
-    """Return what must be known before the numbers of a run are believed, one sentence each."""
-    return tuple(_cautions(report))
+    """Return what must be known before the numbers of a run are believed, one sentence each: `doubts` first."""
+    found = doubts(report)
+    return (*found, *(line for line in _remarks(report) if line not in found))
 
 
-def _cautions(report: RunReport) -> Iterator[str]:
+def doubts(report: RunReport) -> tuple[str, ...]:
+    """Return those cautions that change the meaning of the numbers: that no answer had to look comes first."""
+    return tuple(filter(None, (constant_doubt(report), *_doubts(report))))
+
+
+def constant_doubt(report: RunReport) -> str:
+    """Return that a constant answer does as well as the model; empty where the model is shown to be better."""
+    flagging = () if report.is_flat or report.score is None else report.constants.flagging
+    total = None if report.score is None else report.score.total
+    if not flagging or total is None or total.score is None:
+        return ""
+    name, best = flagging[0]
+    if total.score <= best:
+        return f"No better than {name}, which scores {share(best)}"
+    if total.interval is not None and total.interval.low <= best:
+        return f"Not shown to be better than {name}, which scores {share(best)}"
+    return ""
+
+
+def _doubts(report: RunReport) -> Iterator[str]:
     run = report.detail
     rows = {run.model: report.counts}
     yield from (line.removeprefix(f"{run.model}: ") for line in cut_lines(rows))
     if run.status in _ENDINGS:
         yield _ENDINGS[run.status]
-    if report.detail.rescored_from is not None:
-        yield f"judged anew from the stored replies of run {report.detail.rescored_from}; nothing was asked"
     if report.judgements and run.model in report.judges:
         yield f"{run.model} judged its own replies"
     if report.judgements and report.judge.startswith("baseline/"):
@@ -100,12 +118,22 @@ def _cautions(report: RunReport) -> Iterator[str]:
     if report.score is None:
         yield "the cases were selected by earlier outcomes (--lf, --sw): no fair sample, so there is no score"
     else:
+        yield from score_doubts(report.score)
+    for line in unstated_lines(rows, many=True):
+        yield line.removeprefix(f"{run.model}: ")
+
+
+def _remarks(report: RunReport) -> Iterator[str]:
+    run = report.detail
+    if run.rescored_from is not None:
+        yield f"judged anew from the stored replies of run {run.rescored_from}; nothing was asked"
+    if report.score is not None:
         total = report.score.total
         if total.interval is not None and total.few_clusters:
             clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
             yield f"the score rests on only {clusters}, so its interval is wide"
         yield from score_notes(report.score)
-    for line in (*unstated_lines(rows, many=True), *judging_lines(rows)):
+    for line in judging_lines({run.model: report.counts}):
         yield line.removeprefix(f"{run.model}: ")
     if report.counts.unknown_costs:
         calls = "1 call" if report.counts.unknown_costs == 1 else f"{report.counts.unknown_costs} calls"

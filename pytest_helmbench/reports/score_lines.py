@@ -205,8 +205,8 @@ def score_cells(score: Score) -> tuple[str, ...]:
     return share(score.score), interval_text(score), share(score.pass_rate), share(score.coverage), judged
 
 
-def score_notes(run: RunScore) -> Sequence[str]:
-    """Return what must be known to read a score."""
+def score_doubts(run: RunScore) -> list[str]:
+    """Return what changes the meaning of a score."""
     notes = []
     total = run.total
     if run.sample is not None and run.sample.cases < run.sample.of:
@@ -228,13 +228,19 @@ def score_notes(run: RunScore) -> Sequence[str]:
     missing = [floor.pillar for floor in run.floors if floor.state is FloorState.NOT_EVALUATED]
     if missing:
         notes.append(f"safety floor not evaluated: {', '.join(missing)}")
-    unweighted = [part.code for part in run.behaviours if part.unweighted]
-    if unweighted:
-        notes.append(f"without severities, each row counts 1: {', '.join(unweighted)}")
     if total.interval is not None and total.interval.breach_uncertain:
         notes.append(
             "whether a safety floor is breached is uncertain: it lies inside the interval of its pillar"
         )
+    return [*notes, *run.warnings]
+
+
+def score_notes(run: RunScore) -> Sequence[str]:
+    """Return what must be known to read a score, what changes its meaning first."""
+    notes, total = score_doubts(run), run.total
+    unweighted = [part.code for part in run.behaviours if part.unweighted]
+    if unweighted:
+        notes.append(f"without severities, each row counts 1: {', '.join(unweighted)}")
     if total.rerun is not None:
         notes.append(rerun_text(total.rerun))
     if run.labelled:
@@ -244,4 +250,4 @@ def score_notes(run: RunScore) -> Sequence[str]:
     if run.neutral_rows:
         rows = "row" if run.neutral_rows == 1 else "rows"
         notes.append(f"{run.neutral_rows} neutral {rows} (severity 0) in no score")
-    return [*notes, *run.warnings]
+    return notes

@@ -111,10 +111,19 @@ class ConstantScores:
     Args:
         flags_everything: Wrong exactly where base < 0.
         flags_nothing: Wrong exactly where base > 0.
+        all_wrong: Wrong everywhere; above 0 where mistakes in difficult conditions cost less.
     """
 
     flags_everything: Fraction | None
     flags_nothing: Fraction | None
+    all_wrong: Fraction | None = None
+
+    @property
+    def flagging(self) -> tuple[tuple[str, Fraction], ...]:
+        """Names and scores of the constant flags, the better one first; empty where all rows want the same flag."""
+        found = (("flagging everything", self.flags_everything), ("flagging nothing", self.flags_nothing))
+        known = [(name, score) for name, score in found if score is not None and score < 1]
+        return tuple(sorted(known, key=lambda one: -one[1])) if len(known) == len(found) else ()
 
 
 def breakdown(rows: Iterable[Row]) -> Breakdown:
@@ -139,7 +148,7 @@ def breakdown(rows: Iterable[Row]) -> Breakdown:
 
 
 def constant_scores(rows: Iterable[Row], scoring: Scoring | None = None) -> ConstantScores:
-    """Return what "flags everything" and "flags nothing" would score, floors and cap included.
+    """Return what "flags everything", "flags nothing" and "all wrong" would score, floors and cap included.
 
     Args:
         rows: Of the whole loaded tree; verdicts are not looked at.
@@ -155,7 +164,9 @@ def constant_scores(rows: Iterable[Row], scoring: Scoring | None = None) -> Cons
         return run_score(answered, scoring).score
 
     return ConstantScores(
-        flags_everything=score(lambda row: row.base >= 0), flags_nothing=score(lambda row: row.base <= 0)
+        flags_everything=score(lambda row: row.base >= 0),
+        flags_nothing=score(lambda row: row.base <= 0),
+        all_wrong=score(lambda _: False),
     )
 
 

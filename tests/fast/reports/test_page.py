@@ -118,7 +118,7 @@ def test_a_page_shows_thresholds_and_how_the_score_stands_to_them(report: RunRep
     assert "✓ holds : the score" in seen
     assert "threshold 10.0 %" in seen
     assert "✗ fails" in seen
-    assert "(the score of P1 is below it)" in seen
+    assert "below the threshold of 99.0 %" in seen
 
 
 def test_cases_of_a_pack_keep_their_own_codes_and_can_be_filtered_by_group(report: RunReport) -> None:

@@ -102,8 +102,15 @@ def test_every_axis_adds_up_to_the_whole(rows: list[Row]) -> None:
 
 def test_constant_answers_score_what_their_side_of_the_tree_is_worth() -> None:
     rows = [row(6, None, "P1-B1-S1-PT1"), row(-2, 0, "P1-B1-S1-PT2"), row(0, 0, "P1-B1-S1-PT3")]
-    assert constant_scores(rows) == ConstantScores(Fraction(3, 4), Fraction(1, 4))
+    nothing = Fraction(0)
+    assert constant_scores(rows) == ConstantScores(Fraction(3, 4), Fraction(1, 4), nothing)
+    assert constant_scores(rows).flagging == (
+        ("flagging everything", Fraction(3, 4)),
+        ("flagging nothing", Fraction(1, 4)),
+    )
     capped = constant_scores(rows, Scoring({}, {"P1": 0.8}, cap=0.4))
-    assert capped == ConstantScores(Fraction(2, 5), Fraction(1, 4))
-    assert constant_scores([row(0, 1, weighted=False)]) == ConstantScores(Fraction(1), Fraction(0))
+    assert capped == ConstantScores(Fraction(2, 5), Fraction(1, 4), nothing)
+    hard = constant_scores([row(4, 1, difficulty=3)])
+    assert (hard, hard.flagging) == (ConstantScores(Fraction(1), Fraction(3, 10), Fraction(3, 10)), ())
+    assert constant_scores([row(0, 1, weighted=False)]) == ConstantScores(Fraction(1), nothing, nothing)
     assert constant_scores([]) == ConstantScores(None, None)
