@@ -222,10 +222,15 @@ def evaluation_record(evaluation: Evaluation, *, with_text: bool) -> dict[str, o
 def evaluation_texts(row: ResultRow) -> list[tuple[str, str]]:
     """Return what was observed in running text, then the justification, of each criterion with its title."""
     observed = [(f"observed {one.criterion}".strip(), one.observed_text) for one in row.evaluations]
+    return [*((title, text) for title, text in observed if text), *justifications(row)]
+
+
+def justifications(row: ResultRow) -> list[tuple[str, str]]:
+    """Return the justification of each criterion that has one, with its title."""
     why = [
         (f"{justified_by(one.rule)} {one.criterion}".strip(), one.justification) for one in row.evaluations
     ]
-    return [(title, text) for title, text in (*observed, *why) if text]
+    return [(title, text) for title, text in why if text]
 
 
 def _evaluation_lines(evaluation: Evaluation) -> list[str]:

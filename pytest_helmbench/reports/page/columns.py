@@ -15,8 +15,8 @@ from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event
-from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, scrub
-from pytest_helmbench.reports.cards import evaluation_texts
+from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, full_observed, scrub
+from pytest_helmbench.reports.cards import justifications
 from pytest_helmbench.results.comparing import RunComparison, RunRef
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.store.result_queries import CallRow, ResultRow
@@ -151,7 +151,7 @@ def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -
         flips: How its cases came out in the run that this one is compared with; empty without one.
     """
     rows = report.results
-    yield Block.of(f"c{name}", {"n": len(rows), "c": _cells(report, flips)})
+    yield Block.of(f"c{name}", {"n": len(rows), "c": _cells(report, flips, texts)})
     calls, steps = report.calls, report.steps
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK]
@@ -182,9 +182,9 @@ def told_evaluation(row: ResultRow) -> Evaluation | None:
     )
 
 
-def _cells(report: RunReport, flips: _Flips) -> dict[str, object]:
+def _cells(report: RunReport, flips: _Flips, texts: ShownTexts) -> dict[str, object]:
     """Return every column of the cases of a run, labels and numbers, as the page reads them."""
-    labels = {**_place_labels(report), **_verdict_labels(report.results)}
+    labels = {**_place_labels(report), **_verdict_labels(report.results, texts)}
     numbers = _case_numbers(report.results)
     if flips:
         found = [flips[row.code, row.repetition] for row in report.results]
@@ -217,7 +217,12 @@ def _place_labels(report: RunReport) -> dict[str, Iterable[str | None]]:
     }
 
 
-def _verdict_labels(rows: Sequence[ResultRow]) -> dict[str, Iterable[str | None]]:
+def observed_of(one: Evaluation, *, with_text: bool) -> str:
+    """Return what was observed, cut: running text of the reply only with texts."""
+    return excerpt(full_observed(one) if with_text else one.observed, OBSERVED_LIMIT)
+
+
+def _verdict_labels(rows: Sequence[ResultRow], texts: ShownTexts) -> dict[str, Iterable[str | None]]:
     told = [told_evaluation(row) for row in rows]
     return {
         "outcome": (row.outcome for row in rows),
@@ -225,7 +230,10 @@ def _verdict_labels(rows: Sequence[ResultRow]) -> dict[str, Iterable[str | None]
         "rule": (None if one is None else one.rule for one in told),
         "parse": (None if one is None else one.parse for one in told),
         "expected": (None if one is None else excerpt(one.expected, OBSERVED_LIMIT) for one in told),
-        "observed": (None if one is None else excerpt(one.observed, OBSERVED_LIMIT) for one in told),
+        "observed": (
+            None if one is None else observed_of(one, with_text=texts.of(row.outcome))
+            for row, one in zip(rows, told, strict=True)
+        ),
     }
 
 
@@ -284,9 +292,9 @@ def _details(
     found: dict[str, object] = {}
     with_text = texts.of(row.outcome)
     if len(row.evaluations) > 1:
-        found["e"] = [_evaluation(one) for one in row.evaluations]
+        found["e"] = [_evaluation(one, with_text=with_text) for one in row.evaluations]
     elif row.evaluations and row.evaluations[0].in_process:
-        found["e"] = [_evaluation(row.evaluations[0])]
+        found["e"] = [_evaluation(row.evaluations[0], with_text=with_text)]
     if calls:
         found["c"] = [_call(call, with_text=with_text) for call in calls]
     if steps:
@@ -299,15 +307,15 @@ def _details(
     return found
 
 
-def _evaluation(one: Evaluation) -> list[object]:
-    values = (excerpt(value, OBSERVED_LIMIT) for value in (one.expected, one.observed))
+def _evaluation(one: Evaluation, *, with_text: bool) -> list[object]:
     return [
         scrub(one.criterion),
         one.rule,
         int(one.passed),
         one.credit,
         one.parse,
-        *values,
+        excerpt(one.expected, OBSERVED_LIMIT),
+        observed_of(one, with_text=with_text),
         int(one.in_process),
     ]
 
@@ -346,7 +354,7 @@ def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
         found["r"] = scrub(row.reply)
     words = [["thoughts", scrub(row.thoughts)]] if row.thoughts else []
     words += [] if row.words is None else [[title, scrub(text)] for title, text in row.words.texts]
-    words += [[scrub(title), scrub(text)] for title, text in evaluation_texts(row)]
+    words += [[scrub(title), scrub(text)] for title, text in justifications(row)]
     words += step_texts(steps)
     if words:
         found["w"] = words

@@ -8,7 +8,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
 
@@ -17,10 +16,10 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, scrub
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, scrub
 from pytest_helmbench.reports.comparison_lines import comparison_lines, points, scope_line
 from pytest_helmbench.reports.page import plots
-from pytest_helmbench.reports.page.columns import Block, PagePart, run_blocks, told_evaluation
+from pytest_helmbench.reports.page.columns import Block, PagePart, observed_of, run_blocks, told_evaluation
 from pytest_helmbench.reports.run_facts import (
     COST_HEAD,
     cautions,
@@ -70,6 +69,7 @@ LARGEST_BYTES = 200_000_000
 """No page is larger."""
 
 _BLANK = re.compile(r"\n\s*\n")
+_PIECES = re.compile(r"\w+|\W+")
 _OPTIONAL = re.compile("</(?:td|th|tr|tbody|thead)>")
 """Ends of tags that every browser knows without them: a tenth of a small page."""
 _BADGES = {
@@ -388,7 +388,7 @@ def cards(report: RunReport) -> Iterator[Card]:
         yield Card("tokens/s of a call", rate(speed.tokens_per_second), in_all_text(speed))
 
 
-def case_lines(part: PagePart, most: int) -> tuple[Sequence[CaseLine], int]:
+def case_lines(part: PagePart, most: int, *, with_text: bool) -> tuple[Sequence[CaseLine], int]:
     """Return the worst failures of a run, or of a comparison what has become worse; and how many there are.
 
     The order is by severity points × weight of the behaviour.
@@ -396,6 +396,7 @@ def case_lines(part: PagePart, most: int) -> tuple[Sequence[CaseLine], int]:
     Args:
         part: Of the page.
         most: Lines at most.
+        with_text: Running text of a reply that was observed stands there.
     """
     report = part.report
     if report is None:
@@ -412,27 +413,33 @@ def case_lines(part: PagePart, most: int) -> tuple[Sequence[CaseLine], int]:
         return 0 if row.neutral else abs(row.severity) * float(weight)
 
     worse.sort(key=lambda row: -stake(row))
-    return [_case_line(row, part) for row in worse[:most]], len(worse)
+    return [_case_line(row, part, with_text=with_text) for row in worse[:most]], len(worse)
 
 
-def _case_line(row: ResultRow, part: PagePart) -> CaseLine:
+def _case_line(row: ResultRow, part: PagePart, *, with_text: bool) -> CaseLine:
     one = told_evaluation(row)
     flip = part.flips.get((row.code, row.repetition))
     before = "" if flip is None else flip.before
     if one is None:
         return CaseLine(row, "", "", (), before)
-    expected, observed = (excerpt(text, OBSERVED_LIMIT) for text in (one.expected, one.observed))
+    expected, observed = excerpt(one.expected, OBSERVED_LIMIT), observed_of(one, with_text=with_text)
     rule = f"{one.rule} {scrub(one.criterion)}".strip()
     return CaseLine(row, rule, expected, tuple(_marked(expected, observed)), before)
 
 
 def _marked(expected: str, observed: str) -> Iterator[tuple[str, bool]]:
-    """Yield the words of what was observed, each piece with whether it is not what was expected."""
-    first, second = expected.split(), observed.split()
-    matcher = SequenceMatcher(None, first, second, autojunk=False)
-    for tag, _, _, start, end in matcher.get_opcodes():
-        if start < end:
-            yield " ".join(second[start:end]), tag != "equal"
+    """Yield what was observed in pieces, each with whether it makes the difference.
+
+    Those are the words that were not expected; after `not:` those that were ruled out. `page.js` marks alike.
+    """
+    if observed == HIDDEN_TEXT:
+        yield observed, False
+        return
+    is_ruled_out = expected.startswith("not: ")
+    known = set(_PIECES.findall(expected.removeprefix("not: ")))
+    pieces = [(text, (text in known) is is_ruled_out) for text in _PIECES.findall(observed)]
+    marked = [(text, differs and text[0].isalnum()) for text, differs in pieces]
+    yield from marked if any(differs for _, differs in marked) else ((text, True) for text, _ in pieces)
 
 
 def _usd(value: float) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from math import isclose
@@ -13,7 +15,7 @@ from pages import blocks_of, cells_of, shown_text
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.outcome import Event
-from pytest_helmbench.core.scrub import ShownTexts
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, ShownTexts
 from pytest_helmbench.reports.page import document
 from pytest_helmbench.reports.page.columns import MOST_STEPS
 from pytest_helmbench.reports.page.document import PageTooLargeError
@@ -52,6 +54,45 @@ def test_texts_are_of_the_cases_that_were_asked_for_and_of_no_other(report: RunR
         index for index, row in enumerate(report.results) if row.outcome == "failed"
     }
     assert held[ShownTexts.ALL] == set(range(240))
+
+
+def test_running_text_that_was_observed_stands_where_the_texts_of_a_case_are(report: RunReport) -> None:
+    failed = next(row for row in report.results if row.outcome == "failed")
+    said = replace(failed.evaluations[0], observed=HIDDEN_TEXT, observed_text="SAID it")
+    rows = tuple(
+        replace(row, outcome=outcome, evaluations=(said,))
+        for row, outcome in zip(report.results[:2], ("failed", "passed"), strict=True)
+    )
+    told = replace(report, results=rows, failures=rows[:1])
+
+    pages = {texts: run_page([told], texts) for texts in ShownTexts}
+
+    assert {texts: cells_of(page, "observed") for texts, page in pages.items()} == {
+        ShownTexts.NONE: [HIDDEN_TEXT, HIDDEN_TEXT],
+        ShownTexts.FAILURES: ["SAID it", HIDDEN_TEXT],
+        ShownTexts.ALL: ["SAID it", "SAID it"],
+    }
+    assert [HIDDEN_TEXT in shown_text(page) for page in pages.values()] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("expected", "observed", "marked"),
+    [
+        ("HAND_OVER", "ANSWERED", ["ANSWERED"]),
+        ("not: HAND_OVER", "HAND_OVER", ["HAND_OVER"]),
+        ("not: includes NURSE", '["NURSE", "OFFICE"]', ["NURSE"]),
+        ("includes NURSE", '["OFFICE"]', ["OFFICE"]),
+        ("8", "8.", ["8", "."]),
+    ],
+)
+def test_the_words_that_make_the_difference_are_marked(
+    report: RunReport, expected: str, observed: str, marked: list[str]
+) -> None:
+    row = report.failures[0]
+    one = replace(row, evaluations=(replace(row.evaluations[0], expected=expected, observed=observed),))
+    page = run_page([replace(report, results=(one,), failures=(one,))], ShownTexts.NONE)
+
+    assert [html.unescape(text) for text in re.findall("<mark>(.*?)</mark>", page)] == marked
 
 
 def test_what_a_server_says_of_a_fault_is_a_text(report: RunReport) -> None:
