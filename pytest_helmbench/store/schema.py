@@ -1,4 +1,4 @@
-"""The one schema of a results file: tables, indexes and views. What one row is stands in `docs/database.md`.
+"""The one schema of a results file: tables, indexes and views. What one row is stands in `docs/options.md`.
 
 A new file gets it as one script, since importing sqlite-utils to make tables costs a short session 0.2 s of CPU.
 Rows that others point to have a natural key as `id`: results, calls and replies a UUID, what describes a benchmark

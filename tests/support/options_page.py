@@ -1,111 +1,114 @@
-"""`docs/options.md`, made of the declared options.
+"""The tables of `docs/options.md`, made from the options, the commands and the schema of the results database.
 
-`python tests/support/options_page.py` writes it; `tests/fast/test_options_page.py` holds the page to the declaration.
+`python tests/support/options_page.py` writes them; `tests/fast/test_options_page.py` compares the page with its sources.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Iterator
+import sqlite3
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
+import click
+
+from pytest_helmbench.cli.main import helmbench
 from pytest_helmbench.options.declarations import OPTIONS
 from pytest_helmbench.options.option import Option
+from pytest_helmbench.store.schema import create_tables
 
-__all__ = ["PAGE", "page"]
+__all__ = ["PAGE", "TABLES", "page"]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
 
-_INTRODUCTION = """\
-# Options
-
-What helmbench adds to `pytest --help`: {count} settings: options, all named `--helmbench-…`,
-each with its ini key, and a few that are ini keys alone. This page
-is made from their declaration in `pytest_helmbench/options/declarations.py`.
-
-* **The command line wins**, pytest's `addopts` and `PYTEST_ADDOPTS` included; then comes the ini key, then the default.
-* **Ini keys** stand in pytest's own configuration file. A repeatable option is given once for each value on the command
-  line, and has one value per line in the file. A switch is `true` there; what the file turns on,
-  `-o helmbench_pull=false` turns off.
-* **Relative paths** start from the folder that pytest is started in, wherever they are written; those of
-  `helmbench_paths` from pytest's rootdir.
-* **No ini key ever starts a session.** Cases are collected when the path of a benchmark, or any of these options, is on
-  the command line itself; `addopts` and `PYTEST_ADDOPTS` start none either.
-* The [`helmbench` command](cli.md) reads the same file and the same `addopts`.
-
-```toml
-# pyproject.toml
-[tool.pytest.ini_options]
-helmbench_model = ["openai/gpt-4o-mini", "baseline/lexical"]
-helmbench_max_cost = "5"
-helmbench_pull = true
-```
-
-```ini
-# pytest.ini
-[pytest]
-helmbench_model =
-    openai/gpt-4o-mini
-    baseline/lexical
-helmbench_max_cost = 5
-helmbench_pull = true
-```
-"""
-
-_ABOUT = {
-    "models and judge": "The benchmark's `models.yml` may name them too, each with server, key, limits and prices.",
-    "cases": "Which cases there are, what is sent and how the reply is read.",
-    "sampling": "Of the models under test; they win over `models.yml`. What is given in neither is not sent.",
-    "limits, retries and money": "Of the session as a whole, however many workers it has.",
-    "record, cache and resume": "What the record holds: [database.md](database.md).",
-    "gates and reports": "What holds and what is inconclusive: [scores.md](scores.md#gates). "
-    "What is written: [reports.md](reports.md).",
-    "more than one machine": "Which of them one needs, and recipes: [scaling.md](scaling.md).",
-    "question packs": "Of [question packs](packs.md) alone.",
-    "Bench Packs": "Of [Bench Packs](bench-packs.md) of the BenchLocal app alone.",
+TABLES = {
+    "benchmarks": "one content of a benchmark; `kind` is `scenario_tree`, `pack`, `bench_pack` or `python_tests`",
+    "texts": "one distinct text, by SHA-256",
+    "pillars": "a pillar, `P1`",
+    "behaviours": "a behaviour, `B2` of `P1-B2`",
+    "scenarios": "a scenario, a row of a pack, or a scenario of a Bench Pack; `evaluation` is JSON",
+    "conditions": "a condition; `difficulty` 0 to 10",
+    "user_contexts": "a user context; `severity` −10 to 10",
+    "perturbations": "a perturbation; `severity` −10 to 10",
+    "llms": "a model at a server; `base_url` is NULL for the provider's own",
+    "evaluation_runs": "a run; `settings` and `shard` are JSON, `status` is `running`, `complete`, `partial` or"
+    " `interrupted`",
+    "plans": "the planned cases of a run, compressed, one code per line; `sample` and `broken` are JSON",
+    "leases": "an open session and its last sign of life",
+    "sent_calls": "a call in flight, in sessions with a budget",
+    "comparisons": "a run of a session and its baseline, or a named part of it; `change` is candidate − baseline",
+    "judge_labels": "a person's verdict beside the judge's",
+    "results": "a case × repetition; `outcome` is `passed`, `failed`, `error` or `skipped`; `severity` is the base",
+    "evaluations": "a result × criterion; `observed_text` holds running text of the reply",
+    "judgements": "a result × criterion × judge, in runs with two judges; `of_record` 1 is the verdict that counts",
+    "pack_results": "a Bench Pack's own words about a result",
+    "pack_scores": "a Bench Pack's own total of a run; `categories` is JSON",
+    "events": "a step of an agent or an event of a Bench Pack; `payload` is JSON",
+    "calls": "one attempt, or one cached answer (`from_cache` 1, cost 0); `purpose` is `case`, `judge`, `agent` or"
+    " `pack`",
+    "requests": "one distinct request body",
+    "responses": "one reply, never changed; `body` as received",
+    "scenario_conditions": "view: the conditions of a scenario",
+    "scenario_user_contexts": "view: the user contexts of a scenario",
+    "v_results": "view: an evaluation with everything joined; a result without one has one row",
+    "v_costs": "view: a run and purpose; `calls` and tokens were sent, `cached_answers` were not",
 }
-"""What stands below the heading of a group."""
+"""The meaning of one row of each table and view."""
 
 
 def page() -> str:
-    """Return the page."""
-    introduction = _INTRODUCTION.format(count=len(OPTIONS))
-    groups = groupby(OPTIONS, key=lambda option: option.group)
-    return "\n".join([introduction, *(_section(group.title, options) for group, options in groups)])
+    """Return the page, with its three generated parts made anew."""
+    text = PAGE.read_text("utf-8")
+    for name, lines in (("options", _options()), ("commands", _commands()), ("tables", _tables())):
+        part = re.compile(rf"(<!-- made: {name} -->\n).*?(<!-- /made -->)", re.DOTALL)
+        made = "\n".join(lines)
+        text = part.sub(lambda found, made=made: f"{found[1]}\n{made}\n\n{found[2]}", text)
+    return text
 
 
-def _section(title: str, options: Iterable[Option]) -> str:
-    head = (f"## {title[0].upper()}{title[1:]}", "", _ABOUT[title], "")
-    table = ("| option, ini key | takes | default | what it is for |", "|---|---|---|---|")
-    return "\n".join([*head, *table, *map(_row, options), ""])
+def _options() -> Iterator[str]:
+    for group, options in groupby(OPTIONS, key=lambda option: option.group):
+        yield from (f"### {group.title[0].upper()}{group.title[1:]}", "", "| option | meaning |", "|---|---|")
+        yield from map(_option, options)
+        yield ""
 
 
-def _row(option: Option) -> str:
-    cells = ("<br>".join(_names(option)), *map(_prose, (_takes(option), _default(option), option.text)))
-    return f"| {' | '.join(cells)} |"
+def _option(option: Option) -> str:
+    metavar = f"={option.type.metavar}" if option.type.metavar else ""
+    name = f"`{option.flag}{metavar}`" if option.use != "ini" else f"`{option.key}` (ini key only)"
+    return f"| {name} | {_prose(option.help)} |"
 
 
 def _prose(text: str) -> str:
-    """Return text for a cell: other options as code, signs of Markdown as they are."""
-    return re.sub(r"--helmbench-[a-z-]+", r"`\g<0>`", re.sub(r"[*|~]", r"\\\g<0>", text))
+    """Return text for a cell: options as code, signs of Markdown as they are."""
+    return re.sub(r"(?<!`)--[a-z][a-z-]+", r"`\g<0>`", re.sub(r"[*|~]", r"\\\g<0>", text))
 
 
-def _names(option: Option) -> Iterator[str]:
-    metavar = f"={option.type.metavar}" if option.type.metavar else ""
-    if option.use != "ini":
-        yield f"`{option.flag}{metavar}`"
-    yield f"`{option.key}`" if option.use != "ini" else f"`{option.key}` (ini alone)"
+def _commands() -> Iterator[str]:
+    yield from ("| command | purpose |", "|---|---|")
+    for name, command in _all_commands(helmbench, "helmbench"):
+        usage = " ".join(command.collect_usage_pieces(click.Context(command))[1:])
+        first = " ".join((command.help or "").partition("\n\n")[0].split())
+        yield f"| `{f'{name} {usage}'.strip()}` | {_prose(first)} |"
 
 
-def _takes(option: Option) -> str:
-    if option.type.action == "store_true":
-        return "nothing; it is a switch"
-    return f"{option.type.wanted}; repeatable" if option.type.is_repeatable else option.type.wanted
+def _all_commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _all_commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
 
 
-def _default(option: Option) -> str:
-    return option.default_text or ("off" if option.type.action == "store_true" else "–")
+def _tables() -> Iterator[str]:
+    yield from ("| table | one row is | columns |", "|---|---|---|")
+    with contextlib.closing(sqlite3.connect(":memory:")) as conn:
+        create_tables(conn)
+        for table, meaning in TABLES.items():
+            names = [name for (name,) in conn.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+            yield f"| `{table}` | {meaning} | `{', '.join(names)}` |"
 
 
 if __name__ == "__main__":
