@@ -112,7 +112,7 @@ def test_a_word_that_says_no_is_none() -> None:
 
 def test_every_kind_of_word_has_its_row_in_the_page() -> None:
     page = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
-    table = page.partition("## Words that only you can say")[2].partition("\n## ")[0]
+    table = page.partition("## Permissions that only you give")[2].partition("\n## ")[0]
     for option in OPTIONS:
         if option.type.users:
             assert (option.flag if option.use != "ini" else option.key) in table, option.name
