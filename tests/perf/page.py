@@ -1,6 +1,6 @@
 """Bytes, CPU, time until it is ready, nodes and filter of the HTML page at 1,000, 10,000 and 100,000 cases.
 
-`python tests/perf/page.py [CASES…]` needs Playwright and Chromium; it prints the table of docs/performance.md.
+`python tests/perf/page.py [CASES…]` needs Playwright and Chromium; it prints the table of docs/evidence.md.
 """
 
 from __future__ import annotations
