@@ -1,6 +1,6 @@
 """The tables of `docs/options.md`, made from the options, the commands and the schema of the results database.
 
-`python tests/support/options_page.py` writes them; `tests/fast/test_options_page.py` compares the page with its sources.
+`python tests/support/options_page.py` writes them; `tests/fast/test_options_page.py` compares the two.
 """
 
 from __future__ import annotations
