@@ -62,9 +62,9 @@ def page() -> str:
     """Return the page, with its three generated parts made anew."""
     text = PAGE.read_text("utf-8")
     for name, lines in (("options", _options()), ("commands", _commands()), ("tables", _tables())):
-        part = re.compile(rf"(<!-- made: {name} -->\n).*?(<!-- /made -->)", re.DOTALL)
-        made = "\n".join(lines)
-        text = part.sub(lambda found, made=made: f"{found[1]}\n{made}\n\n{found[2]}", text)
+        before, start, rest = text.partition(f"<!-- made: {name} -->\n")
+        end = rest.index("<!-- /made -->")
+        text = "\n".join([f"{before}{start}", *lines, "", rest[end:]])
     return text
 
 
