@@ -127,11 +127,13 @@ def test_a_pack_without_a_verifier_is_fenced_in(pytester: pytest.Pytester, provi
     run_packs(pytester, url=provider.url).assert_outcomes(passed=6)
 
     said = "SELECT code, json_extract(output, '$.said') FROM pack_results JOIN results ON id = result_id"
-    assert dict(rows(pytester.path / "helmbench.db", said)) == {
+    told = dict(rows(pytester.path / "helmbench.db", said))
+    # A place under /tmp is in a /tmp of its own, which it may write; any other is read-only.
+    assert told.pop("writes-outside") in ("done", "EROFS")
+    assert told == {
         "reads-outside": "ENOENT",
         "reads-elsewhere": "done",  # there is little in it
         "writes-into-the-pack": "EROFS",
-        "writes-outside": "done",  # into a /tmp of its own
         "starts-a-program": "done",
         "own-folders": "done",
     }

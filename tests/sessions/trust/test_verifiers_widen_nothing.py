@@ -52,9 +52,8 @@ def test_a_verifier_of_a_manifest_takes_no_fence_off(
     assert not taken.exists()
     result.stdout.no_fnmatch_line("*with your rights*")
     if not required:
-        assert rows(pytester.path / "helmbench.db", "SELECT note FROM pack_results") == [
-            ("undefined",)  # it could write: into a /tmp of its own
-        ]
+        [(note,)] = rows(pytester.path / "helmbench.db", "SELECT note FROM pack_results")
+        assert note in ("undefined", "EROFS")  # written into a /tmp of its own, or refused elsewhere
 
 
 @pytest.mark.parametrize(
