@@ -11,7 +11,6 @@ import click
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.cli.at_hand import database_of, nearest, recorded_unstated_lines, run_of
 from pytest_helmbench.cli.output import CommandError, as_json_option, db_option, say, say_json
-from pytest_helmbench.core.case import at_risk
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import full_observed
@@ -26,9 +25,10 @@ from pytest_helmbench.reports.cards import (
 from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
 from pytest_helmbench.reports.run_facts import COST_HEAD, cost_cells
 from pytest_helmbench.reports.score_lines import score_lines
-from pytest_helmbench.reports.tables import cost_text, share, table
+from pytest_helmbench.reports.tables import cost_text, points_lost, share, table
+from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import panel_report, recorded_results
-from pytest_helmbench.results.stored_scores import stored_score
+from pytest_helmbench.results.stored_scores import scored_run, stored_score
 from pytest_helmbench.store.benchmark_places import names_of, shrunk_since
 from pytest_helmbench.store.cost_queries import CostRow, costs
 from pytest_helmbench.store.judge_rows import judged_criteria
@@ -200,23 +200,25 @@ def _show_listed(
     *,
     as_json: bool,
 ) -> None:
-    """List the cases that are wanted, the most severe first, or all as recorded; with a code, those below it."""
-    chosen = _codes_below(path, detail, code)
+    """List the cases that are wanted, the most points lost first, or all as recorded; with a code, those below it."""
+    chosen, scored = _codes_below(path, detail, code), scored_run(path, detail.id)
+    lost = Losses() if scored is None else scored.losses
     rows = [row for row in results(path, detail.id) if chosen is None or row.code in chosen]
     if wanted is not None:
-        rows = sorted(filter(wanted, rows), key=lambda row: -at_risk(row.severity, row.difficulty))
+        rows = lost.worst_first(filter(wanted, rows))
     if rows or as_json:
-        _say_verdicts(rows, as_json=as_json)
+        _say_verdicts(rows, lost, as_json=as_json)
     else:
         say(f"run {detail.id} has no such case")
 
 
-def _say_verdicts(rows: Sequence[ResultRow], *, as_json: bool) -> None:
+def _say_verdicts(rows: Sequence[ResultRow], lost: Losses, *, as_json: bool) -> None:
     if as_json:
-        say_json([_verdict(row) for row in rows])
+        say_json([_verdict(row) | {"points_lost": float(100 * lost.of(row))} for row in rows])
         return
-    head = ("code", "rep", "outcome", "reason", "severity", "expected", "observed")
-    say(*table(head, map(_verdict_cells, rows), left=("code", "outcome", "reason", "expected", "observed")))
+    head = ("code", "rep", "outcome", "reason", "points lost", "severity", "expected", "observed")
+    cells = [_verdict_cells(row, points_lost(lost.of(row))) for row in rows]
+    say(*table(head, cells, left=("code", "outcome", "reason", "expected", "observed")))
 
 
 def _verdict(row: ResultRow) -> dict[str, object]:
@@ -235,7 +237,7 @@ def _verdict(row: ResultRow) -> dict[str, object]:
     return {**{name: getattr(row, name) for name in names}, "evaluations": evaluations}
 
 
-def _verdict_cells(row: ResultRow) -> tuple[str, ...]:
+def _verdict_cells(row: ResultRow, lost: str) -> tuple[str, ...]:
     wrong = [item for item in row.evaluations if not item.passed] or row.evaluations
     first = wrong[0] if wrong else None
     return (
@@ -243,6 +245,7 @@ def _verdict_cells(row: ResultRow) -> tuple[str, ...]:
         str(row.repetition),
         row.outcome,
         row.reason or "",
+        lost,
         str(row.severity),
         first.expected if first is not None else "",
         full_observed(first) if first is not None else "",

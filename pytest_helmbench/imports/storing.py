@@ -13,7 +13,7 @@ from pytest_helmbench.core.outcome import Evaluation, Outcome, ResultRecord, Ver
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
 from pytest_helmbench.imports.documents import ForeignCase, ForeignRun
-from pytest_helmbench.results.stored_scores import run_totals, stored_score
+from pytest_helmbench.results.stored_scores import run_totals, scored_run
 from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.writer import Store
@@ -73,10 +73,8 @@ def store_runs(path: Path, runs: Sequence[ForeignRun]) -> tuple[int, ...]:
         store.flush()
         for run_id, run in zip(ids, runs, strict=True):
             judged = all(case.passed is not None for case in run.cases)
-            totals = run_totals(
-                "complete" if judged else "partial", run.completed_at, stored_score(path, run_id)
-            )
-            store.close_run(run_id, totals)
+            status = "complete" if judged else "partial"
+            store.close_run(run_id, run_totals(status, run.completed_at, scored_run(path, run_id)))
     finally:
         store.close()
     if store.fault is not None:

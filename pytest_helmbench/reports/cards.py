@@ -42,7 +42,6 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
     """
     run = detail
     counts = {name: detail.count(name) for name in ("passed", "failed", "error", "skipped")}
-    judged = counts["passed"] + counts["failed"]
     unjudged = {
         f"{outcome}: {reason}": count
         for (outcome, reason), count in detail.outcomes.items()
@@ -68,7 +67,7 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
         "evaluations": "" if run.total_evaluations is None else str(run.total_evaluations),
         "not judged": reasons_text(unjudged),
         failures: reasons_text(wrong_form),
-        "pass rate": share(counts["passed"] / judged if judged else None),
+        "pass rate": share(run.pass_rate),
         "score": _score_text(detail),
         "coverage": share(run.coverage),
         "cost USD": run_cost_text(run),
@@ -118,6 +117,7 @@ def case_card(
                 "model": model,
                 "severity": f"{row.severity}, difficulty {row.difficulty}{neutral}",
                 "score": "-" if row.score is None else f"{row.score:g}",
+                "points lost": "" if row.points_lost is None else f"{row.points_lost:.2f}",
                 "started": row.started_at or UNKNOWN,
                 "request": row.request_hash or "none",
                 "reply": row.reply_hash or "none",

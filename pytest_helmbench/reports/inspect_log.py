@@ -89,13 +89,12 @@ def _about_run(detail: RunDetail) -> dict[str, object]:
 def _numbers(run: RecordedRun) -> EvalResults:
     summary = run.detail
     judged = sum(bool(row.evaluations) for row in run.results)
-    scored = [found.passed for row in run.results if not row.neutral for found in row.evaluations]
     values = {
         "score": summary.score,
         "score_low": summary.score_low,
         "score_high": summary.score_high,
         "coverage": summary.coverage,
-        "pass_rate": sum(scored) / len(scored) if scored else None,
+        "pass_rate": summary.pass_rate,
     }
     score = EvalScore(
         name=_SCORER,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pytest_helmbench.core.case import at_risk
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.comparison_lines import comparison_markdown
@@ -19,7 +18,7 @@ LONGEST_SUMMARY = 65_000
 
 _FAILURES = 5
 _HALF = LONGEST_SUMMARY // 2
-_HEAD = ("case", "model", "severity", "rule", "reason", "expected", "observed")
+_HEAD = ("case", "model", "points lost", "severity", "rule", "reason", "expected", "observed")
 
 
 def job_summary(verdicts: Sequence[str], found: ReportedRuns) -> str:
@@ -51,14 +50,17 @@ def job_summary(verdicts: Sequence[str], found: ReportedRuns) -> str:
 
 
 def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
-    failed = [(report, row) for report in reports for row in report.failures if not row.neutral]
+    # Each report has its failures by points lost.
+    failed = sorted(
+        ((report, row) for report in reports for row in report.failures if not row.neutral),
+        key=lambda one: -one[0].losses.of(one[1]),
+    )
     if not failed:
         return
-    worst = sorted(failed, key=lambda one: -at_risk(one[1].severity, one[1].difficulty))[:_FAILURES]
     rows = [
         (case, plain(report.detail.model), *cells)
-        for report, row in worst
-        for case, *cells, _ in failure_rows(row)
+        for report, row in failed[:_FAILURES]
+        for case, *cells, _ in failure_rows(row, report)
     ]
     count = f"{len(failed)} case{'' if len(failed) == 1 else 's'} failed"
     yield from (f"**{count}**{', the worst' if len(failed) > _FAILURES else ''}:", "")

@@ -11,7 +11,6 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, get_args
 
 from pytest_helmbench.core.json_types import JsonValue
-from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.scrub import quoted_json
 from pytest_helmbench.reports.cards import evaluation_record, run_record, sent_messages
@@ -122,7 +121,7 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
             "no_answer": counts.unstated,
             "neutral_wrong": counts.neutral_wrong,
         },
-        "failures": [_failure(failure, report.columns, with_text=with_text) for failure in report.failures],
+        "failures": [_failure(failure, report, with_text=with_text) for failure in report.failures],
         "outcomes": [
             {"outcome": outcome, "reason": reason, "cases": count}
             for (outcome, reason), count in sorted(
@@ -186,11 +185,12 @@ def _record(value: DataclassInstance) -> dict[str, object]:
     return {name: _plain(getattr(value, name)) for name in names}
 
 
-def _failure(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str, object]:
+def _failure(row: ResultRow, report: RunReport, *, with_text: bool) -> dict[str, object]:
     record: dict[str, object] = {name: getattr(row, name) for name in _FAILURE}
+    record["points_lost"] = float(100 * report.losses.of(row))
     record["evaluations"] = [evaluation_record(item, with_text=with_text) for item in row.evaluations]
     if row.words is not None:
-        record |= columns.cells(row.words, with_text=with_text)
+        record |= report.columns.cells(row.words, with_text=with_text)
     if with_text:
         record["messages"] = None if row.request is None else sent_messages(row.request)
         record["reply"] = row.reply

@@ -19,7 +19,7 @@ from pytest_helmbench.reports.run_facts import (
 )
 from pytest_helmbench.reports.score_lines import SCORE_HEAD, repetitions_sentence, score_cells
 from pytest_helmbench.reports.standings_tables import standings_markdown
-from pytest_helmbench.reports.tables import code_span, fenced, folded, pipe_table, plain, share
+from pytest_helmbench.reports.tables import code_span, fenced, folded, pipe_table, plain, points_lost, share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.breakdown import Detection, Matrix
@@ -208,8 +208,8 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     failures = report.failures
     if not failures:
         return
-    head = ("case", "severity", "rule", "reason", "expected", "observed", "reply")
-    rows = [cells for row in failures for cells in failure_rows(row)]
+    head = ("case", "points lost", "severity", "rule", "reason", "expected", "observed", "reply")
+    rows = [cells for row in failures for cells in failure_rows(row, report)]
     left = ("case", "rule", "reason", "expected", "observed", "reply")
     lines = pipe_table(head, rows, left=left, most=extent.rows)
     for row in failures[: extent.texts]:
@@ -220,15 +220,16 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     yield from folded(count, lines)
 
 
-def failure_rows(row: ResultRow) -> Iterator[tuple[str, ...]]:
-    """Yield a line per wrong evaluation: case, severity, rule, reason, expected, observed, reply (hash)."""
+def failure_rows(row: ResultRow, report: RunReport) -> Iterator[tuple[str, ...]]:
+    """Yield a line per wrong evaluation: case, points, severity, rule, reason, expected, observed, reply (hash)."""
+    lost = points_lost(report.losses.of(row))
     severity = f"{row.severity} (neutral)" if row.neutral else str(row.severity)
     reply = code_span((row.reply_hash or "")[:12])
     for item in row.evaluations:
         if not item.passed:
             rule = plain(f"{item.rule} {item.criterion}")
             values = (code_span(item.expected, _VALUE_LIMIT), code_span(item.observed, _VALUE_LIMIT))
-            yield (_name(row), severity, rule, plain(row.reason or ""), *values, reply)
+            yield (_name(row), lost, severity, rule, plain(row.reason or ""), *values, reply)
 
 
 def _name(row: ResultRow) -> str:

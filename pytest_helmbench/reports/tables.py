@@ -59,6 +59,11 @@ def share(value: float | Fraction | None) -> str:
     return f"{99.9 if 0.9990 < value < 1 else 100 * float(value):.1f} %"
 
 
+def points_lost(part: Fraction) -> str:
+    """Return what a case or a part has lost of the score, in points: `0.31`."""
+    return f"{100 * float(part):.2f}"
+
+
 def cost_text(known_usd: float, unknown: int) -> str:
     """Return a cost for people; what is unknown is said, never shown as 0."""
     if not unknown:

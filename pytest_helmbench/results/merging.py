@@ -213,7 +213,7 @@ def _closed(
         scored = scored_run(file.path, run_id)
         assert scored is not None  # it was opened
         status = "complete" if scored.facts.complete else "partial"
-        file.close_run(run_id, run_totals(status, max(ends, default=iso_time(time.time())), scored.score))
+        file.close_run(run_id, run_totals(status, max(ends, default=iso_time(time.time())), scored))
     except MALFORMED as error:
         raise StoreError(
             winners[0].path,

@@ -33,7 +33,7 @@ from pytest_helmbench.gateway.replies import encode, parse_reply
 from pytest_helmbench.gateway.requests import completion_bound, request_hash
 from pytest_helmbench.judging.judge import load_template, with_reply
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.results.stored_scores import run_totals, stored_score
+from pytest_helmbench.results.stored_scores import run_totals, scored_run, stored_score
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.benchmark_places import place_of
 from pytest_helmbench.store.leases import iso_time
@@ -280,7 +280,7 @@ def _write(path: Path, record: RunRecord, judged: Sequence[_Judged]) -> int:
         store.flush()
         facts = load_facts(path, run_id)
         status = "complete" if facts is not None and facts.complete else "partial"
-        store.close_run(run_id, run_totals(status, iso_time(time.time()), stored_score(path, run_id)))
+        store.close_run(run_id, run_totals(status, iso_time(time.time()), scored_run(path, run_id)))
     finally:
         store.close()
     if store.fault is not None:

@@ -172,12 +172,14 @@ def pack_verdicts(facts: RunFacts) -> Iterator[PackVerdict]:
             yield PackVerdict(case.code, repetition, None, ())
 
 
-def run_totals(status: str, completed_at: str, score: RunScore | None) -> RunTotals:
+def run_totals(status: str, completed_at: str, scored: ScoredRun | None) -> RunTotals:
     """Return what closes a run: how and when it ended, and its score where it has one."""
-    if score is None:
+    score = None if scored is None else scored.score
+    if scored is None or score is None:
         return RunTotals(status=status, completed_at=completed_at)
     interval = score.total.interval
-    coverage = score.total.coverage
+    coverage, pass_rate = score.total.coverage, score.total.pass_rate
+    lost = scored.losses.cases
     return RunTotals(
         status=status,
         completed_at=completed_at,
@@ -186,6 +188,8 @@ def run_totals(status: str, completed_at: str, score: RunScore | None) -> RunTot
         score_high=None if interval is None else interval.high,
         score_raw=None if score.raw is None else float(score.raw),
         coverage=None if coverage is None else float(coverage),
+        pass_rate=None if pass_rate is None else float(pass_rate),
+        points_lost=None if score.score is None else {case: float(100 * part) for case, part in lost.items()},
     )
 
 

@@ -232,10 +232,9 @@ class RunBook:
             scored = self._scored(self.store, run_id)
             complete = scored is not None and self._is_complete(run_id, scored)
             status = "complete" if complete else "interrupted" if interrupted else "partial"
-            score = None
             if scored is not None:
-                self.scored[run_id], score = scored, scored.score
-            self.store.close_run(run_id, run_totals(status, utc_now(), score))
+                self.scored[run_id] = scored
+            self.store.close_run(run_id, run_totals(status, utc_now(), scored))
         self.store.close(tick)
 
     def _scored(self, store: Store, run_id: int) -> ScoredRun | None:

@@ -24,6 +24,7 @@ class ResultRow:
 
     Args:
         scenario: `P1-B2-S1`; None where the result belongs to none.
+        points_lost: Of the run's score, in points; None while the run is open, where it has no score, or unjudged.
         request_hash: Of the newest request of the case itself; None when nothing was asked.
         reply_hash: SHA-256 (hex) of the reply's HTTP body; None without a reply.
         request: Body as sent; None unless asked for.
@@ -40,6 +41,7 @@ class ResultRow:
     outcome: str
     reason: str | None
     score: float | None
+    points_lost: float | None
     severity: int
     difficulty: int
     neutral: bool

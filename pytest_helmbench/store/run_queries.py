@@ -48,6 +48,7 @@ class RunSummary:
     score_high: float | None
     score_raw: float | None
     coverage: float | None
+    pass_rate: float | None
     cost_usd: float | None
     known_cost_usd: float | None
     kind: str

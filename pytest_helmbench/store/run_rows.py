@@ -102,6 +102,8 @@ class RunTotals:
         score_high: Upper end.
         score_raw: Before the cap of a breached floor.
         coverage: In [0, 1].
+        pass_rate: Passed share of the judged rows that are not neutral; None without one.
+        points_lost: By code and repetition, of the cases that have lost points; None without a score.
     """
 
     status: str
@@ -111,6 +113,8 @@ class RunTotals:
     score_high: float | None = None
     score_raw: float | None = None
     coverage: float | None = None
+    pass_rate: float | None = None
+    points_lost: Mapping[tuple[str, int], float] | None = None
 
 
 def write_run(
@@ -197,9 +201,25 @@ def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> No
 
     Passed and failed count every judged row; neutral counts those among them that scores ignore.
     """
-    row = {"id": run_id, **{name: getattr(totals, name) for name in RunTotals.__dataclass_fields__}}
+    names = [name for name in RunTotals.__dataclass_fields__ if name != "points_lost"]
+    row = {"id": run_id, **{name: getattr(totals, name) for name in names}}
     conn.execute(update_of("evaluation_runs", row), row)
+    if totals.points_lost is not None:
+        _write_points_lost(conn, run_id, totals.points_lost)
     _write_counts(conn, run_id)
+
+
+def _write_points_lost(
+    conn: sqlite3.Connection, run_id: int, points_lost: Mapping[tuple[str, int], float]
+) -> None:
+    conn.execute(
+        "UPDATE results SET points_lost = CASE WHEN outcome IN ('passed', 'failed') THEN 0 END WHERE run_id = ?",
+        (run_id,),
+    )
+    conn.executemany(
+        "UPDATE results SET points_lost = ? WHERE run_id = ? AND code = ? AND repetition = ?",
+        ((points, run_id, *case) for case, points in points_lost.items()),
+    )
 
 
 def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:

@@ -182,7 +182,7 @@ def test_show_finds_any_verdict_with_prompt_and_reply_by_its_code(project: Proje
     assert case["messages"][0]["role"] == "user"
     below = helmbench(project.path, "show", "P1-B1").stdout.splitlines()
     assert len(below) == 13
-    assert below[1].split() == ["P1-B1-S1-C1-PT1", "1", "passed", "7", "PASS_ON", "PASS_ON"]
+    assert below[1].split() == ["P1-B1-S1-C1-PT1", "1", "passed", "0.00", "7", "PASS_ON", "PASS_ON"]
 
 
 def test_costs_add_up_to_the_database_by_purpose_and_behaviour(project: Project) -> None:

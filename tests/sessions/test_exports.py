@@ -9,19 +9,14 @@ import io
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from commands import helmbench
 from inner_pytest import forked_pytest
-from page_runs import simulated_report
 from trees import rows
 
 from pytest_helmbench.cli.main import main
-from pytest_helmbench.core.kind_words import NO_COLUMNS
-from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.results.run_report import RecordedRun
 
 _TEXT = "courgettes"
 
@@ -113,17 +108,6 @@ def test_inspect_reads_its_log_with_our_verdicts_and_numbers(project: Path, name
         "baseline/lexical",
         "P1-B1",
     )
-
-
-def test_the_pass_rate_of_an_inspect_log_leaves_neutral_cases_out() -> None:
-    pytest.importorskip("inspect_ai.log", reason="the extra `inspect` is not installed")
-    from pytest_helmbench.reports.inspect_log import inspect_log
-
-    report = simulated_report(40)
-    results = tuple(replace(row, neutral=row.outcome == "failed") for row in report.results)
-    log = inspect_log(RecordedRun(report.detail, results, NO_COLUMNS), ShownTexts.NONE)
-    assert log.results is not None
-    assert log.results.scores[0].metrics["pass_rate"].value == 1
 
 
 def test_inspect_has_texts_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -168,7 +168,7 @@ def _markdown_holds(text: str) -> None:
     failures = _section(text, "7 cases failed")
     hostile = next(line for line in failures if "P1-B2-S1-C1-PT1 " in line)
     assert "``</details><img src=x>\\|`@octocat` #1 \\x1b[31m\\u202e" in hostile
-    assert any("P2-B1-S1-C1-PT1 | 5 | sqe CR2 |" in line for line in failures)
+    assert any("P2-B1-S1-C1-PT1 | 16.67 | 5 | sqe CR2 |" in line for line in failures)
     assert not any("sqe CR1" in line for line in failures)
     assert "| error | rejected | 2 |" in text or re.search(r"\| error \| \w+ \| 2 \|", text)
     assert "Condition × user context" in text

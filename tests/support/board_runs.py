@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.outcome import AttemptRecord, Evaluation, Outcome, ResultRecord, Usage, Verdict
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
-from pytest_helmbench.results.stored_scores import run_totals, stored_score
+from pytest_helmbench.results.stored_scores import run_totals, scored_run
 from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.writer import Store
 
@@ -101,7 +101,7 @@ def add_run(
             )
         )
     store.flush()
-    store.close_run(run_id, run_totals(status, _AT, stored_score(path, run_id)))
+    store.close_run(run_id, run_totals(status, _AT, scored_run(path, run_id)))
     store.close()
     return run_id
 

@@ -11,7 +11,7 @@ __all__ = ["answered_hashes", "calls_by_error", "final_state", "integrity", "jud
 
 _RUNS = """
     SELECT benchmarks.name, llms.name, status, scope, total_tests, passed_tests, failed_tests, error_tests,
-        skipped_tests, neutral_tests, total_evaluations, score, score_low, score_high, score_raw, coverage,
+        skipped_tests, neutral_tests, total_evaluations, score, score_low, score_high, score_raw, coverage, pass_rate,
         round(cost_usd, 9), round(known_cost_usd, 9), benchmark_hash, completed_at IS NULL
     FROM evaluation_runs JOIN benchmarks ON benchmarks.id = benchmark_id JOIN llms ON llms.id = llm_id
     ORDER BY evaluation_runs.id
@@ -19,10 +19,10 @@ _RUNS = """
 _RESULTS = """
     SELECT v_results.code, v_results.repetition, v_results.node_id, v_results.family, pillar, behaviour, scenario,
         condition, user_context, perturbation, v_results.outcome, v_results.reason, v_results.score,
-        v_results.severity, v_results.difficulty, v_results.neutral, v_results.criterion, evaluations.rule_hash,
-        v_results.passed, v_results.credit, v_results.parse, v_results.expected, v_results.observed,
-        v_results.justification, v_results.prompt_tokens, v_results.completion_tokens, v_results.cached_tokens,
-        v_results.reasoning_tokens, v_results.cost_usd, reply, responses.request_hash
+        v_results.points_lost, v_results.severity, v_results.difficulty, v_results.neutral, v_results.criterion,
+        evaluations.rule_hash, v_results.passed, v_results.credit, v_results.parse, v_results.expected,
+        v_results.observed, v_results.justification, v_results.prompt_tokens, v_results.completion_tokens,
+        v_results.cached_tokens, v_results.reasoning_tokens, v_results.cost_usd, reply, responses.request_hash
     FROM v_results
     LEFT JOIN evaluations ON evaluations.id = evaluation_id
     JOIN results ON results.id = v_results.result_id

@@ -15,7 +15,7 @@ from commands import captured
 from viewers import code_of, open_run, record
 
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.results.stored_scores import run_totals, stored_score
+from pytest_helmbench.results.stored_scores import run_totals, scored_run
 from pytest_helmbench.store.writer import Store
 
 _AT = "2026-11-23T08:00:00+00:00"
@@ -49,7 +49,7 @@ def test_inspect_view_shows_samples_and_scores(
     run = open_run(store, planned=4)
     record(store, run, 1, 2, 3)
     record(store, run, 4, verdict=Verdict.FAILED, text="<b>the reply</b>")
-    store.close_run(run, run_totals("complete", _AT, stored_score(path, run)))
+    store.close_run(run, run_totals("complete", _AT, scored_run(path, run)))
     store.close()
     (tmp_path / "logs").mkdir()
     assert (

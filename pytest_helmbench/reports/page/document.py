@@ -13,7 +13,6 @@ from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, scrub
@@ -32,7 +31,7 @@ from pytest_helmbench.reports.run_facts import (
 from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
 from pytest_helmbench.reports.session_summary import in_all_text
 from pytest_helmbench.reports.standings_tables import PAIR_HEAD, PAIRS_NOTE, StandingsTable, standings_table
-from pytest_helmbench.reports.tables import cost_text, rate, reasons_text, seconds, share
+from pytest_helmbench.reports.tables import cost_text, points_lost, rate, reasons_text, seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board, boards
@@ -322,6 +321,7 @@ class CaseLine:
         rule: That has spoken.
         expected: Cut; `observed` likewise, in pieces, each with whether it is not expected.
         before: How it came out in the baseline; empty where nothing is compared.
+        lost: Points of the score.
     """
 
     row: ResultRow
@@ -329,6 +329,7 @@ class CaseLine:
     expected: str
     observed: tuple[tuple[str, bool], ...]
     before: str
+    lost: str
 
 
 def part_cautions(part: PagePart) -> tuple[str, ...]:
@@ -391,7 +392,7 @@ def cards(report: RunReport) -> Iterator[Card]:
 def case_lines(part: PagePart, most: int, *, with_text: bool) -> tuple[Sequence[CaseLine], int]:
     """Return the worst failures of a run, or of a comparison what has become worse; and how many there are.
 
-    The order is by severity points × weight of the behaviour.
+    The order is by points lost.
 
     Args:
         part: Of the page.
@@ -405,26 +406,20 @@ def case_lines(part: PagePart, most: int, *, with_text: bool) -> tuple[Sequence[
         worse = [row for row in report.results if part.flips[row.code, row.repetition].word == "worse"]
     else:
         worse = list(report.failures)
-    weights = {} if report.score is None else {one.code: one.weight for one in report.score.behaviours}
-
-    def stake(row: ResultRow) -> float:
-        code = CaseCode.parse(row.code)
-        weight = 1 if code is None else weights.get(f"{code.pillar}-{code.behaviour}", 1)
-        return 0 if row.neutral else abs(row.severity) * float(weight)
-
-    worse.sort(key=lambda row: -stake(row))
-    return [_case_line(row, part, with_text=with_text) for row in worse[:most]], len(worse)
+    worst = report.losses.worst_first(worse)[:most]
+    return [_case_line(row, part, with_text=with_text) for row in worst], len(worse)
 
 
 def _case_line(row: ResultRow, part: PagePart, *, with_text: bool) -> CaseLine:
     one = told_evaluation(row)
     flip = part.flips.get((row.code, row.repetition))
     before = "" if flip is None else flip.before
+    lost = "" if part.report is None else points_lost(part.report.losses.of(row))
     if one is None:
-        return CaseLine(row, "", "", (), before)
+        return CaseLine(row, "", "", (), before, lost)
     expected, observed = excerpt(one.expected, OBSERVED_LIMIT), observed_of(one, with_text=with_text)
     rule = f"{one.rule} {scrub(one.criterion)}".strip()
-    return CaseLine(row, rule, expected, tuple(_marked(expected, observed)), before)
+    return CaseLine(row, rule, expected, tuple(_marked(expected, observed)), before, lost)
 
 
 def _marked(expected: str, observed: str) -> Iterator[tuple[str, bool]]:

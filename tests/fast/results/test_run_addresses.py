@@ -19,7 +19,16 @@ def _run(number: int, session: str, benchmark: str, status: str = "complete") ->
         ("completed_at", "passed_tests", "failed_tests", "error_tests", "skipped_tests", "neutral_tests")
     )
     numbers: dict[str, Any] = dict.fromkeys(
-        ("total_evaluations", "score", "score_low", "score_high", "score_raw", "coverage", "cost_usd")
+        (
+            "total_evaluations",
+            "score",
+            "score_low",
+            "score_high",
+            "score_raw",
+            "coverage",
+            "pass_rate",
+            "cost_usd",
+        )
     )
     return RunSummary(
         kind="",
