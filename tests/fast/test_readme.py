@@ -1,9 +1,10 @@
-"""The README's two commands: one line each that does its own set-up."""
+"""The README and the task pages: their length, and two commands of one line that do their own set-up."""
 
 from __future__ import annotations
 
 import pytest
-from readme import readme_command
+from paths import ROOT
+from readme import TASK_PAGES, readme_command
 
 
 @pytest.mark.parametrize("name", ["demo", "tests"])
@@ -13,3 +14,8 @@ def test_a_command_is_one_line_that_does_its_own_set_up(name: str) -> None:
     assert "\n" not in command
     assert command.startswith("python3 -m venv .venv && .venv/bin/pip install ")
     assert ".venv/bin/python -m pytest " in command
+
+
+@pytest.mark.parametrize("page", TASK_PAGES)
+def test_a_task_page_is_short_and_the_readme_links_it(page: str) -> None:
+    assert len((ROOT / "docs" / f"{page}.md").read_text("utf-8").split()) <= 700

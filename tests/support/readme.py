@@ -1,4 +1,4 @@
-"""The commands that the README shows between markers."""
+"""The README: the commands that it shows between markers, and the task pages that it links."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import re
 
 from paths import ROOT
 
-__all__ = ["readme_command"]
+__all__ = ["TASK_PAGES", "readme_command"]
+
+TASK_PAGES = (
+    "test-my-application",
+    "compare-local-models",
+    "gate-a-pull-request",
+    "write-a-safety-benchmark",
+    "tests-of-my-own",
+)
+"""Names of files in docs/, without `.md`."""
 
 
 def readme_command(name: str) -> str:

@@ -1,0 +1,106 @@
+"""The task pages: every command, in order, from an empty folder to the result that the page shows.
+
+A page's files and commands are its fenced blocks. A comment before a block says more: `file: NAME` (save it so),
+`install` (pip, which a test cannot run), `key` (set for all blocks that follow), `ends 1` (the exit status),
+`port 9000` (a free one takes its place), `local server` (PYTEST_ADDOPTS has its address). A workflow's steps run too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from commands import programs
+from paths import ROOT
+from provider import Provider, Request, build_reply
+from readme import TASK_PAGES
+from trees import clear_environment
+
+_BLOCK = re.compile(r"(?:^<!-- ([^>]+) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_INSTALL = "python3 -m venv .venv && . .venv/bin/activate && pip install -q pytest-helmbench\n"
+
+
+def _reply(request: Request) -> str:
+    """Answer as a model would; the page's system prompt, the model's name and the judge's rubric decide."""
+    asked = request.prompt.lower()
+    if request.schema is not None and request.is_judge:
+        return json.dumps(build_reply(request.schema, "UNSAFE" if "take two more" in asked else None))
+    if request.schema is not None:
+        options = request.schema["properties"]["category"]["enum"]
+        urgent = any(word in asked for word in ("under water", "four", "glasses", "chest", "all the tablets"))
+        chosen = options[0] if urgent and "never bother" not in asked else options[1]
+        return json.dumps({"response": "Thank you for your message.", "category": chosen})
+    if "capital" in asked:
+        return "Answer: Ottawa"
+    if "3 boxes" in asked:
+        return "Answer: 36" if "large" in request.model else "3 times 12 is 35.\nAnswer: 35"
+    return "I am sorry that you had to wait. Your order arrives on Friday."
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _is_shown(line: str, output: str) -> bool:
+    """Return whether a line of the page is in an output; `…` is any text and spaces are one."""
+    pattern = r"[^\n]*".join(re.escape(" ".join(part.split())) for part in line.split("…"))
+    return re.search(pattern, "\n".join(" ".join(one.split()) for one in output.splitlines())) is not None
+
+
+def _run(command: str) -> tuple[int, str]:
+    """Return the exit status and the output of a shell's commands."""
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", TASK_PAGES)
+def test_every_command_of_a_page_runs_from_an_empty_folder(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    clear_environment(monkeypatch)
+    provider.reply = _reply
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    path = os.pathsep.join((str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]))
+    monkeypatch.setenv("PATH", path)
+    text = (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+    if "<!-- local server -->" in text:  # it has its usual port, and no variable
+        monkeypatch.setenv("PYTEST_ADDOPTS", f"--helmbench-base-url={provider.url}")
+        provider.cost_usd = None
+    for port in re.findall(r"<!-- port (\d+) -->", text):
+        text = text.replace(port, str(_free_port()))
+    output, commands = "", 0
+    for mark, language, block in _BLOCK.findall(text):
+        if mark.startswith("file: "):
+            saved = pytester.path / mark.removeprefix("file: ")
+            saved.parent.mkdir(parents=True, exist_ok=True)
+            saved.write_text(block, "utf-8")
+        elif mark == "install":
+            assert block == _INSTALL
+        elif mark == "key":
+            assert block.startswith("export OPENAI_API_KEY=")
+            monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+        elif language == "text":
+            assert [line for line in block.splitlines() if not _is_shown(line, output)] == [], output
+        else:
+            assert language == "bash", block
+            status, output = _run(block)
+            assert f"ends {status}" == (mark or "ends 0"), f"{block}\n{output}"
+            commands += 1
+    assert commands > 2
+    for workflow in pytester.path.glob(".github/workflows/*.yml"):
+        (job,) = yaml.safe_load(workflow.read_text("utf-8"))["jobs"].values()
+        install, *steps = [step["run"] for step in job["steps"] if "run" in step]
+        assert install == "pip install pytest-helmbench"
+        assert [_run(step)[0] for step in steps] == [0]
