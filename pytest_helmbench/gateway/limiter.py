@@ -159,9 +159,12 @@ class Limiter:
     def calls_in_flight(self) -> list[tuple[str, str, float]]:
         """Return label, model and age in seconds of every attempt that is out, the oldest first."""
         now = self._clock()
-        out = tuple(self._out.values())  # in one step: who watches is another thread
-        calls = ((one.label, one.model, now - one.since) for one in out if self._in_use[one.model].calls)
-        return sorted(calls, key=lambda call: -call[2])
+        out = [one for one in tuple(self._out.values()) if self._in_use[one.model].calls]  # from any thread
+        return [(one.label, one.model, now - one.since) for one in sorted(out, key=lambda one: one.since)]
+
+    def waits_for_limits(self) -> bool:
+        """Return whether a call waits for a rate limit or a pause, not for another call. From any thread."""
+        return self._timer is not None
 
     def add_models(self, limits_by_model: Iterable[ModelLimits]) -> None:
         """Make models known; a model that is known keeps its limits."""
@@ -240,10 +243,9 @@ class Limiter:
     def limited_s(self) -> dict[str, float]:
         """Return for how long models have been answered with nothing but rate limits. From any thread."""
         now = self._clock()
-        states = tuple(self._in_use.items())
         return {
             name: now - state.limited_since
-            for name, state in states
+            for name, state in tuple(self._in_use.items())
             if state.limited_since is not None and state.stopped is None
         }
 

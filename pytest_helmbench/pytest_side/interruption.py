@@ -16,7 +16,6 @@ from types import FrameType
 
 import pytest
 
-from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
 from pytest_helmbench.run.coordinator import Coordinator
 
@@ -163,7 +162,6 @@ class EndingHooks:
         interruptions: What is heard.
         role: Told to stop.
         coordinator: Knows what is on the wire; None in an xdist worker.
-        live: The line that makes room for what is said.
     """
 
     def __init__(
@@ -172,13 +170,11 @@ class EndingHooks:
         interruptions: Interruptions,
         role: SessionRole,
         coordinator: Coordinator | None,
-        live: LiveLine,
     ) -> None:
         self._config = config
         self._interruptions = interruptions
         self._role = role
         self._coordinator = coordinator
-        self._live = live
         interruptions.listen()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -205,7 +201,6 @@ class EndingHooks:
         _let_go_of_closed_pipes()
         if self._coordinator is not None and self._coordinator.limiter is not None:
             try:
-                self._live.clear()
                 _say_what_is_awaited(self._config, self._coordinator.limiter.in_flight)
             except OSError:  # whoever read it was sent the signal, too
                 _let_go_of_closed_pipes()

@@ -1,11 +1,13 @@
-"""Progress of a session: one line under pytest's own on a terminal, a plain line a minute elsewhere."""
+"""Progress of a session: the last line of a terminal, a plain line a minute elsewhere."""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -13,23 +15,25 @@ import pytest
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.announcement import plan_price
 from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.reports.session_progress import Progress, in_flight_text, progress_text
+from pytest_helmbench.reports.session_progress import Progress, live_text, progress_text
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
 
 _DRAW_EVERY_S = 0.2
 _LONG_LIMIT_S = 60.0
+_FEWEST_ROWS = 4
 
-# Below the line that pytest is writing, without moving its cursor: down and up again makes room at the bottom.
-_BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r\x1b[2K"
-_BACK = "\x1b8"
-_WIPE = "\x1b7\x1b[B\r\x1b[2K\x1b8"
+# The terminal scrolls only the rows above its last one (DECSTBM), so nothing that pytest prints touches the line.
+# Down and up again makes room at the bottom; setting the rows moves the cursor, which is why it is saved.
+_MAKE_ROOM = "\x1bD\x1b[A\x1b[J\x1b7\x1b[1;%dr\x1b8"
+_DRAW = "\x1b7\x1b[%d;1H\x1b[2K%s\x1b8"
+_RESTORE = "\x1b7\x1b[r\x1b8\x1b[J"
 
 
 class LiveLine:
-    """One line with what is done, the score so far, errors, cost and time left, from the process that has the record.
+    """One line with what is done, the score so far, cost, errors and time left, in the process with the database.
 
-    On a terminal it stands below pytest's own line; elsewhere, and in CI, it is printed once a minute.
+    It is the last line of a terminal, below what pytest prints. Elsewhere, and in CI, it is printed once a minute.
 
     Args:
         config: pytest's.
@@ -45,16 +49,18 @@ class LiveLine:
         self._coordinator = coordinator
         self._lock = threading.Lock()
         self._drawn_at = self._said_at = time.monotonic()
-        self._shown = False
+        self._size: os.terminal_size | None = None
+        self._ended = False
         self._said_limited: set[str] = set()
         self._said_unreached: set[str] = set()
         self._reporter: Any = None
         self._terminal: bool | None = None
         self._expected_usd: float | None = None
         self._knows_price = False
+        config.add_cleanup(self.end)
 
     def tick(self) -> None:
-        """Say how far the session is, where that is due. Whoever waits calls it about once a second."""
+        """Say how far the session is, where that is due. Called about once a second while an item is waited for."""
         self._look()
         coordinator = self._coordinator
         if coordinator is None:
@@ -67,39 +73,53 @@ class LiveLine:
         self.printed()
 
     def printed(self) -> None:
-        """Say how far the session is, where that is due: somebody has printed, and the line was taken away."""
+        """Say how far the session is, where that is due: pytest has printed."""
         coordinator, now = self._coordinator, time.monotonic()
         if coordinator is None or coordinator.limiter is None:
             return
         if self._on_a_terminal():
-            if now - self._drawn_at < _DRAW_EVERY_S:
-                return
-            self._drawn_at = now
-            line = self._progress(coordinator, in_flight=True)
-            self._write(lambda width: _BELOW + scrub(line)[: max(20, width - 1)] + _BACK)
-            self._shown = True
+            if now - self._drawn_at >= _DRAW_EVERY_S:
+                self._drawn_at = now
+                self._draw(coordinator)
         elif self._printer() is not None and 0 < coordinator.settings.heartbeat_s <= now - self._said_at:
             self._said_at = now
-            line = self._progress(coordinator, in_flight=False)
-            self._write(lambda _width: scrub(line) + "\n", on_its_own=True)
+            self._print(progress_text(self._progress(coordinator)))
 
-    def _progress(self, coordinator: Coordinator, *, in_flight: bool) -> str:
-        plan = coordinator.book.plan
+    def end(self) -> None:
+        """Take the line away for good, and give its row back to the terminal."""
+        with self._lock, self._uncaptured():
+            self._ended = True
+            if self._size is not None:
+                self._size = None
+                self._config.get_terminal_writer().write_raw(_RESTORE, flush=True)
+
+    def _draw(self, coordinator: Coordinator) -> None:
+        """Draw the line anew; past pytest's writer, which counts the columns of what it has written."""
+        with self._lock, self._uncaptured():
+            size = _terminal_size()
+            if self._ended or size is None or size.lines < _FEWEST_ROWS:
+                return
+            room = "" if size == self._size else _MAKE_ROOM % (size.lines - 1)
+            self._size = size
+            line = live_text(self._progress(coordinator), size.columns - 1)
+            drawn = _DRAW % (size.lines, scrub(line))
+            self._config.get_terminal_writer().write_raw(room + drawn, flush=True)
+
+    def _progress(self, coordinator: Coordinator) -> Progress:
+        plan, limiter = coordinator.book.plan, coordinator.limiter
         if plan is not None and not self._knows_price:
             self._knows_price = True
             span = plan_price(plan, coordinator)
             self._expected_usd = None if span is None else span.expected
         counts = RunCounts.sum(coordinator.book.tallies.values())
-        now = Progress(
+        return Progress(
             counts,
             plan.tests - counts.no_cases if plan is not None else 0,
             self._expected_usd,
             time.perf_counter() - coordinator.started,
+            () if limiter is None else limiter.calls_in_flight(),
+            waits_for_limits=limiter is not None and limiter.waits_for_limits(),
         )
-        text = progress_text(now)
-        if in_flight and coordinator.limiter is not None:
-            text += f"; {in_flight_text(coordinator.limiter.calls_in_flight())}"
-        return text
 
     def _long_limits(self, coordinator: Coordinator) -> Iterator[str]:
         """Yield, once per model, that it has been answered with nothing but rate limits for a minute."""
@@ -120,17 +140,10 @@ class LiveLine:
                 if coordinator.settings.max_retries and model not in coordinator.stopped_models:
                     yield f"{model}: {sentence}: it is tried on"
 
-    def clear(self) -> None:
-        """Take the line away: somebody is about to print."""
-        if self._shown:
-            self._shown = False
-            self._write(lambda _width: _WIPE)
-
     def _say(self, sentence: str) -> None:
         """Print a line that stays, on a terminal and in a log."""
-        self.clear()
         if self._printer() is not None:
-            self._write(lambda _width: f"helmbench: {scrub(sentence)}\n", on_its_own=True)
+            self._print(f"helmbench: {sentence}")
 
     def _printer(self) -> Any:
         if self._reporter is None:
@@ -138,23 +151,29 @@ class LiveLine:
         return self._reporter
 
     def _on_a_terminal(self) -> bool:
-        """Return whether there is one; looked at once, since this is asked three times a case."""
+        """Return whether pytest prints to a terminal with movable cursor; found out once, since every report asks."""
         if self._terminal is None and self._printer() is not None:
-            self._terminal = not in_ci() and bool(getattr(self._reporter, "isatty", False))
+            is_terminal = bool(getattr(self._reporter, "isatty", False))
+            moves = os.name == "posix" and os.environ.get("TERM") not in (None, "", "dumb")
+            self._terminal = is_terminal and moves and not in_ci()
         return bool(self._terminal)
 
-    def _write(self, text: Callable[[int], str], *, on_its_own: bool = False) -> None:
-        """Write past the capture; the width can be asked only there, where standard output is the terminal.
+    def _print(self, line: str) -> None:
+        """Print a line of its own, wherever pytest's stands: its letters under xdist are no line to it."""
+        with self._lock, self._uncaptured():
+            self._reporter.ensure_newline()
+            if self._config.get_terminal_writer().width_of_current_line:
+                self._reporter.write("\n")
+            self._reporter.write(scrub(line) + "\n", flush=True)
 
-        Args:
-            text: What, by the terminal's width.
-            on_its_own: On a new line, wherever pytest's own stands: its letters under xdist are no line to it.
-        """
+    def _uncaptured(self) -> AbstractContextManager[object]:
         capture = self._config.pluginmanager.get_plugin("capturemanager")
-        with self._lock, capture.global_and_fixture_disabled() if capture else nullcontext():
-            writer = self._config.get_terminal_writer()
-            if on_its_own:
-                self._reporter.ensure_newline()
-                if writer.width_of_current_line:
-                    self._reporter.write("\n")
-            self._reporter.write(text(writer.fullwidth), flush=True)
+        return nullcontext() if capture is None else capture.global_and_fixture_disabled()
+
+
+def _terminal_size() -> os.terminal_size | None:
+    """Return the terminal's size now; None where it has none. Ask it past the capture."""
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()) if sys.__stdout__ is not None else None
+    except (OSError, ValueError):  # no terminal any more; closed
+        return None

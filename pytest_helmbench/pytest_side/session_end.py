@@ -106,8 +106,7 @@ class SessionEnd:
             kept.pop()
 
     def _take_note(self, report: pytest.TestReport) -> dict[str, Any] | None:
-        """Count what decides about stopping; take the live line away before others print."""
-        self._live.clear()
+        """Count what decides about stopping."""
         carried: dict[str, Any] | None = getattr(report, "helmbench", None)
         if carried is not None and self._coordinator is not None:
             self._broken += carried["verdict"] == "broken"
@@ -122,9 +121,11 @@ class SessionEnd:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """Stop, store, and settle the exit code."""
-        self._live.clear()
         interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
-        self._role.end(interrupted=interrupted)
+        try:
+            self._role.end(interrupted=interrupted)
+        finally:
+            self._live.end()
         coordinator = self._coordinator
         if coordinator is None:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
@@ -22,14 +23,33 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collectio
         left: Titles of the columns that hold text; the others hold numbers.
     """
     cells = [[_cell(cell) for cell in row] for row in rows]
-    widths = [max(len(row[index]) for row in (list(head), *cells)) for index in range(len(head))]
+    widths = [max(display_width(row[index]) for row in (list(head), *cells)) for index in range(len(head))]
     return [
         "  ".join(
-            cell.ljust(width) if title in left else cell.rjust(width)
+            padded(cell, width, to_left=title in left)
             for title, cell, width in zip(head, row, widths, strict=True)
         ).rstrip()
         for row in (list(head), *cells)
     ]
+
+
+def padded(text: str, width: int, *, to_left: bool = True) -> str:
+    """Return a text with blanks behind it, or before it, up to as many columns of a terminal."""
+    blanks = " " * (width - display_width(text))
+    return text + blanks if to_left else blanks + text
+
+
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal a scrubbed text takes: two for a wide character, none for an accent."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(character) for character in unicodedata.normalize("NFC", text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 def number(value: float | None) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.reports.session_failures import PartCounts, failure_table, same_errors
-from pytest_helmbench.reports.session_progress import Progress, progress_text
+from pytest_helmbench.reports.session_progress import Progress, live_text, progress_text
 from pytest_helmbench.results.run_counts import RunCounts
 
 
@@ -24,6 +24,14 @@ def test_progress_is_cases_score_errors_cost_and_time_left() -> None:
         " 4 min left"
     )
     assert progress_text(Progress(RunCounts(), 500, None, 1.0)) == "helmbench: 0/500 done, 0.0000 USD"
+    live = Progress(counts, 500, 0.1, 60.0, [("P1-表", "test/m", 12.0)], waits_for_limits=True)
+    whole = (
+        "103/500 done · score 70.0 % ± 8.8 · 0.0210 USD · errors: timeout 2, blocked 1"
+        " · 1 in flight, waiting for limits · 4 min left · P1-表 [test/m] since 12 s"
+    )
+    assert live_text(live, len(whole) + 1) == whole
+    assert live_text(live, len(whole)) == whole.rpartition(" · ")[0]  # one character is two columns wide
+    assert live_text(live, 60) == "103/500 done · score 70.0 % ± 8.8 · 0.0210 USD · 4 min left"
 
 
 def test_errors_are_the_same_whatever_their_times_and_ports_but_not_with_another_status() -> None:
