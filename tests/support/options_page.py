@@ -1,4 +1,4 @@
-"""The tables of `docs/options.md`, made from the options, the commands and the schema of the results database.
+"""The lists of `docs/options.md`, made from the options, the commands and the schema of the results database.
 
 `python tests/support/options_page.py` writes them; `tests/fast/test_options_page.py` compares the two.
 """
@@ -59,56 +59,57 @@ TABLES = {
 
 
 def page() -> str:
-    """Return the page, with its three generated parts made anew."""
+    """Return the page, with its three generated lists made anew."""
     text = PAGE.read_text("utf-8")
     for name, lines in (("options", _options()), ("commands", _commands()), ("tables", _tables())):
         before, start, rest = text.partition(f"<!-- made: {name} -->\n")
-        end = rest.index("<!-- /made -->")
-        text = "\n".join([f"{before}{start}", *lines, "", rest[end:]])
+        end = rest.index("\n<!-- /made -->")
+        text = "\n".join([f"{before}{start}", *lines, rest[end:]])
     return text
 
 
 def _options() -> Iterator[str]:
     for group, options in groupby(OPTIONS, key=lambda option: option.group):
-        yield from (f"### {group.title[0].upper()}{group.title[1:]}", "", "| option | meaning |", "|---|---|")
-        yield from map(_option, options)
-        yield ""
+        yield from (f"### {group.title[0].upper()}{group.title[1:]}\n", *map(_option, options), "")
 
 
 def _option(option: Option) -> str:
     metavar = f"={option.type.metavar}" if option.type.metavar else ""
     name = f"`{option.flag}{metavar}`" if option.use != "ini" else f"`{option.key}` (ini key only)"
-    return f"| {name} | {_prose(option.help)} |"
+    return f"* {name}: {_prose(option.help)}"
 
 
 def _prose(text: str) -> str:
-    """Return text for a cell: options as code, signs of Markdown as they are."""
-    return re.sub(r"(?<!`)--[a-z][a-z-]+", r"`\g<0>`", re.sub(r"[*|~]", r"\\\g<0>", text))
+    """Return text for people: options as code, signs of Markdown as they are."""
+    outside = re.sub(r"[*~]", r"\\\g<0>", text)
+    return re.sub(
+        r"`[^`]*`|(--[a-z][a-z-]+(?:=[A-Z/]+)?)", lambda it: f"`{it[1]}`" if it[1] else it[0], outside
+    )
 
 
 def _commands() -> Iterator[str]:
-    yield from ("| command | purpose |", "|---|---|")
     for name, command in _all_commands(helmbench, "helmbench"):
-        usage = " ".join(command.collect_usage_pieces(click.Context(command))[1:])
+        usage = " ".join([name, *command.collect_usage_pieces(click.Context(command))[1:]])
         first = " ".join((command.help or "").partition("\n\n")[0].split())
-        yield f"| `{f'{name} {usage}'.strip()}` | {_prose(first)} |"
+        yield f"* `{usage}`: {_prose(first)}"
 
 
 def _all_commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from _all_commands(command, f"{path} {name}")
-        else:
+        elif command is not None:
             yield f"{path} {name}", command
 
 
 def _tables() -> Iterator[str]:
-    yield from ("| table | one row is | columns |", "|---|---|---|")
     with contextlib.closing(sqlite3.connect(":memory:")) as conn:
         create_tables(conn)
         for table, meaning in TABLES.items():
             names = [name for (name,) in conn.execute("SELECT name FROM pragma_table_info(?)", (table,))]
-            yield f"| `{table}` | {meaning} | `{', '.join(names)}` |"
+            yield f"* `{table}`: {meaning}. `{', '.join(names)}`"
 
 
 if __name__ == "__main__":
