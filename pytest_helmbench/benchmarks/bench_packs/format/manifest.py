@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
-from pytest_helmbench.files.field_values import named
+from pytest_helmbench.files.field_values import image_fault, named
 from pytest_helmbench.files.source import Fault, Findings, Reader
 from pytest_helmbench.files.strict_json import (
     NotJSONError,
@@ -237,10 +237,10 @@ def _verifier(root: Path, document: Document, place: Place, faults: list[Fault])
         hint = "name the port that the verifier listens on inside of its container"
         faults.append(Fault(document.line(*where), f"{label(where[:-1])} has no 'listenPort'", hint))
     folder, image = (*place, "docker", "buildContext"), a_text(container.get("image")) or ""
-    if image.startswith("-"):
+    no_image = image_fault(image) if image else None
+    if no_image is not None:
         where = (*place, "docker", "image")
-        message = f"{label(where)}: {named(image)} is no name of an image"
-        faults.append(Fault(document.line(*where), message, "write NAME or NAME:TAG"))
+        faults.append(Fault(document.line(*where), f"{label(where)}: {no_image[0]}", no_image[1]))
     return VerifierSpec(
         id=a_text(entry.get("id")) or "",
         required=entry.get("required") is not False,

@@ -16,6 +16,7 @@ from pytest_helmbench.files.field_values import (
     check_seconds,
     check_text,
     check_unknown,
+    image_fault,
     kind_of,
     named,
 )
@@ -114,8 +115,9 @@ def check_environment(faults: RowFaults, where: str, data: JsonObject) -> None:
         if data.get(key) is not None:
             check_text(faults, f"{where}.{key}", data[key])
     image, repository = data.get("image"), data.get("repository")
-    if isinstance(image, str) and image.startswith("-"):
-        faults.error(f"{where}.image", f"{named(image)} is no name of an image", "write NAME or NAME:TAG")
+    no_image = image_fault(image) if isinstance(image, str) and image.strip() else None
+    if no_image is not None:
+        faults.error(f"{where}.image", *no_image)
     fault = path_fault(repository) if isinstance(repository, str) and repository.strip() else None
     if fault:
         faults.error(f"{where}.repository", f"the path {fault}", "write a path below the public root")
