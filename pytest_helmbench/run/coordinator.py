@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -117,7 +118,8 @@ class Coordinator:
         self.book.open(plan, self.library.loaded)
         if is_new and self.book.store is not None and _would_be_tracked(self.book.db):
             name = self.book.db.name
-            self.note(f"git would track {name}: add the line {name}* to .gitignore")
+            line = re.sub(r"^[#!]|[][*?\\]", r"\\\g<0>", name)  # as gitignore(5) has it
+            self.note(f"git would track {name}: add the line {line}* to .gitignore")
         limiter = self.limiter = self._limiter(plan, on_model_stopped)
         if self.book.store is not None and self.book.resumption is None:
             self.library.note_starts(self.book.store, self.book.run_ids)
