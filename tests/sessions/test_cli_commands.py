@@ -402,7 +402,7 @@ def test_check_reports_every_problem_by_file_and_line(tmp_path: Path) -> None:
         "properties": {"category": {"enum": ["RISK", "CALM"]}},
         "required": ["category"],
     }
-    parts = {"PT1": Part("One.", 5)}
+    parts = {"PT1": Part("One {{name}}, {name} {{}} { {x} }.", 5)}
     write_tree(
         root,
         {
@@ -419,7 +419,9 @@ def test_check_reports_every_problem_by_file_and_line(tmp_path: Path) -> None:
         "benchmark/scenarios/P1-B1-S3/perturbations.md:3: error: severity is 99, out of range",
         "benchmark/models.yml:3: error: unknown key 'temprature'\n  hint: did you mean 'temperature'?",
         "benchmark/scenarios/P1-B1-S1/S1.json:1: warning: the schema is sent with strict: false,",
-        "benchmark: 1 healthy scenario, 1 case; 3 errors, 3 warnings",
+        "benchmark/scenarios/P1-B1-S1/perturbations.md:6: warning: {{name}} is sent as it stands: nothing fills it",
+        "benchmark/scenarios/P1-B1-S2/perturbations.md:6: warning: {{name}} is sent as it stands: nothing fills it",
+        "benchmark: 1 healthy scenario, 1 case; 3 errors, 5 warnings",
         "2 cases of 2 broken scenarios cannot run: they count as planned and not judged",
     ):
         assert line in done.stdout

@@ -8,7 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
+from pytest_helmbench.benchmarks.authoring import (
+    PLACE,
+    CaseRef,
+    Checked,
+    Listing,
+    Prompt,
+    counted,
+    unfilled,
+)
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
@@ -117,9 +125,14 @@ def _advice(pack: Pack) -> Iterator[Problem]:
     found: dict[str, list[RowRef]] = {}
     for ref in pack.rows:
         family = family_named(ref.family)
-        advice = None if family is None else family.advice(pack.task(ref).evaluation())
-        if advice is not None:
-            found.setdefault(advice, []).append(ref)
+        if family is None:
+            continue
+        task = pack.task(ref)
+        # Programs hold such places of their own.
+        places = () if family.runs_code else dict.fromkeys(PLACE.findall(family.prompt(task)))
+        for advice in (family.advice(task.evaluation()), *map(unfilled, places)):
+            if advice is not None:
+                found.setdefault(advice, []).append(ref)
     for advice, refs in found.items():
         more = f" (and {counted(len(refs) - 1, 'other row')})" if len(refs) > 1 else ""
         yield Problem(refs[0].path, refs[0].line, f"{refs[0].id}{more}: {advice}")

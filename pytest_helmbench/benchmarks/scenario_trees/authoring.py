@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import (
+    PLACE,
     BrokenCaseError,
     CaseRef,
     Checked,
@@ -16,6 +16,7 @@ from pytest_helmbench.benchmarks.authoring import (
     Prompt,
     Stake,
     counted,
+    unfilled,
 )
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import SCENARIO_SCHEMA
@@ -26,15 +27,13 @@ from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     SCORING,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario, ScenarioTree
+from pytest_helmbench.benchmarks.scenario_trees.tree import BrokenScenario, Component, Scenario, ScenarioTree
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.judging.rubric import JudgeRule
 
 _SCHEMAS = (BENCHMARK, COMPONENT, CRITERIA, SCENARIO_SCHEMA, SCORING)
-_PLACE = re.compile(r"\{\{\{?\s*[#/^>&!]?\s*[A-Za-z_][^{}\n]*\}\}\}?")
 _HEAD = ("code", "behaviour", "family", "cases", "title")
 _LEFT = ("code", "behaviour", "family", "title")
 
@@ -164,16 +163,14 @@ def checked_tree(root: Path) -> Checked:
 def _unfilled(tree: ScenarioTree) -> Iterator[Problem]:
     """Yield places of templates in prompts, once per file: nothing fills them."""
     places: dict[tuple[Path, str], None] = {}
-    for one in tree.scenarios.values():
-        parts: list[Scenario | Component] = [one, *one.conditions, *one.user_contexts, *one.perturbations]
-        for part in parts:
-            places |= {(part.path, place): None for place in _PLACE.findall(part.body)}
+    for one in (*tree.scenarios.values(), *tree.unrun.values()):
+        parts: list[Scenario | BrokenScenario | Component] = [one]
+        for part in (*parts, *one.conditions, *one.user_contexts, *one.perturbations):
+            places |= {(part.path, place): None for place in PLACE.findall(part.body)}
     for path, place in places:
         lines = path.read_text("utf-8", "replace").splitlines()
         line = next((number for number, text in enumerate(lines, 1) if place in text), None)
-        yield Problem(
-            path, line, f"{excerpt(place, 80)} is sent as it stands: nothing fills it", "write the value"
-        )
+        yield Problem(path, line, unfilled(place), "write the value")
 
 
 def _stakes(tree: ScenarioTree) -> Iterator[Stake]:

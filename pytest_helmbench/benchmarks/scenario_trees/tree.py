@@ -186,11 +186,15 @@ class BrokenScenario:
 
     Args:
         code: `P1-B2-S1`, as its place gives it or seems to.
+        path: The prompt file, whether it is there or not.
+        body: Its Markdown body as far as it could be read.
         conditions: Those that were found; `user_contexts` and `perturbations` likewise.
         evaluations: Criteria that were found; at least 1.
     """
 
     code: str
+    path: Path
+    body: str = ""
     conditions: Sequence[Component] = ()
     user_contexts: Sequence[Component] = ()
     perturbations: Sequence[Component] = ()

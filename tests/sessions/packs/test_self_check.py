@@ -161,10 +161,12 @@ def test_what_cannot_be_checked_here_is_said_and_broken_rows_are_errors(pytester
     found: list[Mapping[str, Any] | str] = [
         row("code_completion", {"environment": {"image": "own:1"}}, "image"),
         '{"id": "cut"',
+        *(row("short_answer", {"input.question": "Who is {{#if a}}?"}, name) for name in ("one", "two")),
     ]
     _write_pack(pytester.path, found)
 
     checked = _check(pytester, "benchmark")
 
     assert checked.ret == 1
-    checked.stdout.fnmatch_lines(["*1 row not self-checked: the image own:1 *"])
+    place = "benchmark/tasks.jsonl:3: warning: one (and 1 other row): {{#if a}} is sent as it stands*"
+    checked.stdout.fnmatch_lines([place, "*1 row not self-checked: the image own:1 *"])

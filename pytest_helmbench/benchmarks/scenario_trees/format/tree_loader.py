@@ -189,7 +189,7 @@ def _load_scenario(
         files = files_of(folder)
     except OSError as error:
         findings.add(folder.path, Fault(None, f"the folder cannot be read: {error.strerror or error}"))
-        return BrokenScenario(folder.code)
+        return BrokenScenario(folder.code, folder.path)
     for path, fault in files.faults:
         findings.add(path, fault)
     for other in namesakes:
@@ -208,14 +208,17 @@ def _load_scenario(
     codes = tuple(part.code for part in perturbations) if len(findings.problems) == healthy else None
     rule = _load_rule(reader, files, prompt, response_format, codes)
     evaluations = max(1, len(files.rubrics)) if files.multi else 1
-    unrun = BrokenScenario(folder.code, conditions, user_contexts, perturbations, evaluations)
+    body = "" if prompt is None else prompt.body.trimmed()
+    unrun = BrokenScenario(
+        folder.code, files.prompt, body, conditions, user_contexts, perturbations, evaluations
+    )
     if len(findings.problems) > before or prompt is None or rule is None:
         return unrun
     scenario = Scenario(
         code=folder.code,
         path=files.prompt,
         title=folder.title or words_of_suffix(files.prompt.stem),
-        body=prompt.body.trimmed(),
+        body=body,
         block=prompt.block,
         category=prompt.category,
         response_format=response_format,
