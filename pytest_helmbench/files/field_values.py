@@ -78,7 +78,7 @@ def image_fault(image: str) -> tuple[str, str] | None:
     """
     if _IMAGE.fullmatch(image) is not None:
         return None
-    return f"{named(image)} is no name of an image", "write NAME, NAME:TAG or NAME@DIGEST, in lower case"
+    return f"{named(image)} is no name of an image", "write name, name:tag or name@digest"
 
 
 def check_text(faults: RowFaults, where: str, value: object) -> None:

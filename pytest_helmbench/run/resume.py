@@ -243,10 +243,10 @@ def _other_settings(model: str, before: Mapping[str, Any], now: Mapping[str, Any
 def _other_routes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Yield how servers and key variables differ; of models that were asked, and would be."""
     for was, is_now in zip(before.get("routes", ()), now.get("routes", ()), strict=False):
-        if was["id"] == is_now["id"] and was["usable"]:
+        if was.get("id") == is_now["id"] and was.get("usable"):
             for key, name in _SAME_ROUTE.items():
-                if was[key] != is_now[key]:
-                    yield f"{name} of {was['id']} was {was[key] or 'none'}, now {is_now[key] or 'none'}"
+                if was.get(key) != is_now[key]:
+                    yield f"{name} of {was['id']} was {was.get(key) or 'none'}, now {is_now[key] or 'none'}"
 
 
 def _shown(value: Any) -> str:

@@ -112,6 +112,7 @@ def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
 
 
 _Run = TypeVar("_Run", bound=RunSummary)
+_LISTS = {"models": str, "marking_models": str, "routes": dict}
 
 
 def _made(
@@ -121,11 +122,33 @@ def _made(
     return tuple(
         made_of(
             kind,
-            {"outcomes": {}, **row, "settings": json.loads(str(row["settings"]))},
+            {"outcomes": {}, **row, "settings": _settings(row["id"], str(row["settings"]))},
             status=true_status(str(row["status"]), leases.get(str(row["session_id"])), now_s),
         )
         for row in named_rows(conn.execute(_RUNS + which, values))
     )
+
+
+def _settings(run: Cell, text: str) -> dict[str, JsonValue]:
+    """Return the settings of a run; those that were changed by hand are a fault of the file."""
+    try:
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise ValueError(f"{text[:40]} is no object")
+        odd = [name for name, kind in _LISTS.items() if not _is_list(found.get(name) or [], kind)]
+        if not isinstance(found.get("max_cost_usd"), int | float | None):
+            odd.append("max_cost_usd")
+        if odd:
+            raise ValueError(f"{odd[0]!r} is {json.dumps(found[odd[0]])[:40]}")
+    except ValueError as error:
+        fault = sqlite3.DatabaseError(f"the settings of run {run} cannot be read: {error}")
+        fault.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise fault from error
+    return found
+
+
+def _is_list(value: object, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(one, kind) for one in value)
 
 
 def run_detail(path: Path, run_id: int | None) -> RunDetail | None:

@@ -163,7 +163,8 @@ def checked_tree(root: Path) -> Checked:
 def _unfilled(tree: ScenarioTree) -> Iterator[Problem]:
     """Yield places of templates in prompts, once per file: nothing fills them."""
     places: dict[tuple[Path, str], None] = {}
-    for one in (*tree.scenarios.values(), *tree.unrun.values()):
+    ones: list[Scenario | BrokenScenario] = [*tree.scenarios.values(), *tree.unrun.values()]
+    for one in ones:
         parts: list[Scenario | BrokenScenario | Component] = [one]
         for part in (*parts, *one.conditions, *one.user_contexts, *one.perturbations):
             places |= {(part.path, place): None for place in PLACE.findall(part.body)}

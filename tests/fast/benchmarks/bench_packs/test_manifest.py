@@ -196,7 +196,7 @@ _TEXT = json.dumps(healthy_manifest(), indent=1)
             {"verifiers.0.docker.image": " --net=host"},
             [
                 "21: verifiers entry 1.docker.image: ' --net=host' is no name of an image"
-                "\n  hint: write NAME, NAME:TAG or NAME@DIGEST, in lower case"
+                "\n  hint: write name, name:tag or name@digest"
             ],
         ),
         (

@@ -123,13 +123,13 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "input.base_commit: '--upload-pack=x' is no name of a commit\n  hint: write the hash of the commit",
     ]),
     ("repo_patch", {"environment": {"image": "--privileged"}}, [
-        "environment.image: '--privileged' is no name of an image\n  hint: write NAME, NAME:TAG or NAME@DIGEST, in lower case",
+        "environment.image: '--privileged' is no name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     ("repo_patch", {"environment": {"image": "x\n-v"}}, [
-        "environment.image: 'x\\n-v' is no name of an image\n  hint: write NAME, NAME:TAG or NAME@DIGEST, in lower case",
+        "environment.image: 'x\\n-v' is no name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     ("terminal_task", {"environment.image": "-v/:/host"}, [
-        "environment.image: '-v/:/host' is no name of an image\n  hint: write NAME, NAME:TAG or NAME@DIGEST, in lower case",
+        "environment.image: '-v/:/host' is no name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     ("repo_patch", {"input.hints": 3}, ["input.hints: this is a number, not text or a list of texts"]),
     ("repo_patch", {"eval.tests.timeout_seconds": 0}, [
@@ -332,7 +332,7 @@ MANIFESTS: list[tuple[str, list[str]]] = [
         "6: defaults.environment.image: this is a number, not text",
     ]),
     (MANIFEST + 'defaults:\n  environment:\n    image: -x\n', [
-        "5: defaults.environment.image: '-x' is no name of an image\n  hint: write NAME, NAME:TAG or NAME@DIGEST, in lower case",
+        "5: defaults.environment.image: '-x' is no name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     (MANIFEST + 'asset_roots:\n  public: ../x\n  eval: /hidden\n', [
         "4: asset_roots.public: '../x' leads out by '..'\n  hint: write a relative POSIX path such as 'assets/'",
