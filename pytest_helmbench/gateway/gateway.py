@@ -252,7 +252,7 @@ class Gateway:
         usage = counted_usage(request, parsed)
         free = replace(usage, cost_usd=0.0)
         priced = priced_usage(call, usage, parsed.provider_model)
-        if recorded.own and recorded.cost_usd is not None:
+        if recorded.cost_usd is not None:
             priced = replace(usage, cost_usd=recorded.cost_usd)  # a proxy may have named it beside the body
         reply = replace(
             parsed,

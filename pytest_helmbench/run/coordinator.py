@@ -397,7 +397,7 @@ class RecordedReplies:
                 return mine
         if not self._mode.reads:
             return None
-        other = self._recorded.reply(*wanted.question, anywhere=self._mode is CacheMode.ONLY)
+        other = self._recorded.reply(wanted.code, wanted.question, anywhere=self._mode is CacheMode.ONLY)
         if other is not None and other.address != wanted.address:
             elsewhere = f"replies of {other.address} are used, not of {wanted.address}"
             self._note(f"{wanted.asked}: {elsewhere} (--helmbench-cache=only)")

@@ -39,6 +39,13 @@ class RecordedCase:
     neutral: bool
 
 
+_COST = (  # by run, since calls have an index by run, code and repetition only
+    "SELECT max(calls.cost_usd) FROM evaluation_runs CROSS JOIN calls ON calls.run_id = evaluation_runs.id"
+    " AND calls.code = ? AND calls.repetition = responses.repetition AND calls.response_id = responses.id"
+    " WHERE calls.from_cache = 0"
+)
+
+
 class RecordedRuns:
     """Reads recorded replies while the same file is being written. Used on one thread.
 
@@ -55,16 +62,27 @@ class RecordedRuns:
         self._conn.close()
 
     def reply(
-        self, asked: str | None, address: str | None, request_hash: str, repetition: int, *, anywhere: bool
+        self,
+        code: str,
+        question: tuple[str | None, str | None, str, int],
+        *,
+        anywhere: bool,
     ) -> RecordedReply | None:
-        """Return the newest reply of a model at an address, or where that has none `anywhere`; none at no address."""
+        """Return the newest reply of a model at an address, or where that has none `anywhere`; none at no address.
+
+        Args:
+            code: Of the case: where another run has called for the same case, the reply has its cost.
+            question: Model, address, hash of the request, repetition.
+            anywhere: Also a reply of another address.
+        """
+        asked, address, request_hash, repetition = question
         if address is None:
             return None
         return self._newest(
-            "SELECT body, 0, NULL, address FROM responses WHERE request_hash = ? AND repetition = ?"
+            f"SELECT body, 0, ({_COST}), address FROM responses WHERE request_hash = ? AND repetition = ?"
             " AND body IS NOT NULL AND asked = ? AND (address = ? OR ? AND address IS NOT NULL)"
             " ORDER BY address = ? DESC, rowid DESC LIMIT 1",
-            (request_hash, repetition, asked, address, anywhere, address),
+            (code, request_hash, repetition, asked, address, anywhere, address),
         )
 
     def reply_of_run(self, of_case: CaseKey, request_hash: str, judge: str | None) -> RecordedReply | None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from inner_pytest import run_pytest
 from provider import Answer, Provider, Request
-from trees import Part, category, judged, rows, run_tree, write_tree
+from trees import RESPONSE_SCHEMA, Part, Tree, category, judged, rows, run_tree, write_tree
 
 _every_way = pytest.mark.parametrize("mode", ["-n0", "-n2"])
 
@@ -90,13 +90,18 @@ def test_a_bound_that_is_too_large_is_no_other_name(pytester: pytest.Pytester, p
 def test_a_proxys_cost_is_that_of_the_call_and_of_the_part_that_goes_on(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    cheap = Tree(("evaluation: {type: cost_below, usd: 0.01}",), RESPONSE_SCHEMA, {"PT1": Part("Hello.", 3)})
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK"), "P1-B1-S2": cheap})
     provider.cost_usd = None
     headers = {"x-litellm-response-cost": "0.0125"}
     provider.answers(headers=headers)
-    run_tree(pytester, model="openai/gpt-4o", url=provider.url).assert_outcomes(passed=2)
-    assert _rows(pytester, "SELECT DISTINCT cost_usd FROM v_results") == [(0.0125,)]
-    assert _rows(pytester, "SELECT cost_usd FROM evaluation_runs") == [(0.025,)]
+    # A reply that another run has paid is judged by that price, though it costs nothing now.
+    for _ in range(2):
+        done = run_tree(pytester, "--helmbench-cache=reuse", model="openai/gpt-4o", url=provider.url)
+        done.assert_outcomes(passed=2, failed=1)
+    costs = "SELECT run_id, cost_usd FROM v_results GROUP BY 1, 2"
+    assert _rows(pytester, costs) == [(1, 0.0125), (2, 0.0)]
+    assert _rows(pytester, "SELECT round(cost_usd, 9) FROM evaluation_runs") == [(0.0375,), (0.0,)]
 
 
 def _models(url: str, *more: str) -> str:
