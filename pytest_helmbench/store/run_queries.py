@@ -131,19 +131,22 @@ def _made(
 
 def _settings(run: Cell, text: str) -> dict[str, JsonValue]:
     """Return the settings of a run; those that were changed by hand are a fault of the file."""
+    found: dict[str, JsonValue] = {}
     try:
-        found = json.loads(text)
-        if not isinstance(found, dict):
-            raise ValueError(f"{text[:40]} is no object")
-        odd = [name for name, kind in _LISTS.items() if not _is_list(found.get(name) or [], kind)]
-        if not isinstance(found.get("max_cost_usd"), int | float | None):
-            odd.append("max_cost_usd")
-        if odd:
-            raise ValueError(f"{odd[0]!r} is {json.dumps(found[odd[0]])[:40]}")
+        read = json.loads(text)
     except ValueError as error:
-        fault = sqlite3.DatabaseError(f"the settings of run {run} cannot be read: {error}")
+        wrong = str(error)
+    else:
+        found, wrong = (read, "") if isinstance(read, dict) else ({}, f"{text[:40]} is no object")
+    odd = [name for name, kind in _LISTS.items() if not _is_list(found.get(name) or [], kind)]
+    if not isinstance(found.get("max_cost_usd"), int | float | None):
+        odd.append("max_cost_usd")
+    if odd:
+        wrong = f"{odd[0]!r} is {json.dumps(found[odd[0]])[:40]}"
+    if wrong:
+        fault = sqlite3.DatabaseError(f"the settings of run {run} cannot be read: {wrong}")
         fault.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise fault from error
+        raise fault
     return found
 
 
