@@ -122,14 +122,14 @@ def _made(
     return tuple(
         made_of(
             kind,
-            {"outcomes": {}, **row, "settings": _settings(row["id"], str(row["settings"]))},
+            {"outcomes": {}, **row, "settings": _settings(int(str(row["id"])), str(row["settings"]))},
             status=true_status(str(row["status"]), leases.get(str(row["session_id"])), now_s),
         )
         for row in named_rows(conn.execute(_RUNS + which, values))
     )
 
 
-def _settings(run: Cell, text: str) -> dict[str, JsonValue]:
+def _settings(run: int, text: str) -> dict[str, JsonValue]:
     """Return the settings of a run; those that were changed by hand are a fault of the file."""
     found: dict[str, JsonValue] = {}
     try:
