@@ -117,9 +117,7 @@ class Coordinator:
         is_new = not self.settings.db.exists()
         self.book.open(plan, self.library.loaded)
         if is_new and self.book.store is not None and _would_be_tracked(self.book.db):
-            name = self.book.db.name
-            line = re.sub(r"^[#!]|[][*?\\]", r"\\\g<0>", name)  # as gitignore(5) has it
-            self.note(f"git would track {name}: add the line {line}* to .gitignore")
+            self.note(_ignored_line(self.book.db.name))
         limiter = self.limiter = self._limiter(plan, on_model_stopped)
         if self.book.store is not None and self.book.resumption is None:
             self.library.note_starts(self.book.store, self.book.run_ids)
@@ -447,6 +445,11 @@ def _would_be_tracked(file: Path) -> bool:
         return subprocess.call(command, cwd=file.parent, stdin=quiet, stderr=quiet, timeout=10) == 1
     except (OSError, subprocess.SubprocessError):
         return False
+
+
+def _ignored_line(name: str) -> str:
+    escaped = re.sub(r"^[#!]|[][*?\\]", r"\\\g<0>", name)  # as gitignore(5) has it
+    return f"git would track {name}: add the line {escaped}* to .gitignore"
 
 
 def whole_runs(coordinator: Coordinator) -> Mapping[str, RunCounts] | None:

@@ -190,12 +190,8 @@ def _load_scenario(
     except OSError as error:
         findings.add(folder.path, Fault(None, f"the folder cannot be read: {error.strerror or error}"))
         return BrokenScenario(folder.code, folder.path)
-    for path, fault in files.faults:
+    for path, fault in (*files.faults, *_twice(folder, files.prompt, namesakes)):
         findings.add(path, fault)
-    for other in namesakes:
-        if other is not folder:
-            message = f"the code {folder.code} is also that of the folder {other.path.name!r}"
-            findings.add(files.prompt, Fault(None, message, "give each scenario folder a code of its own"))
     prompt = _load_prompt(reader, files)
     response_format = load_response_format(reader, files.schema, folder.code) if files.schema else None
     conditions = load_components(reader, folder.path, folder.code, CONDITIONS)
@@ -231,6 +227,15 @@ def _load_scenario(
     for path, fault in _sign_warnings(scenario):
         findings.add(path, fault)
     return scenario
+
+
+def _twice(
+    folder: ScenarioFolder, prompt: Path, namesakes: Iterable[ScenarioFolder]
+) -> Iterator[tuple[Path, Fault]]:
+    for other in namesakes:
+        if other is not folder:
+            message = f"the code {folder.code} is also that of the folder {other.path.name!r}"
+            yield prompt, Fault(None, message, "give each scenario folder a code of its own")
 
 
 def _load_prompt(reader: Reader, files: ScenarioFiles) -> _Prompt | None:
