@@ -8,15 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.authoring import (
-    PLACE,
-    CaseRef,
-    Checked,
-    Listing,
-    Prompt,
-    counted,
-    unfilled,
-)
+from pytest_helmbench.benchmarks.authoring import PLACE, CaseRef, Checked, Listing, Prompt, counted, unfilled
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
