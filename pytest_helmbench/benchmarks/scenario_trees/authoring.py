@@ -27,7 +27,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     SCORING,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.tree import BrokenScenario, Component, Scenario, ScenarioTree
+from pytest_helmbench.benchmarks.scenario_trees.tree import BrokenScenario, Scenario, ScenarioTree
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
@@ -165,8 +165,7 @@ def _unfilled(tree: ScenarioTree) -> Iterator[Problem]:
     places: dict[tuple[Path, str], None] = {}
     ones: list[Scenario | BrokenScenario] = [*tree.scenarios.values(), *tree.unrun.values()]
     for one in ones:
-        parts: list[Scenario | BrokenScenario | Component] = [one]
-        for part in (*parts, *one.conditions, *one.user_contexts, *one.perturbations):
+        for part in (one, *one.conditions, *one.user_contexts, *one.perturbations):
             places |= {(part.path, place): None for place in PLACE.findall(part.body)}
     for path, place in places:
         lines = path.read_text("utf-8", "replace").splitlines()
