@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -135,12 +133,3 @@ class Reading(Protocol):
 def counted(number: int, noun: str) -> str:
     """Return `1 row`, `2 rows`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-PLACE = re.compile(r"\{\{\{?\s*[#/^>&!]?\s*[A-Za-z_][^{}\n]*\}\}\}?")
-"""A place of a template, such as `{{name}}`: no part of a prompt is a template here."""
-
-
-def unfilled(place: str) -> str:
-    """Return what is wrong with a place of a template in a prompt."""
-    return f"{excerpt(place, 80)} is sent as it stands: nothing fills it"

@@ -1,4 +1,4 @@
-"""The code grammar (`P1-B2-S1-C1-U1-PT3`): reading, natural order, and selection by components."""
+"""Grammars: codes (`P1-B2-S1-C1-U1-PT3`), with their order and selection by components; names of images."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt
 
 BARE_CODE = re.compile(r"(?:P\d+|B\d+|S\d+[A-Z]?|C\d+|U\d+|PT\d+[a-z]?|CR\d+)\Z")
 """One component of a code, alone."""
@@ -177,3 +178,15 @@ def _pattern(text: str) -> Pattern:
             raise SelectError(f"--helmbench-select: {text!r} has more than six components")
         position = place + 1
     return Pattern(text, tuple(places), excludes)
+
+
+# Source: https://github.com/distribution/reference
+_PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+_HOST = r"(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\])(?::[0-9]+)?"
+_TAIL = r"(?::[A-Za-z0-9_][\w.-]{0,127})?(?:@[A-Za-z][\w.+-]*:[0-9A-Fa-f]{32,})?"
+_IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*{_TAIL}", re.ASCII)
+
+
+def image_fault(image: str) -> str:
+    """Return what is wrong with the name of a container image; empty for nothing."""
+    return "" if _IMAGE.fullmatch(image) else f"{excerpt(repr(image), 60)} is no name of an image"

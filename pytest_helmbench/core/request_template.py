@@ -7,9 +7,18 @@ import re
 from collections.abc import Iterator, Mapping
 
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.scrub import excerpt
 
 _PLACE = re.compile(r"\{\{(?P<literal>\w+)\}\}|\{(?P<name>\w+)\}")
 """`{name}` is a place; `{{name}}` stands for the text `{name}`."""
+
+_MEANT = re.compile(r"\{\{\{?\s*[#/^>&!]?\s*[A-Za-z_][^{}\n]*\}\}\}?")
+
+
+def unfilled(prompt: str) -> Mapping[str, str]:
+    """Return what is wrong with places such as `{{name}}` in a prompt, which is no template, by place."""
+    found = dict.fromkeys(_MEANT.findall(prompt))
+    return {place: f"{excerpt(place, 80)} is sent as it stands: nothing fills it" for place in found}
 
 
 def places(template: JsonValue) -> Iterator[str]:

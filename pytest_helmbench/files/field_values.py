@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
@@ -11,12 +10,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault, listed
 
 _MOST_SECONDS = 10_000_000
-_PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
-_IMAGE = re.compile(
-    rf"(?:(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\])(?::\d+)?/)?{_PART}(?:/{_PART})*"
-    r"(?::\w[\w.-]{0,127})?(?:@[A-Za-z][\w.+-]*:[0-9A-Fa-f]{32,})?",
-    re.ASCII,
-)
 
 
 @dataclass(slots=True)
@@ -69,16 +62,6 @@ def named(key: object) -> str:
     """Return a key as messages name it, cut where it is long."""
     text = repr(key)
     return text if len(text) <= 60 else f"{text[:56]}…{text[0]}"
-
-
-def image_fault(image: str) -> tuple[str, str] | None:
-    """Return message and hint for a text that is no name of an image; None for a name.
-
-    Source: https://distribution.github.io/distribution/spec/ and its package `reference`
-    """
-    if _IMAGE.fullmatch(image) is not None:
-        return None
-    return f"{named(image)} is no name of an image", "write name, name:tag or name@digest"
 
 
 def check_text(faults: RowFaults, where: str, value: object) -> None:

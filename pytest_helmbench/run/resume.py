@@ -86,6 +86,9 @@ class Resumption:
     judged: Mapping[CaseKey, RecordedCase]
 
 
+_SHAPES = {"models": list, "marking_models": list, "routes": list, "max_cost_usd": int | float}
+
+
 def as_continued(settings: Settings, resume: Resume) -> Settings:
     """Return the settings with the budget of the session that goes on; without a model, with its models too.
 
@@ -109,6 +112,12 @@ def as_continued(settings: Settings, resume: Resume) -> Settings:
             return settings
         raise ResumeError(_nothing_to_resume(settings.db, resume.run))
     before: Mapping[str, Any] = runs[0].settings
+    odd = [name for name, kind in _SHAPES.items() if not isinstance(before.get(name), kind | None)]
+    if odd:
+        raise ResumeError(
+            f"{settings.db}: run {runs[0].id} cannot go on: its setting {odd[0]} is {_shown(before[odd[0]])}\n"
+            "  hint: a results file is not written by hand; start a fresh run without --helmbench-resume"
+        )
     if settings.max_cost_usd is None:
         settings = replace(settings, max_cost_usd=before.get("max_cost_usd"))
     if settings.models:
@@ -243,10 +252,10 @@ def _other_settings(model: str, before: Mapping[str, Any], now: Mapping[str, Any
 def _other_routes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Yield how servers and key variables differ; of models that were asked, and would be."""
     for was, is_now in zip(before.get("routes", ()), now.get("routes", ()), strict=False):
-        if was.get("id") == is_now["id"] and was.get("usable"):
+        if was["id"] == is_now["id"] and was["usable"]:
             for key, name in _SAME_ROUTE.items():
-                if was.get(key) != is_now[key]:
-                    yield f"{name} of {was['id']} was {was.get(key) or 'none'}, now {is_now[key] or 'none'}"
+                if was[key] != is_now[key]:
+                    yield f"{name} of {was['id']} was {was[key] or 'none'}, now {is_now[key] or 'none'}"
 
 
 def _shown(value: Any) -> str:

@@ -62,18 +62,11 @@ class RecordedRuns:
         self._conn.close()
 
     def reply(
-        self,
-        code: str,
-        question: tuple[str | None, str | None, str, int],
-        *,
-        anywhere: bool,
+        self, code: str, question: tuple[str | None, str | None, str, int], *, anywhere: bool
     ) -> RecordedReply | None:
         """Return the newest reply of a model at an address, or where that has none `anywhere`; none at no address.
 
-        Args:
-            code: Of the case: where another run has called for the same case, the reply has its cost.
-            question: Model, address, hash of the request, repetition.
-            anywhere: Also a reply of another address.
+        It has the cost of the call of another run for the case `code`, where there is one.
         """
         asked, address, request_hash, repetition = question
         if address is None:

@@ -112,7 +112,6 @@ def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
 
 
 _Run = TypeVar("_Run", bound=RunSummary)
-_LISTS = {"models": str, "marking_models": str, "routes": dict}
 
 
 def _made(
@@ -130,28 +129,15 @@ def _made(
 
 
 def _settings(run: int, text: str) -> dict[str, JsonValue]:
-    """Return the settings of a run; those that were changed by hand are a fault of the file."""
-    found: dict[str, JsonValue] = {}
     try:
-        read = json.loads(text)
+        found = json.loads(text)
     except ValueError as error:
-        wrong = str(error)
-    else:
-        found, wrong = (read, "") if isinstance(read, dict) else ({}, f"{text[:40]} is no object")
-    odd = [name for name, kind in _LISTS.items() if not _is_list(found.get(name) or [], kind)]
-    if not isinstance(found.get("max_cost_usd"), int | float | None):
-        odd.append("max_cost_usd")
-    if odd:
-        wrong = f"{odd[0]!r} is {json.dumps(found[odd[0]])[:40]}"
-    if wrong:
-        fault = sqlite3.DatabaseError(f"the settings of run {run} cannot be read: {wrong}")
-        fault.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise fault
-    return found
-
-
-def _is_list(value: object, kind: type) -> bool:
-    return isinstance(value, list) and all(isinstance(one, kind) for one in value)
+        found = str(error)
+    if isinstance(found, dict):
+        return found
+    fault = sqlite3.DatabaseError(f"the settings of run {run} are no JSON object: {str(found)[:80]}")
+    fault.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    raise fault
 
 
 def run_detail(path: Path, run_id: int | None) -> RunDetail | None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.authoring import PLACE, CaseRef, Checked, Listing, Prompt, counted, unfilled
+from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
@@ -17,6 +17,7 @@ from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.request_template import unfilled
 
 _HEAD = ("row", "family", "groups")
 
@@ -121,8 +122,8 @@ def _advice(pack: Pack) -> Iterator[Problem]:
             continue
         task = pack.task(ref)
         # Programs hold such places of their own.
-        places = () if family.runs_code else dict.fromkeys(PLACE.findall(family.prompt(task)))
-        for advice in (family.advice(task.evaluation()), *map(unfilled, places)):
+        places = unfilled("" if family.runs_code else family.prompt(task))
+        for advice in (family.advice(task.evaluation()), *places.values()):
             if advice is not None:
                 found.setdefault(advice, []).append(ref)
     for advice, refs in found.items():

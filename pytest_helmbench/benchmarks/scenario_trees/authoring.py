@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import (
-    PLACE,
     BrokenCaseError,
     CaseRef,
     Checked,
@@ -16,7 +15,6 @@ from pytest_helmbench.benchmarks.authoring import (
     Prompt,
     Stake,
     counted,
-    unfilled,
 )
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import SCENARIO_SCHEMA
@@ -31,6 +29,7 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import BrokenScenario, Scen
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.request_template import unfilled
 from pytest_helmbench.judging.rubric import JudgeRule
 
 _SCHEMAS = (BENCHMARK, COMPONENT, CRITERIA, SCENARIO_SCHEMA, SCORING)
@@ -162,15 +161,15 @@ def checked_tree(root: Path) -> Checked:
 
 def _unfilled(tree: ScenarioTree) -> Iterator[Problem]:
     """Yield places of templates in prompts, once per file: nothing fills them."""
-    places: dict[tuple[Path, str], None] = {}
+    places: dict[tuple[Path, str], str] = {}
     ones: list[Scenario | BrokenScenario] = [*tree.scenarios.values(), *tree.unrun.values()]
     for one in ones:
         for part in (one, *one.conditions, *one.user_contexts, *one.perturbations):
-            places |= {(part.path, place): None for place in PLACE.findall(part.body)}
-    for path, place in places:
+            places |= {(part.path, place): wrong for place, wrong in unfilled(part.body).items()}
+    for (path, place), wrong in places.items():
         lines = path.read_text("utf-8", "replace").splitlines()
         line = next((number for number, text in enumerate(lines, 1) if place in text), None)
-        yield Problem(path, line, unfilled(place), "write the value")
+        yield Problem(path, line, wrong, "write the value")
 
 
 def _stakes(tree: ScenarioTree) -> Iterator[Stake]:

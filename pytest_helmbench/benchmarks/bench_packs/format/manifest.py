@@ -15,9 +15,10 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     VerifierSpec,
 )
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
+from pytest_helmbench.core.codes import image_fault
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
-from pytest_helmbench.files.field_values import image_fault, named
+from pytest_helmbench.files.field_values import named
 from pytest_helmbench.files.source import Fault, Findings, Reader
 from pytest_helmbench.files.strict_json import (
     NotJSONError,
@@ -237,10 +238,11 @@ def _verifier(root: Path, document: Document, place: Place, faults: list[Fault])
         hint = "name the port that the verifier listens on inside of its container"
         faults.append(Fault(document.line(*where), f"{label(where[:-1])} has no 'listenPort'", hint))
     folder, image = (*place, "docker", "buildContext"), a_text(container.get("image")) or ""
-    no_image = image_fault(image) if image else None
-    if no_image is not None:
+    no_image = image_fault(image) if image else ""
+    if no_image:
         where = (*place, "docker", "image")
-        faults.append(Fault(document.line(*where), f"{label(where)}: {no_image[0]}", no_image[1]))
+        hint = "write name, name:tag or name@digest"
+        faults.append(Fault(document.line(*where), f"{label(where)}: {no_image}", hint))
     return VerifierSpec(
         id=a_text(entry.get("id")) or "",
         required=entry.get("required") is not False,

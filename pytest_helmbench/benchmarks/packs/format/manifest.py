@@ -8,6 +8,7 @@ from pytest_helmbench.benchmarks.packs.format.path_rules import overlap, path_fa
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
 from pytest_helmbench.benchmarks.packs.places import FOREIGN_VERSION, MANIFEST_NAMES, manifests_of
 from pytest_helmbench.benchmarks.packs.task import ANSWER_FORMS, UnreadablePackError
+from pytest_helmbench.core.codes import image_fault
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
@@ -16,7 +17,6 @@ from pytest_helmbench.files.field_values import (
     check_seconds,
     check_text,
     check_unknown,
-    image_fault,
     kind_of,
     named,
 )
@@ -115,9 +115,9 @@ def check_environment(faults: RowFaults, where: str, data: JsonObject) -> None:
         if data.get(key) is not None:
             check_text(faults, f"{where}.{key}", data[key])
     image, repository = data.get("image"), data.get("repository")
-    no_image = image_fault(image) if isinstance(image, str) and image.strip() else None
-    if no_image is not None:
-        faults.error(f"{where}.image", *no_image)
+    no_image = image_fault(image) if isinstance(image, str) and image.strip() else ""
+    if no_image:
+        faults.error(f"{where}.image", no_image, "write name, name:tag or name@digest")
     fault = path_fault(repository) if isinstance(repository, str) and repository.strip() else None
     if fault:
         faults.error(f"{where}.repository", f"the path {fault}", "write a path below the public root")
