@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from paths import ROOT
@@ -83,16 +82,6 @@ def test_every_type_has_an_example_and_every_example_is_true(
 def _measured(examples: list[tuple[str, Tree, list[tuple[str, str]]]]) -> str:
     names = [f"P1-B1-S{n}-" for n, (title, *_) in enumerate(examples, 1) if title.endswith("_below")]
     return " or ".join(names)
-
-
-def test_the_first_files_of_the_page_are_a_benchmark(pytester: pytest.Pytester, provider: Provider) -> None:
-    first = re.findall(r"<!-- first -->\n```markdown\n(.*?)^```", _PAGE, re.MULTILINE | re.DOTALL)
-    folder: Path = pytester.path / "benchmark" / "scenarios" / "P1-B1-S1"
-    folder.mkdir(parents=True)
-    for name, text in zip(("S1.md", "perturbations.md"), first, strict=True):
-        (folder / name).write_text(text, encoding="utf-8")
-    provider.reply = lambda _request: "Call your teacher."
-    run_tree(pytester, url=provider.url).assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize(
