@@ -78,20 +78,20 @@ class PackOptions:
     pack_rules: Literal["default", "parity"] = PACKS(
         choice("RULES", "default", "parity"),
         "default",
-        "rules that judge: default reads the answer that a reply states, parity judges as published",
+        "rules: default reads the stated answer of a reply, parity judges as published",
         use="judges",
     )
     answer_form: Literal["line", "json", "text"] | None = PACKS(
         choice("FORM", "line", "json", "text"),
         None,
-        "how multiple_choice and short_answer rows ask for an answer: a last line, a JSON object, or not at all (text)",
-        absent="answer_form of row or manifest, else line (text under parity rules)",
+        "answer that the prompt wants: a last line, a JSON object, or any text",
+        absent="the row's or manifest's, else line; text under parity rules",
         use="judges",
     )
     sandbox: UsersWord[str] = PACKS(
         users(choice("MODE", "auto", "gvisor", "docker", "podman", "bwrap", "none")),
         UsersWord("auto"),
-        "where foreign code runs: auto, gvisor, docker, podman, bwrap, or none: then it does not",
+        "sandbox of foreign code: auto, gvisor, docker, podman, bwrap, or none, which skips it",
     )
     unprotected: UsersWord[bool] = PACKS(
         _LEAVE, NOT_ALLOWED, "without a sandbox run Bench Packs and agents with your rights"
@@ -107,7 +107,7 @@ class PackOptions:
     cluster: str | None = PACKS(
         text("KEY"),
         None,
-        "metadata key whose rows stand or fall together (a passage): intervals count its values, not rows",
+        "metadata key of rows that share a text; intervals count its values, not rows",
         absent="the manifest's `cluster`",
         use="judges",
     )
@@ -118,10 +118,10 @@ class PackOptions:
         absent="the built-in one",
     )
     agent_env: UsersWord[tuple[str, ...]] = PACKS(
-        users(names("NAME")), NOTHING_NAMED, "a variable of yours that the agent gets"
+        users(names("NAME")), NOTHING_NAMED, "a variable that the agent sees"
     )
     agent_mount: UsersWord[tuple[str, ...]] = PACKS(
-        users(texts("PATH")), NOTHING_NAMED, "a file or folder of yours that the agent may read"
+        users(texts("PATH")), NOTHING_NAMED, "a file or folder that the agent may read"
     )
     agent_host: UsersWord[tuple[str, ...]] = PACKS(
         users(names("HOST")), NOTHING_NAMED, "a machine that the agent may reach by HTTP(S)"
@@ -149,8 +149,7 @@ class BenchPackOptions:
     build: UsersWord[str] | None = BENCH_PACKS(
         users(choice("HOW", "offline", "online")),
         None,
-        "build the images that Bench Packs bring a Dockerfile for; what it runs (apt-get, pip, npm) has a network"
-        " when online",
+        "build the images of verifiers: offline, or online, where apt-get, pip and npm have a network",
         absent="nothing is built",
     )
     prepare: Literal["item", "session"] = BENCH_PACKS(
@@ -190,7 +189,7 @@ class Options:
     marking_models: UsersWord[tuple[str, ...]] = _MODELS(
         users(texts("ID")),
         NOTHING_NAMED,
-        "judge of what no rule can judge, such as SQE scenarios; a second says how far they agree",
+        "judge where no rule can decide; a second one measures their agreement",
         absent="models.yml",
         name="marking-model",
     )
@@ -210,7 +209,7 @@ class Options:
         users(text("URL")),
         None,
         "server of the judges",
-        absent="their provider's; --helmbench-base-url for one without a vendor, or under test",
+        absent="their provider's, or --helmbench-base-url",
     )
     marking_api_key_env: UsersWord[str] | None = _MODELS(
         users(text("NAME")),
@@ -220,7 +219,7 @@ class Options:
     )
     system_prompt: str | None = _CASES(CONTENT, None, "file with a system message to send before every case")
     judge_template: Path | None = _MODELS(
-        FILE, None, "wording of the judge's prompt", absent="built in", use="judges"
+        FILE, None, "template of the judge's prompt", absent="built in", use="judges"
     )
     dry_run: bool = _CASES(FLAG, False, "compose and price every case, call nothing")
     require_run: bool = _RESULT(FLAG, False, "a run in which nothing was judged is a failure")
@@ -231,11 +230,11 @@ class Options:
     sample: str | None = _CASES(
         SAMPLE,
         None,
-        "ask a sample: a share (0.2), a number of cases (200), or pairwise; 200@7 draws another one than 200",
+        "run a sample: a share (0.2), a number of cases (200) or pairwise; 200@7 is another sample",
         absent="all",
     )
     add_no_context: bool = _CASES(FLAG, False, "add the cases without user context", use="judges")
-    strict_json: bool = _CASES(FLAG, False, "no recovery of JSON from surrounding text", use="judges")
+    strict_json: bool = _CASES(FLAG, False, "accept JSON only without surrounding text", use="judges")
     concurrency: int | None = _LIMITS(
         whole("N", 1),
         None,
@@ -252,17 +251,17 @@ class Options:
     case_timeout_s: float | None = _LIMITS(
         positive("S"),
         None,
-        "seconds per case, without the time that it waits for our own limits",
+        "seconds per case, without waits for limits",
         absent="3 × timeout",
         name="case-timeout",
     )
     max_retries: int = _LIMITS(
         whole("N", 0),
         5,
-        "attempts after the first; a 429 that names its pause is waited out and uses none up",
+        "attempts after the first; a 429 with a pause uses none up",
     )
     max_cost_usd: float | None = _LIMITS(
-        positive("USD"), None, "budget of the session; what it cannot pay is skipped", name="max-cost"
+        positive("USD"), None, "budget of the session; it skips cases that it cannot pay", name="max-cost"
     )
     ask_above_usd: float = _LIMITS(
         _AMOUNT,
@@ -280,48 +279,47 @@ class Options:
     show: int | None = _RESULT(
         SHOWN,
         10,
-        "failed cases, and kinds of errors, that are shown in full, the worst first; -v and -rA show all",
+        "failed cases and kinds of errors shown in full, the worst first; -v and -rA show all",
     )
     junit_failures: Literal["failed", "skipped", "none"] = _RESULT(
         choice("WHAT", "failed", "skipped", "none"),
         "failed",
-        "what a case that was judged wrong is in JUnit; a gate has a test case of its own there",
+        "outcome of wrong cases in JUnit",
         name="junit-failures",
     )
     heartbeat_s: float = _RESULT(
         _SECONDS,
         60.0,
-        "seconds between two lines on progress where there is no terminal, and in CI; 0 for none",
+        "seconds between progress lines in CI and without a terminal; 0 for none",
         name="heartbeat",
         use="ini",
     )
     summary: str = _RESULT(
         text("PLACE"),
         "auto",
-        "job summary in Markdown: auto (where GitHub Actions wants it), never, or a file",
+        "job summary in Markdown: auto (in GitHub Actions), never, or a file",
         use="ini",
     )
     with_text: str = _RESULT(
         choice("WHICH", "none", "failures", "all"),
         "none",
-        "of which cases JUnit, reports and CI logs show prompts and replies; of failures or all in an HTML report",
+        "cases whose prompts and replies reports, JUnit and CI logs show: none, failures or all",
     )
     cache: str = _RECORD(
         choice("MODE", "off", "reuse", "refresh", "only"),
         "off",
-        "recorded replies: off, reuse, refresh, or only, which replays without network",
+        "stored replies: off, reuse, refresh, or only, which replays without a network",
     )
     resume: Resume | None = _RECORD(
         RESUME,
         None,
-        "continue the last unfinished session, or that of a run; nothing answered is asked again; where none is"
-        " unfinished it ends 4, and or-start starts a fresh one",
+        "continue the last unfinished session, or the one of RUN; or-start starts a new one if there is none",
         name="resume",
     )
     take_over: bool = _RECORD(
         FLAG,
         False,
-        "with --helmbench-resume=RUN: though another process holds it that has been silent for 60 s",
+        "with --helmbench-resume=RUN: take a run whose owner has been silent for 60 s",
     )
     min_score: str | None = _RESULT(
         stated("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"
@@ -341,13 +339,13 @@ class Options:
     max_drop: str | None = _RESULT(
         stated("X"),
         None,
-        "drop that is allowed, 0.02 or P1-B4=0.05,0.02",
+        "allowed drop: 0.02 or P1-B4=0.05,0.02",
         absent="0 with --helmbench-baseline",
     )
     allow_gone: bool = _RESULT(
         FLAG,
         False,
-        "with --helmbench-baseline: cases of it may be gone from the benchmark",
+        "with --helmbench-baseline: let cases be gone from the benchmark",
         name="allow-gone",
     )
     markdown_report: Path | None = _RESULT(
@@ -366,7 +364,7 @@ class Options:
         OUTPUT_FILE, None, "the same report as one page for a browser, with all cases", name="html"
     )
     shard: str | None = _SCALE(
-        SHARD, None, "run the K-th of N shares of the cases; `helmbench merge` joins their results files"
+        SHARD, None, "run the K-th of N shares of the cases; `helmbench merge` joins them"
     )
     packs: PackOptions = PackOptions()
     bench_packs: BenchPackOptions = BenchPackOptions()
@@ -378,7 +376,7 @@ class Options:
     trusted: UsersWord[tuple[str, ...]] = _CASES(
         users(_WORDS),
         NOTHING_NAMED,
-        "benchmarks that may bring a conftest.py, addresses and names of variables; relative to the ini file",
+        "benchmarks whose conftest.py, addresses and variables count; relative to the ini file",
         use="ini",
     )
     stated: frozenset[str] = frozenset()
