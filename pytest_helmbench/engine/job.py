@@ -181,14 +181,17 @@ class CaseJob(ABC):
         """pytest's node id."""
         return f"{self.file_id}::{self.name}"
 
-    def carried(self, verdict: str) -> dict[str, str | int]:
-        """Return what reports of its item carry, in types that travel between processes."""
+    def carried(self, verdict: str, credit: float | None = None) -> dict[str, str | int | float]:
+        """Return what reports of its item carry, in types that travel between processes; a credit is in [0, 1]."""
+        at_stake = 0 if self.neutral else at_risk(self.severity or 1, self.difficulty)
         return {
+            "benchmark": str(self.target.benchmark),
             "code": self.code,
             "model": self.model_id,
             "verdict": verdict,
             "part": self.part,
-            "weight": at_risk(self.severity, self.difficulty),
+            "repetition": self.repetition,
+            "weight": at_stake * (1 - (credit or 0)),
             "neutral": self.neutral,
         }
 

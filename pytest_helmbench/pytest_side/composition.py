@@ -30,6 +30,7 @@ from pytest_helmbench.pytest_side.role import CaseEngines, SessionRole, SinglePr
 from pytest_helmbench.pytest_side.session_end import SessionEnd
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.results.gates import Gates, read_gates
+from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.cost_estimate import check_shard
 from pytest_helmbench.run.library import Library, meant_folder, told_of_meant
@@ -75,7 +76,7 @@ def register(config: pytest.Config) -> None:
     _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
     hooks = EndingHooks(config, interruptions, role, coordinator)
     config.pluginmanager.register(hooks, "helmbench-ending")
-    shown = ShownFailures(config, settings.show)
+    shown = ShownFailures(config, settings.show, coordinator.book.losses)
     end = SessionEnd(config, role, coordinator, live, shown)
     for plugin, name in ((shown, "failures"), (end, "end"), (LastWords(config, end, shown), "last-words")):
         config.pluginmanager.register(plugin, f"helmbench-{name}")
@@ -122,7 +123,7 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
     _register(config, SessionPlugin(config, settings, library, role, None, notes, live))
     hooks = EndingHooks(config, interruptions, role, None)
     config.pluginmanager.register(hooks, "helmbench-ending")
-    end = SessionEnd(config, role, None, live, ShownFailures(config, settings.show))
+    end = SessionEnd(config, role, None, live, ShownFailures(config, settings.show, lambda *_: Losses()))
     config.pluginmanager.register(end, "helmbench-end")
     end_with_parent()
 

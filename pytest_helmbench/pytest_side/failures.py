@@ -2,19 +2,59 @@
 
 from __future__ import annotations
 
-import heapq
+from bisect import insort
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from operator import itemgetter
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import pytest
 
+from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.items import CaseText
 from pytest_helmbench.reports.session_failures import PartCounts, RunPlace, failure_table, same_errors
+from pytest_helmbench.results.losses import CaseKey, Losses
 
 _IN_FULL_QUIETLY = 3
 _PARTS_QUIETLY = 3
+
+
+_T = TypeVar("_T")
+LossesOf: TypeAlias = Callable[[str, str], Losses]
+"""Of the run of a benchmark and a model, when it is closed."""
+
+
+class Worst(Generic[_T]):
+    """Failed cases that may be among those with the most points lost, as they come.
+
+    Within a part (benchmark, model, behaviour) severity, difficulty and credit decide, so each part keeps as many as
+    are shown in all. The score decides between the parts when it is known.
+
+    Args:
+        most: How many are shown.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._parts: defaultdict[tuple[str, str, str], list[tuple[object, CaseKey, _T]]] = defaultdict(list)
+
+    def add(self, carried: Mapping[str, Any], value: _T) -> _T | None:
+        """Keep a failed case; return the one that is not among the worst any more."""
+        case = str(carried["code"]), int(carried["repetition"])
+        kept = self._parts[carried["benchmark"], carried["model"], carried["part"]]
+        insort(kept, ((-carried["weight"], natural_key(case[0]), case[1]), case, value), key=itemgetter(0))
+        return kept.pop()[2] if len(kept) > self._most else None
+
+    def first(self, losses: LossesOf) -> list[_T]:
+        """Return the worst, the most points lost first, equal ones in natural order of their codes."""
+        found = [
+            (-losses(benchmark, model).cases.get(case, Fraction(0)), natural_key(case[0]), case[1], value)
+            for (benchmark, model, _), kept in self._parts.items()
+            for _, case, value in kept
+        ]
+        return [value for *_, value in sorted(found, key=itemgetter(0, 1, 2))[: self._most]]
 
 
 class ShownFailures:
@@ -25,16 +65,17 @@ class ShownFailures:
     Args:
         config: Of the session; with `-v` and `-rA` all are shown.
         show: `--helmbench-show`: how many failures and how many errors; None for all.
+        losses: What the runs of the session have lost.
     """
 
-    def __init__(self, config: pytest.Config, show: int | None) -> None:
+    def __init__(self, config: pytest.Config, show: int | None, losses: LossesOf) -> None:
+        self._losses = losses
         self._quiet = config.get_verbosity() < 0
         all_asked = config.get_verbosity() > 0 or "A" in str(config.getoption("reportchars", ""))
         self._most = None if all_asked else show
         self._parts: defaultdict[str, PartCounts] = defaultdict(PartCounts)
-        self._worst: list[tuple[int, int, Any]] = []
+        self._worst: Worst[Any] = Worst(self._most or 0)
         self._seen = 0
-        self._left_out = 0
         self._before: dict[str, list[Any]] = {}
         self._rest: dict[str, list[Any]] = {}
         self._lines: list[str] = []
@@ -51,12 +92,9 @@ class ShownFailures:
         self._seen += 1
         if self._most is None:
             return
-        entry = (carried["weight"], -self._seen, report)
-        if len(self._worst) < self._most:
-            heapq.heappush(self._worst, entry)
+        dropped = self._worst.add(carried, report)
+        if dropped is None:
             return
-        dropped = heapq.heappushpop(self._worst, entry)[2] if self._most else report
-        self._left_out += 1
         if isinstance(dropped.longrepr, CaseText):
             dropped.longrepr = CaseText(dropped.longrepr.reprcrash.message, dropped.location)
         dropped.sections = []
@@ -84,7 +122,7 @@ class ShownFailures:
         self, failed: list[Any], errors: list[Any], broken: int, stats: dict[str, Any]
     ) -> list[str]:
         """Put what pytest shows in full into its lists; return the lines that stand for the others."""
-        worst = [report for *_, report in sorted(self._worst, key=lambda one: one[:2], reverse=True)]
+        worst = self._worst.first(self._losses)
         faults = [report for report in self._before.get("error", []) if _is(report, "error")]
         groups = same_errors(str(report.longrepr) for report in faults)
         shown = [(faults[place], count) for place, count in groups[: self._most]]
@@ -118,10 +156,11 @@ class ShownFailures:
             place: Of the session's runs.
         """
         yield from self._lines
-        if self._left_out:
+        left_out = 0 if self._most is None else self._seen - self._most
+        if left_out > 0:
             yield from failure_table(self._parts, most=_PARTS_QUIETLY if self._quiet else 10)
             yield (
-                f"{self._left_out} more failed cases: {place.listing('--failed')} lists them,"
+                f"{left_out} more failed cases: {place.listing('--failed')} lists them,"
                 " --helmbench-show=all or -v shows them here"
             )
 

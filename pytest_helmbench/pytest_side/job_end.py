@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.ci import in_github_actions
+from pytest_helmbench.pytest_side.failures import Worst
 from pytest_helmbench.pytest_side.report_files import session_reports
 from pytest_helmbench.pytest_side.session_end import SessionEnd
 from pytest_helmbench.reports.job_summary import MOST_ANNOTATIONS, Annotation, job_summary
@@ -34,8 +34,7 @@ class JobEnd:
         self._config = config
         self._coordinator = coordinator
         self._end = end
-        self._seen = 0
-        self._worst: list[tuple[int, int, Annotation]] = []
+        self._worst: Worst[Annotation] = Worst(MOST_ANNOTATIONS)
         self._broken: list[Annotation] = []
 
     @pytest.hookimpl
@@ -50,9 +49,7 @@ class JobEnd:
         if carried["verdict"] == "broken":
             self._broken += [found] if len(self._broken) < MOST_ANNOTATIONS else []
         elif carried["verdict"] == "failed":
-            self._seen += 1
-            keep = heapq.heappush if len(self._worst) < MOST_ANNOTATIONS else heapq.heappushpop
-            keep(self._worst, (int(carried["weight"]), -self._seen, found))
+            self._worst.add(carried, found)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
@@ -89,7 +86,7 @@ class JobEnd:
         yield from self._broken
         is_data = self._coordinator.gates.asked and gated is not None and gated.holds
         if not is_data and not self._config.pluginmanager.has_plugin(_SAME_WORK):
-            yield from (found for *_, found in sorted(self._worst, key=lambda one: one[:2], reverse=True))
+            yield from self._worst.first(self._coordinator.book.losses)
 
     def _place(self) -> Path | None:
         wanted = self._coordinator.settings.summary

@@ -336,7 +336,7 @@ class SessionPlugin:
             own_s = own_time_s(outcome, report.duration)
             report.duration = own_s if report.when == "call" or not report.passed else 0.0
         if report.when == "call" or report.failed:
-            report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict))
+            report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict), outcome.score)
             if report.failed and not self._hides_text and not self.settings.shown_texts.any:
                 report.sections += quoted_texts(outcome)
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:

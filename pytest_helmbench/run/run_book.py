@@ -22,6 +22,7 @@ from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, replay_endpoint
 from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.stored_scores import ScoredRun, run_totals, scored_run
 from pytest_helmbench.run.plan import Plan, PlannedRun
@@ -236,6 +237,11 @@ class RunBook:
                 self.scored[run_id] = scored
             self.store.close_run(run_id, run_totals(status, utc_now(), scored))
         self.store.close(tick)
+
+    def losses(self, benchmark: str, model: str) -> Losses:
+        """Return what a closed run has lost; nothing where it has no score."""
+        scored = self.scored.get(self.run_ids.get((benchmark, model), 0))
+        return Losses() if scored is None else scored.losses
 
     def _scored(self, store: Store, run_id: int) -> ScoredRun | None:
         """Return a run as it stands on record; what cannot be read is a fault like what cannot be written."""
