@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import CaseError, HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.engine.job import escaped_path
+from pytest_helmbench.engine.job import CaseJob, escaped_path
 from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.engine.loop import LoopEndedError
 from pytest_helmbench.options.settings import Settings
@@ -191,7 +191,7 @@ class SessionPlugin:
         ]
         if not cases:
             return
-        scope = self._scope(len(cases))
+        scope = self._scope(cases)
         broken = broken_cases(whole, self.settings.selection)
         plan = plan_jobs(cases, dry_run=self.settings.dry_run, scope=scope, broken=broken)
         if share is not None:
@@ -310,9 +310,10 @@ class SessionPlugin:
             return ()
         return loaded.broken_around(path)
 
-    def _scope(self, selected: int) -> str:
+    def _scope(self, cases: Sequence[CaseJob]) -> str:
         """Return `evaluation_runs.scope`: paths, options and marks all narrow what is selected."""
-        if selected == self._library.count() * self.settings.repeat:
+        roots = {case.target.benchmark for case in cases}
+        if len(cases) == self._library.count(roots) * self.settings.repeat:
             return "whole"
         by_outcome = self._config.getoption("lf", False) or self._config.getoption("stepwise", False)
         return "by_outcome" if by_outcome else "selected"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -88,12 +88,9 @@ class Library:
             return None
         return self.load(root)
 
-    def count(self) -> int:
-        """Return how many cases with models the loaded benchmarks have, but for paths that led to nothing more."""
-        roots = set(self._collected_from.values())
-        places = {root.resolve() for root in roots}
-        counted = (item for item in self.loaded if item.root in roots or item.root.resolve() not in places)
-        return sum(loaded.count() * len(loaded.targets) for loaded in counted)
+    def count(self, roots: Collection[Path]) -> int:
+        """Return how many cases with models the benchmarks at some folders have."""
+        return sum(loaded.count() * len(loaded.targets) for loaded in self.loaded if loaded.root in roots)
 
     def load(self, root: Path) -> Loaded:
         """Return the benchmark at a folder.

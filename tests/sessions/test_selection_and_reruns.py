@@ -62,6 +62,21 @@ def test_deselected_cases_are_never_asked_and_the_run_says_selected(
     ]
 
 
+def test_a_benchmark_that_is_named_inside_of_another_is_run_whole(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM")})
+    (pytester.path / "benchmark" / "README.md").write_text(
+        "# A file beside which pytest finds the other benchmark\n"
+    )
+    write_tree(pytester.path / "benchmark" / "inner", {"P1-B1-S1": category("RISK")})
+
+    run_tree(pytester, "benchmark/inner", url=provider.url)
+
+    found = rows(pytester.path / "helmbench.db", "SELECT scope, total_tests FROM evaluation_runs")
+    assert found == [("whole", 1)]
+
+
 def test_last_failed_failed_first_and_stepwise_know_the_cases(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
