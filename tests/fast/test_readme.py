@@ -16,6 +16,11 @@ def test_a_command_is_one_line_that_does_its_own_set_up(name: str) -> None:
     assert ".venv/bin/python -m pytest " in command
 
 
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 800
+
+
 @pytest.mark.parametrize("page", TASK_PAGES)
 def test_a_task_page_is_short_and_the_readme_links_it(page: str) -> None:
     assert len((ROOT / "docs" / f"{page}.md").read_text("utf-8").split()) <= 700
+    assert f"](docs/{page}.md)" in (ROOT / "README.md").read_text("utf-8")
