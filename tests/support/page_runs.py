@@ -87,7 +87,7 @@ def _result(code: str, number: int, rng: random.Random, skill: float, texts: boo
     outcome = "error" if drawn > 0.992 else "passed" if drawn < skill else "failed"
     observed = expected if outcome == "passed" else rng.choice(_CATEGORIES)
     reply = json.dumps({"why": " ".join(rng.choices(_WORDS, k=80)), "category": observed})
-    request = {"model": "m", "messages": [{"role": "user", "content": f"{scenario} " * 20 + _prose(code)}]}
+    request = {"model": "m", "messages": [{"role": "user", "content": _prompt(code)}]}
     judged = outcome != "error"
     return ResultRow(
         id=f"result-{number}",
@@ -131,8 +131,19 @@ def _number_of(text: str) -> int:
     return sum(map(ord, text))
 
 
+def _prompt(code: str) -> str:
+    """Return a prompt of three elements: the job, which all cases share, the condition, and what the user says."""
+    condition = code.split("-")[3]
+    elements = {
+        "your_job": "Say who is to act.\n\n" * 9,
+        "condition": condition * 30,
+        "users_input": _prose(code),
+    }
+    return "\n\n".join(f"<{name}>\n{text}\n</{name}>" for name, text in elements.items())
+
+
 def _prose(code: str) -> str:
-    return " ".join(random.Random(code.rpartition("-")[2]).choices(_WORDS, k=200))
+    return " ".join(random.Random(code[:8] + code.rpartition("-")[2]).choices(_WORDS, k=200))
 
 
 def _row(result: ResultRow) -> Row:

@@ -28,7 +28,7 @@ from pytest_helmbench.store.result_queries import ResultRow
 _KILOBYTES = {1_000: 100, 10_000: 300}
 _SCHEMES = {1_000: "dark", 10_000: "light"}
 _MOST_NODES = 5_000
-_MOST_SCRIPT_BYTES = 25_000
+_MOST_SCRIPT_BYTES = 30_000
 
 
 @cache
@@ -91,9 +91,9 @@ def test_a_page_is_small_asks_nobody_and_has_every_case(
     assert (one.outside, one.messages) == ([], [])
 
 
-def test_the_script_keeps_to_its_size() -> None:
-    script = Path(page_of.__code__.co_filename).parent / "assets" / "page.js"
-    assert script.stat().st_size <= _MOST_SCRIPT_BYTES
+def test_the_script_keeps_to_its_size(files: Callable[[str], Path]) -> None:
+    scripts = re.findall("<script>(.*?)</script>", files("1000").read_text("utf-8"), re.DOTALL)
+    assert sum(len(script.encode()) for script in scripts) <= _MOST_SCRIPT_BYTES
 
 
 def test_without_javascript_all_but_the_table_of_cases_is_there(
@@ -148,7 +148,8 @@ def test_links_keys_and_the_back_button_lead_where_they_say(
     title = page.locator("#drawer h2")
 
     assert title.inner_text() == first
-    assert report.results[0].reply in page.locator("#drawer").inner_text()
+    for value in json.loads(report.results[0].reply or "").values():
+        assert value in page.locator("#drawer .json").inner_text()
     page.keyboard.press("j")
     page.wait_for_selector(f"#drawer h2:has-text('{second}')")
     assert page.url.endswith(f"#/case/{second}")
@@ -201,11 +202,15 @@ def test_a_comparison_shows_both_runs_of_a_case(
     assert one.messages == []
 
 
-def test_nothing_in_a_result_can_act(opened: Callable[..., Opened], tmp_path: Path) -> None:
+@pytest.mark.parametrize("runs", [1, 2])
+def test_nothing_in_a_result_can_act(runs: int, opened: Callable[..., Opened], tmp_path: Path) -> None:
     """One hundred hostile strings in every text of a report: shown as they are, and nothing runs."""
     assert len(ATTACKS) == 100
     report = _report(1_000)
-    results = tuple(_hostile(row, ATTACKS[index % 100]) for index, row in enumerate(report.results[:200]))
+    results = tuple(
+        _hostile(row, ATTACKS[index % 100], as_json=index % 2 == 0)
+        for index, row in enumerate(report.results[:200])
+    )
     hostile = replace(
         report,
         results=results,
@@ -221,7 +226,8 @@ def test_nothing_in_a_result_can_act(opened: Callable[..., Opened], tmp_path: Pa
         ),
     )
     file = tmp_path / "hostile.html"
-    file.write_text(run_page([hostile], ShownTexts.ALL), encoding="utf-8")
+    several = [replace(hostile, detail=replace(hostile.detail, id=number)) for number in range(1, runs + 1)]
+    file.write_text(run_page(several, ShownTexts.ALL), encoding="utf-8")
     assert cells_of(file.read_text("utf-8"), "code")[5] == results[5].code
 
     one = opened()
@@ -231,11 +237,15 @@ def test_nothing_in_a_result_can_act(opened: Callable[..., Opened], tmp_path: Pa
     assert codes.count() == 200
     shown = codes.all_inner_texts()
     assert [_joined(text) for text in shown] == [_joined(row.code) for row in results]
-    for row in (results[3], results[40]):
-        codes.nth(results.index(row)).click()
+    for index in (3, 40):
+        codes.nth(index).click()
         page.wait_for_selector("#drawer pre")
-        assert _joined(row.reply or "") in _joined(page.locator("#drawer").inner_text())
+        assert page.locator("#drawer .json").count() == (0 if index % 2 else runs)
+        text = _joined(page.locator("#drawer").inner_text())
+        assert text.count(_joined(ATTACKS[index])) >= 2 * runs
         page.keyboard.press("Escape")
+    page.fill("#q", " ".join(ATTACKS[:20]))
+    page.wait_for_selector("#chips button")
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     assert page.evaluate("typeof window.PWN") == "undefined"
     assert page.locator("img, iframe, object, embed, form:not(#filter), base").count() == 0
@@ -246,11 +256,12 @@ def _joined(text: str) -> str:
     return "".join(text.split())
 
 
-def _hostile(row: ResultRow, text: str) -> ResultRow:
+def _hostile(row: ResultRow, text: str, *, as_json: bool) -> ResultRow:
     request = json.dumps({"model": text, "messages": [{"role": text, "content": text}]}).encode()
     evaluations = tuple(
         replace(one, criterion=text, expected=text, observed=text, justification=text)
         for one in row.evaluations
     )
     code = f"{text}-{row.code}"
-    return replace(row, code=code, reason=text, request=request, reply=text, evaluations=evaluations)
+    reply = json.dumps({text: text}) if as_json else text
+    return replace(row, code=code, reason=text, request=request, reply=reply, evaluations=evaluations)

@@ -63,7 +63,6 @@ def test_the_page_follows_a_session_that_is_killed_and_resumed(
         first = page.locator("#rows a").first
         assert first.inner_text() == "P1-B1-S1-C1-PT1"
         page.keyboard.press("j")
-        page.keyboard.press("Enter")
 
         stalls = False
         run_undisturbed(pytester, provider.url, *options, "--helmbench-resume")

@@ -15,10 +15,11 @@ const unpacked = (text) => {
   const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 };
-const BLOCK = 256, HEIGHT = 28, MOST_PLAIN = 2000;
+const BLOCK = 256, MOST_PLAIN = 2000, HIDDEN = "(text of the reply)";
+const narrow = matchMedia("(max-width:640px)"), height = () => narrow.matches ? 56 : 28;
 let meta, runs = [], total = 0, view = [], at = -1, sort = "", whole = false, opened = null, back = null;
 
-// A run's cells. A case is a number on the page; `of` says which run it is of, and where there.
+// A run's cells. A case is a row of the table: `cell` says where a run has it (-1: nowhere), `row` the other way.
 class Run {
   constructor(told, data) { Object.assign(this, told, { n: data.n, c: data.c }); }
   get(name, i) { const c = this.c[name]; return c === undefined ? null : "s" in c ? c.s : c.d ? c.d[c.i[i]] : c.v[i]; }
@@ -26,40 +27,84 @@ class Run {
   labels(name) { const c = this.c[name]; return c === undefined ? [null] : "s" in c ? [c.s] : c.d; }
   place(name) { const c = this.c[name]; return c && c.i ? (i) => c.i[i] : () => 0; }
 }
-const of = (k) => { for (const run of runs) { if (k < run.from + run.n) return [run, k - run.from]; } return null; };
+const of = (k) => { const run = runs.find((one) => one.cell[k] >= 0); return [run, run.cell[k]]; };
+const within = (k) => runs.filter((run) => run.cell[k] >= 0).map((run) => [run, run.cell[k]]);
+function gather() {
+  const rows = new Map();
+  for (const run of runs) {
+    run.row = Int32Array.from({ length: run.n }, (_, i) => {
+      if (runs.length === 1) return i;
+      const key = [run.benchmark, run.code(i), run.get("rep", i)].join("\n");
+      if (!rows.has(key)) rows.set(key, rows.size);
+      return rows.get(key);
+    });
+  }
+  total = runs.length === 1 ? runs[0].n : rows.size;
+  for (const run of runs) {
+    run.cell = new Int32Array(total).fill(-1);
+    run.row.forEach((k, i) => { run.cell[k] = i; });
+  }
+}
+const differing = [];
+// Whether two runs that have judged a case come to different verdicts.
+function differs(k) {
+  const found = new Set();
+  for (const [run, i] of within(k)) found.add(run.get("outcome", i)).add(run.get("before", i));
+  return found.has("passed") && found.has("failed");
+}
 
 // Filter
 const NUMBERS = { severity: "severity", sev: "severity", difficulty: "difficulty", ms: "ms", usd: "usd", cost: "usd", tokens: "tokens_out", tokens_in: "tokens_in", tokens_out: "tokens_out", rep: "rep", score: "score", neutral: "neutral" };
 const LABELS = ["outcome", "reason", "behaviour", "scenario", "condition", "context", "perturbation", "rule", "parse", "expected", "observed", "flip", "before", "flaky"];
 const SAME = { user_context: "context", "user-context": "context" };
 const COMPARE = { ">": (a, b) => a > b, "<": (a, b) => a < b, ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, "=": (a, b) => a === b, ":": (a, b) => a === b };
-const words = (text) => [...text.matchAll(/(-?)(?:(\w[\w-]*?)(>=|<=|>|<|=|:))?("[^"]*"|\S+)/g)].map(([, not, key, sign, value]) => ({ not: not === "-", key, sign, value: value.replace(/^"(.*)"$/, "$1") }));
+const FLIPS = ["worse", "better", "same"], OUTCOMES = ["passed", "failed", "error", "skipped"];
+// The conditions of a filter, each with its alternatives; one without a key has that of the one before it.
+const words = (text) => [...text.matchAll(/(-?)((?:"[^"]*"|\S)+)/g)].map(([written, not, rest]) => {
+  let key, sign;
+  const either = rest.match(/(?:"[^"]*"|[^,])+/g) ?? [];
+  return { written, not: not === "-", either: either.map((one) => {
+    const found = one.match(/^(\w[\w-]*?)(>=|<=|>|<|=|:)(.*)$/s);
+    if (found) [, key, sign] = found;
+    return { key, sign, value: (found ? found[3] : one).replace(/^"(.*)"$/s, "$1") };
+  }) };
+});
+const labelOf = (key) => LABELS.includes(SAME[key] ?? key) ? SAME[key] ?? key : null;
+function fault({ key, sign, value }) {
+  if (!key) return "";
+  if (NUMBERS[key] || key === "run") return value === "" || isNaN(value) ? `${key} takes a number` : "";
+  if (labelOf(key) || ["model", "benchmark", "pillar", "group", "code", "text"].includes(key)) return ":=".includes(sign) ? "" : `${key} takes = or :`;
+  const word = `${key}${sign}${value}`.toLowerCase(), names = ["code", "group", ...LABELS];
+  const known = runs.some((run) => names.some((name) => run.labels(name).some((one) => one?.toLowerCase().includes(word))));
+  return known ? "" : `unknown key ${key}`;
+}
 const byLabel = (run, name, fits) => { const good = run.labels(name).map((one) => fits(one ?? "")), where = run.place(name); return (i) => good[where(i)]; };
 const any = (tests) => (i) => tests.some((test) => test(i));
 async function test(run, { key, sign, value }) {
   const low = value.toLowerCase();
   const number = key && NUMBERS[key];
-  if (number && value !== "" && !isNaN(value)) return (i) => { const cell = run.get(number, i); return cell !== null && COMPARE[sign](cell, +value); };
+  if (number) return (i) => { const cell = run.get(number, i); return cell !== null && COMPARE[sign](cell, +value); };
   if (key === "run") { const own = run.run === +value; return () => own; }
   if (key === "model" || key === "benchmark") { const own = run[key].toLowerCase().includes(low); return () => own; }
   if (key === "pillar") return byLabel(run, "behaviour", (one) => one.split("-")[0] === value);
   if (key === "group") return byLabel(run, "group", (one) => one.split("\n").includes(value));
   if (key === "code") return (i) => run.code(i) === value;
   if (key === "text") { const hits = await search(run, low); return (i) => hits.has(i); }
-  const label = SAME[key] ?? key;
-  if (label && LABELS.includes(label)) return byLabel(run, label, label === "expected" || label === "observed" ? (one) => one.toLowerCase().includes(low) : (one) => one.toLowerCase() === low);
+  const label = labelOf(key);
+  if (label) return byLabel(run, label, label === "expected" || label === "observed" ? (one) => one.toLowerCase().includes(low) : (one) => one.toLowerCase() === low);
   const word = key ? `${key}${sign}${value}`.toLowerCase() : low;
-  if (["passed", "failed", "error", "skipped"].includes(word)) return byLabel(run, "outcome", (one) => one === word);
+  if (word === "differ") return (i) => differing[run.row[i]] ??= differs(run.row[i]);
+  if (OUTCOMES.includes(word)) return byLabel(run, "outcome", (one) => one === word);
   if (word === "errors") return byLabel(run, "outcome", (one) => one === "error");
-  if (["worse", "better", "same"].includes(word)) return byLabel(run, "flip", (one) => one === word);
+  if (FLIPS.includes(word)) return byLabel(run, "flip", (one) => one === word);
   if (word === "flaky") return byLabel(run, "flaky", (one) => one === word);
   // A code, or a part of one, is not the start of another: P1-B2 is not P1-B20.
   if (/^[a-z]+\d+[a-z]?(-[a-z]+\d+[a-z]?)*$/.test(word)) {
     const parts = (text) => `-${text.toLowerCase()}-`.includes(`-${word}-`);
     return any([(i) => parts(run.code(i)), ...["expected", "observed", "reason"].map((name) => byLabel(run, name, (one) => one.toLowerCase() === word))]);
   }
-  const within = (one) => one.toLowerCase().includes(word);
-  return any([(i) => within(run.code(i)), ...["outcome", "reason", "rule", "group", "expected", "observed"].map((name) => byLabel(run, name, within))]);
+  const holds = (one) => one.toLowerCase().includes(word);
+  return any([(i) => holds(run.code(i)), ...["outcome", "reason", "rule", "group", "expected", "observed"].map((name) => byLabel(run, name, holds))]);
 }
 async function search(run, low) {
   const hits = new Set();
@@ -69,69 +114,104 @@ async function search(run, low) {
   }
   return hits;
 }
+// A row fits where one of its runs fits all conditions; a condition that says nothing is red and left out.
 async function filter() {
-  const asked = words($("q").value), found = [];
+  const asked = words($("q").value), found = new Uint8Array(total);
+  for (const one of asked) one.fault = one.either.map(fault).find(Boolean);
+  const good = asked.filter((one) => !one.fault), bad = asked.length - good.length;
   for (const run of runs) {
-    const tests = await Promise.all(asked.map(async (one) => { const fits = await test(run, one); return one.not ? (i) => !fits(i) : fits; }));
-    for (let i = 0; i < run.n; i++) if (tests.every((fits) => fits(i))) found.push(run.from + i);
+    const tests = await Promise.all(good.map(async (one) => {
+      const fits = any(await Promise.all(one.either.map((each) => test(run, each))));
+      return one.not ? (i) => !fits(i) : fits;
+    }));
+    for (let i = 0; i < run.n; i++) if (tests.every((fits) => fits(i))) found[run.row[i]] = 1;
   }
-  view = sorted(found);
+  view = [];
+  found.forEach((fits, k) => { if (fits) view.push(k); });
+  sorted(view);
   at = opened === null ? -1 : view.indexOf(opened);
-  $("count").textContent = `${view.length.toLocaleString("en")} of ${total.toLocaleString("en")}`;
+  chips(asked);
+  $("count").textContent = `${view.length.toLocaleString("en")} of ${total.toLocaleString("en")}${bad ? `, ${bad} not understood` : ""}`;
+  $("q").setAttribute("aria-invalid", bad > 0);
+  $("none").hidden = view.length > 0;
   $("grid").setAttribute("aria-rowcount", view.length + 1);
   $("plain").disabled = view.length > MOST_PLAIN && !whole;
   if (view.length > MOST_PLAIN) whole = false;
   $("scroll").scrollTop = 0;
   draw();
 }
+function ask(text) {
+  $("q").value = text;
+  told();
+  return filter();
+}
+function chips(asked) {
+  $("chips").replaceChildren(...asked.map((one) => {
+    const press = el("button", `${one.written}${one.fault ? `: ${one.fault}` : ""} ×`, one.fault ? "chip bad" : "chip");
+    press.type = "button";
+    press.setAttribute("aria-label", `Remove ${press.textContent.slice(0, -2)}`);
+    press.onclick = () => { ask(asked.filter((other) => other !== one).map((other) => other.written).join(" ")); $("q").focus(); };
+    return press;
+  }));
+}
 function sorted(found) {
   const name = sort.replace(/^-/, ""), column = COLUMNS.find((one) => one.name === name);
   if (!column) return found;
-  const sign = sort.startsWith("-") ? -1 : 1, keys = new Map(found.map((k) => [k, column.of(...of(k))]));
+  const sign = sort.startsWith("-") ? -1 : 1, keys = new Map(found.map((k) => [k, column.of(k)]));
   const compare = (x, y) => x === null ? (y === null ? 0 : 1) : y === null ? -1 : sign * (typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y);
   return found.sort((a, b) => compare(keys.get(a), keys.get(b)) || a - b);
 }
 
 // Table
-const cell = (name) => (run, i) => run.get(name, i);
-const COLUMNS = [
-  { name: "case", kind: "wide", of: (run, i) => run.code(i) + (run.get("rep", i) > 1 ? ` (${run.get("rep", i)})` : "") },
-  { name: "run", kind: "n", of: (run) => run.run, when: () => runs.length > 1 },
-  { name: "model", kind: "text", of: (run) => run.model, when: () => runs.length > 1 },
-  { name: "outcome", of: cell("outcome"), coloured: true },
-  { name: "before", of: cell("before"), when: () => runs.some((run) => run.base) },
-  { name: "flip", of: cell("flip"), coloured: true, when: () => runs.some((run) => run.base) },
-  { name: "severity", kind: "n", of: cell("severity") },
-  { name: "difficulty", kind: "n", of: cell("difficulty"), off: true },
-  { name: "expected", kind: "text", of: cell("expected") },
-  { name: "observed", kind: "text", of: (run, i) => run.get("observed", i) ?? run.get("reason", i) },
-  { name: "reason", of: cell("reason"), off: true },
-  { name: "rule", of: cell("rule"), off: true },
-  { name: "score", kind: "n", of: cell("score"), off: true },
-  { name: "ms", kind: "n", of: cell("ms") },
-  { name: "tokens_in", kind: "n", of: cell("tokens_in"), off: true },
-  { name: "tokens_out", kind: "n", of: cell("tokens_out"), off: true },
-  { name: "usd", kind: "n", of: cell("usd") },
-];
+const cell = (name) => (k) => { const [run, i] = of(k); return run.get(name, i); };
+const MARKS = { passed: "✓", failed: "✗", error: "!", skipped: "–" };
+// The cell of a matrix: its outcome, and what came where that was not the right thing.
+const verdictOf = (run) => (k) => {
+  if (run.cell[k] < 0) return null;
+  const get = (name) => run.get(name, run.cell[k]), outcome = get("outcome");
+  const more = outcome === "passed" ? null : outcome === "failed" ? get("observed") : get("reason");
+  return more === null ? outcome : `${outcome}: ${more}`;
+};
+let COLUMNS = [];
+function everyColumn() {
+  const many = runs.length > 1, compared = !many && runs[0].base;
+  const title = (k) => { const [run, i] = of(k), rep = run.get("rep", i); return run.code(i) + (rep > 1 ? ` (${rep})` : ""); };
+  const seen = (k) => cell("observed")(k) ?? cell("reason")(k);
+  return [
+    { name: "case", kind: "wide", of: title },
+    !many && { name: "outcome", of: cell("outcome"), coloured: true },
+    compared && { name: "before", of: cell("before") },
+    compared && { name: "flip", of: cell("flip"), coloured: true },
+    { name: "severity", kind: "n", of: cell("severity") },
+    { name: "difficulty", kind: "n", of: cell("difficulty"), off: true },
+    { name: "expected", kind: "text", of: cell("expected"), off: narrow.matches && many },
+    ...many ? runs.map((run) => ({ name: `run ${run.run}`, kind: "run", run, of: verdictOf(run) })) : [],
+    !many && { name: "observed", kind: "text", of: seen },
+    !many && { name: "reason", of: cell("reason"), off: true },
+    { name: "rule", of: cell("rule"), off: true },
+    ...many ? [] : ["score", "ms", "tokens_in", "tokens_out", "usd"].map((name) => ({ name, kind: "n", of: cell(name), off: name !== "ms" && (name !== "usd" || narrow.matches) })),
+  ].filter(Boolean);
+}
 let shown = [];
-const address = (run, i) => {
-  const rest = new URLSearchParams();
+const address = (k) => {
+  const rest = new URLSearchParams(), [run, i] = of(k);
   if (run.get("rep", i) > 1) rest.set("rep", run.get("rep", i));
   if (runs.length > 1) rest.set("run", run.run);
   return `#/case/${encodeURIComponent(run.code(i))}${rest.size ? `?${rest}` : ""}`;
 };
 function row(k, place) {
-  const [run, i] = of(k), made = el("div", null, k === opened || place === at ? "r sel" : "r");
+  const made = el("div", null, k === opened || place === at ? "r sel" : "r");
   made.setAttribute("role", "row");
   made.setAttribute("aria-rowindex", place + 2);
   made.setAttribute("aria-selected", place === at);
   made.dataset.at = place;
   for (const column of shown) {
-    const value = column.of(run, i), box = el("span", null, column.kind ?? "");
+    const value = column.of(k), box = el("span", null, column.kind ?? "");
     box.setAttribute("role", "gridcell");
-    if (column.name === "case") { const link = el("a", value); link.href = address(run, i); link.tabIndex = -1; box.append(link); }
+    if (column.name === "case") { const link = el("a", value); link.href = address(k); link.tabIndex = -1; box.append(link); }
+    else if (column.run) { const [outcome] = (value ?? "").split(":"); box.textContent = value?.replace(/^\w+:?/, MARKS[outcome]) ?? ""; box.classList.add(outcome || "none"); }
     else { box.textContent = value ?? ""; if (column.coloured && /^\w+$/.test(value ?? "")) box.classList.add(value); }
-    if (value !== null && String(value).length > 12) box.title = value;
+    if (value !== null && (column.run || String(value).length > 12)) box.title = column.run ? `${column.run.model}: ${value}` : value;
     made.append(box);
   }
   return made;
@@ -139,20 +219,21 @@ function row(k, place) {
 function draw() {
   const scroll = $("scroll");
   $("grid").classList.toggle("all", whole);
-  $("pad").style.height = `${view.length * HEIGHT}px`;
-  const from = whole ? 0 : Math.max(0, Math.floor(scroll.scrollTop / HEIGHT) - 8);
-  const to = whole ? view.length : Math.min(view.length, from + Math.ceil(scroll.clientHeight / HEIGHT) + 16);
+  $("pad").style.height = `${view.length * height()}px`;
+  const from = whole ? 0 : Math.max(0, Math.floor(scroll.scrollTop / height()) - 8);
+  const to = whole ? view.length : Math.min(view.length, from + Math.ceil(scroll.clientHeight / height()) + 16);
   const made = document.createDocumentFragment();
   for (let place = from; place < to; place++) made.append(row(view[place], place));
   $("rows").replaceChildren(made);
-  $("rows").style.transform = `translateY(${from * HEIGHT}px)`;
+  $("rows").style.transform = `translateY(${from * height()}px)`;
 }
 function head() {
-  shown = COLUMNS.filter((column) => !column.off && (!column.when || column.when()));
+  shown = COLUMNS.filter((column) => !column.off);
   const made = el("div", null, "r");
   made.setAttribute("role", "row");
   for (const column of shown) {
     const box = el("span", null, column.kind ?? ""), press = el("button", column.name.replace("_", " "));
+    if (column.run) { press.prepend(el("span", column.run.model.split("/").pop(), "long"), " "); press.title = column.run.model; }
     box.setAttribute("role", "columnheader");
     box.setAttribute("aria-sort", sort === column.name ? "ascending" : sort === `-${column.name}` ? "descending" : "none");
     if (sort.replace(/^-/, "") === column.name) press.append(sort.startsWith("-") ? " ↓" : " ↑");
@@ -166,7 +247,6 @@ function head() {
 // Cells of runs change: the case that is open stays open, and the rows stay where they are.
 function columns() {
   for (const column of COLUMNS) {
-    if (column.when && !column.when()) continue;
     const label = el("label"), box = el("input");
     box.type = "checkbox";
     box.checked = !column.off;
@@ -177,18 +257,23 @@ function columns() {
 }
 function move(by, fits) {
   let place = at + by;
-  if (fits) while (place < view.length && !fits(...of(view[place]))) place += by;
+  if (fits) while (place < view.length && !fits(view[place])) place += by;
   if (place < 0 || place >= view.length) return;
   at = place;
-  const scroll = $("scroll"), y = at * HEIGHT;
+  const scroll = $("scroll"), y = at * height();
   if (y < scroll.scrollTop) scroll.scrollTop = y;
-  if (y + HEIGHT > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = y + HEIGHT - scroll.clientHeight;
-  if (opened !== null) history.replaceState(null, "", address(...of(view[at]))), open(view[at]);
-  else draw();
+  if (y + height() > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = y + height() - scroll.clientHeight;
+  if (opened !== null) return void (history.replaceState(null, "", address(view[at])), open(view[at]));
+  draw();
+  $("rows").querySelector(".sel")?.scrollIntoView({ block: "nearest" });
+}
+function enter() {
+  if (at < 0) move(1);
+  if (at >= 0) location.hash = address(view[at]);
 }
 function csv() {
   const quoted = (value) => { const text = value === null ? "" : typeof value === "number" ? String(value) : /^[=+\-@\t\r]/.test(value) ? `'${value}` : value; return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
-  const lines = [shown.map((one) => one.name), ...view.map((k) => shown.map((one) => quoted(one.of(...of(k)))))];
+  const lines = [shown.map((one) => one.name), ...view.map((k) => shown.map((one) => quoted(one.of(k))))];
   const link = el("a");
   link.href = URL.createObjectURL(new Blob([lines.map((line) => line.join(",")).join("\n") + "\n"], { type: "text/csv" }));
   link.download = "cases.csv";
@@ -206,45 +291,79 @@ const table = (heads, rows) => {
   made.append(first, body);
   return made;
 };
-// The words of `second` that the longest common sequence with `first` leaves over are marked.
-function marked(first, second) {
-  const box = el("td", null, "value"), a = first.split(/\s+/), b = second.split(/\s+/);
-  if (a.length * b.length > 40000) { box.textContent = second; return box; }
-  const length = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
-  for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--) length[i][j] = a[i] === b[j] ? length[i + 1][j + 1] + 1 : Math.max(length[i + 1][j], length[i][j + 1]);
-  for (let i = 0, j = 0; j < b.length;) {
-    if (i < a.length && a[i] === b[j]) { box.append(b[j] + " "); i++; j++; }
-    else if (i < a.length && length[i + 1][j] >= length[i][j + 1]) i++;
-    else { box.append(el("mark", b[j]), " "); j++; }
-  }
+// What was observed, the words marked that were not expected; after `not:` those that were ruled out.
+function marked(expected, observed, passed) {
+  const box = el("td", null, "value"), out = expected.startsWith("not: "), pieces = observed.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
+  if (passed || observed === HIDDEN || expected === "<redacted>") { box.textContent = observed; return box; }
+  const known = new Set(expected.replace(/^not: /, "").match(/[\p{L}\p{N}_]+/gu));
+  const differ = pieces.map((one) => known.has(one) === out && /^[\p{L}\p{N}]/u.test(one)), none = !differ.includes(true);
+  pieces.forEach((one, j) => box.append(none || differ[j] ? el("mark", one) : one));
   return box;
 }
 const pre = (text) => { const made = el("pre", typeof text === "string" ? text : JSON.stringify(text, null, 1)); made.tabIndex = 0; return made; };
-const about = async (run, i) => [(await block(`d${run.name}-${Math.floor(i / BLOCK)}`))?.[i % BLOCK] ?? {}, (await block(`t${run.name}-${Math.floor(i / BLOCK)}`))?.[i % BLOCK] ?? null];
-async function side(run, i) {
-  const [more, texts] = await about(run, i), box = el("div"), get = (name) => run.get(name, i);
-  const verdict = el("p"), word = el("strong", get("outcome"), get("outcome"));
-  verdict.append(`${run.model}, run ${run.run}: `, word, get("reason") ? ` (${get("reason")})` : "");
-  const say = (name, value, unit = "") => value === null || value === undefined ? "" : ` · ${name} ${value}${unit}`;
-  box.append(verdict, el("p", `${get("scenario") ? `severity ${get("severity")} · difficulty ${get("difficulty")}` : ""}${get("neutral") ? " · neutral, ignored by scores" : ""}${say("score", get("score"))}${say("time", get("ms"), " ms")}${say("tokens in", get("tokens_in"))}${say("out", get("tokens_out"))}${say("cost USD", get("usd") ?? "unknown")}`.replace(/^ · /, ""), "hint"));
+const fold = (name, ...inside) => { const made = el("details"); made.append(el("summary", name), ...inside); return made; };
+const wide = (inside) => { const made = el("div", null, "scroll"); made.tabIndex = 0; made.append(inside); return made; };
+const blockOf = (kind, run, i) => block(`${kind}${run.name}-${Math.floor(i / BLOCK)}`);
+const about = async (run, i) => [(await blockOf("d", run, i))?.[i % BLOCK] ?? {}, (await blockOf("t", run, i))?.[i % BLOCK] ?? null];
+
+// Of what the user said last, the paragraphs that most other cases lack: from the last one on that opens an element.
+const lastSaid = (texts) => { const said = texts.m?.findLast(([role]) => role === "user")?.[1]; return typeof said === "string" ? said : ""; };
+const paragraphs = (text) => text.split(/\n\n+/);
+async function messageOf(run, i, texts) {
+  const said = lastSaid(texts), all = Object.values(await blockOf("t", run, i)), counts = new Map();
+  for (const one of all) for (const part of new Set(paragraphs(lastSaid(one)))) counts.set(part, (counts.get(part) ?? 0) + 1);
+  const own = paragraphs(said).filter((part) => all.length < 3 || counts.get(part) * 2 <= all.length);
+  const from = own.findLastIndex((part) => /^<[\w-]+>\n/.test(part));
+  return own.slice(Math.max(from, 0)).join("\n\n").replace(/^<([\w-]+)>\n([^]*)\n<\/\1>\s*$/, "$2") || said;
+}
+const promptOf = (texts) => texts.m.flatMap(([role, text]) => [el("p", role, "hint"), pre(text)]);
+// JSON field by field, the one marked that was observed; any other text as it is.
+function laid(text, observed) {
+  const from = text.indexOf("{"), to = text.lastIndexOf("}") + 1, made = el("dl", null, "json");
+  let fields;
+  try { fields = Object.entries(JSON.parse(from < 0 ? "" : text.slice(from, to))); } catch { return [pre(text || "(empty)")]; }
+  const seen = new Set(observed.flatMap((one) => { try { return [JSON.stringify(one), JSON.stringify(JSON.parse(one))]; } catch { return [JSON.stringify(one)]; } }));
+  for (const [name, value] of fields) {
+    const is = seen.has(JSON.stringify(value)), shown = typeof value === "string" ? value : JSON.stringify(value, null, 1), cell = el("dd");
+    cell.append(is ? el("mark", shown) : shown);
+    made.append(el("dt", is ? `${name} (judged)` : name), cell);
+  }
+  const around = (part) => part.trim() ? [pre(part.trim())] : [];
+  return [...around(text.slice(0, from)), made, ...around(text.slice(to))];
+}
+function verdictTable([name, rule, passed, credit, parse, expected, observed, inside]) {
+  const made = el("table", null, "judged"), part = credit === null || credit === 0 || credit === 1 ? "" : `, credit ${credit}`;
+  made.append(el("caption", `${`${rule} ${name}`.trim()}: ${passed ? "passed" : "failed"}${part}${parse === "recovered" ? ", JSON recovered from other text" : ""}${inside ? ", could run beside its judge" : ""}`));
+  for (const [head, cell] of [["expected", el("td", expected, "value")], ["observed", marked(expected, observed, passed)]]) {
+    const line = el("tr"), first = el("th", head);
+    first.scope = "row";
+    line.append(first, cell);
+    made.append(line);
+  }
+  return made;
+}
+function side(run, i, [more, texts], first) {
+  const box = el("div"), get = (name) => run.get(name, i), top = el("p");
+  top.append(`${run.model}, run ${run.run}: `, el("strong", get("outcome"), get("outcome")), get("reason") ? ` (${get("reason")})` : "");
   const verdicts = more.e ?? (get("rule") === null ? [] : [["", get("rule"), get("outcome") === "passed" ? 1 : 0, null, get("parse"), get("expected"), get("observed")]]);
-  if (verdicts.length) box.append(el("h3", "Verdict"), table(["criterion", "verdict", "expected", "observed"], verdicts.map(([name, rule, passed, credit, parse, expected, observed, inside]) => [`${rule} ${name}`.trim() + (parse === "recovered" ? ", JSON recovered from other text" : "") + (inside ? ", could run beside its judge" : ""), (passed ? "passed" : "failed") + (credit === null || credit === 0 || credit === 1 ? "" : `, credit ${credit}`), el("td", expected, "value"), passed ? el("td", observed, "value") : marked(expected, observed)])));
+  box.append(top, ...verdicts.map(verdictTable));
+  if (texts && "r" in texts) box.append(el("h3", "Reply"), ...laid(texts.r, verdicts.map((one) => one[6] ?? "")));
+  for (const [name, text] of texts?.w ?? []) box.append(el("h3", name), pre(text));
+  if (!texts && meta.texts === "failures") box.append(el("p", "The texts of this case are not in this file: it holds the texts of failed cases only (--with-text=all).", "hint"));
+  const say = (name, value, unit = "") => value === null || value === undefined ? [] : [`${name} ${value}${unit}`];
+  box.append(el("p", [...say("score", get("score")), ...say("time", get("ms"), " ms"), ...say("tokens in", get("tokens_in")), ...say("out", get("tokens_out")), ...say("cost USD", get("usd") ?? "unknown")].join(" · "), "hint"));
   if (more.w) box.append(table(["said by the pack", ""], Object.entries(more.w)));
-  if (more.c) box.append(el("h3", "Calls"), table(["call", "attempt", "status", "answer", "ms", "in", "out", "USD", "by"], more.c));
-  if (more.s) box.append(el("h3", "Steps"), table(["step", "s", "what", "figures"], more.s));
-  if (texts) {
-    if (texts.m?.length) { box.append(el("h3", "Prompt")); for (const [role, text] of texts.m) box.append(el("p", role, "hint"), pre(text)); }
-    if ("r" in texts) box.append(el("h3", "Reply"), pre(texts.r || "(empty)"));
-    for (const [name, text] of texts.w ?? []) box.append(el("h3", name), pre(text));
-  } else if (meta.texts === "none") box.append(el("p", "No prompt and no reply is in this file.", "hint"));
+  if (texts?.m?.length && JSON.stringify(texts.m) !== first) box.append(fold("Prompt of this run", ...promptOf(texts)));
+  if (more.c) box.append(fold("Calls", wide(table(["call", "attempt", "status", "answer", "ms", "in", "out", "USD", "by"], more.c))));
+  if (more.s) box.append(fold("Steps", wide(table(["step", "s", "what", "figures"], more.s))));
   return box;
 }
 const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-async function copies(run, i) {
-  const code = run.code(i), [more, texts] = await about(run, i);
+function copies(run, i, [more, texts]) {
+  const code = run.code(i);
   const cells = Object.fromEntries(Object.keys(run.c).map((name) => [name, run.get(name, i)]));
   const found = [
-    ["link", () => location.href.split("#")[0] + address(run, i)],
+    ["link", () => location.href.split("#")[0] + address(opened)],
     ["as JSON", () => JSON.stringify({ ...cells, code, model: run.model, run: run.run, ...more, ...texts }, null, 1)],
     ["helmbench show …", () => `helmbench show ${run.run} ${shell(code)}`],
   ];
@@ -260,32 +379,45 @@ async function copied(text, press) {
   press.textContent = "copied";
   setTimeout(() => { press.textContent = name; }, 900);
 }
+const button = (name, act) => { const press = el("button", name); press.type = "button"; press.onclick = () => act(press); return press; };
 async function open(k) {
-  const [run, i] = of(k), drawer = $("drawer"), buttons = el("p", null, "buttons");
-  const first = opened === null;
+  const drawer = $("drawer"), buttons = el("p", null, "buttons"), first = opened === null, [one, at0] = of(k);
   if (first) back = document.activeElement;
   opened = k;
   at = view.indexOf(k);
-  const button = (name, act) => { const press = el("button", name); press.type = "button"; press.onclick = () => act(press); buttons.append(press); return press; };
-  const leave = button("Close (Esc)", close);
-  button("← k", () => move(-1));
-  button("j →", () => move(1));
-  button("n: next failure", () => move(1, failed));
-  for (const [name, text] of await copies(run, i)) button(`Copy ${name}`, (press) => copied(text(), press));
-  const title = el("h2", run.code(i) + (run.get("rep", i) > 1 ? ` (repetition ${run.get("rep", i)})` : ""));
+  // A run that is compared stands behind its baseline.
+  const found = within(k).flatMap(([run, i]) => { const step = run.get("at", i); return run.base && step !== null ? [[run.base, i + step], [run, i]] : [[run, i]]; });
+  const told = await Promise.all(found.map(([run, i]) => about(run, i))), spoken = told.findIndex(([, texts]) => texts?.m?.length);
+  const prompt = spoken < 0 ? null : told[spoken][1], top = [];
+  if (prompt) {
+    const message = await messageOf(...found[spoken], prompt);
+    const said = pre(message || prompt.m.at(-1)[1]);
+    said.className = "said";
+    top.push(el("h3", "Message"), said);
+    if (prompt.m.length > 1 || message !== prompt.m[0][1]) top.push(fold("Whole prompt", ...promptOf(prompt)));
+  } else if (meta.texts === "none") top.push(el("p", "No prompt and no reply is in this file.", "hint"));
+  const sides = found.map(([run, i], j) => side(run, i, told[j], JSON.stringify(prompt?.m)));
+  found.forEach(([run, i], j) => {
+    const press = el("p", null, "buttons");
+    press.append(...copies(run, i, told[j]).map(([name, text]) => button(`Copy ${name}`, (own) => copied(text(), own))));
+    sides[j].append(found.length > 1 ? fold("Copy", press) : press);
+  });
+  const leave = button("Close (Esc)", close), body = el("div", null, found.length > 1 ? "sides" : "");
+  buttons.append(leave, button("← k", () => move(-1)), button("j →", () => move(1)), button("n: next failure", () => move(1, failed)));
+  body.append(...sides);
+  if (found.length > 1) body.tabIndex = 0;
+  const title = el("h2", COLUMNS[0].of(k));
   title.id = "drawer-head";
-  const parts = [await side(run, i)], step = run.get("at", i);
-  if (run.base && step !== null) parts.unshift(await side(run.base, i + step));
-  const body = el("div", null, parts.length > 1 ? "sides" : "");
-  body.append(...parts);
+  const facts = one.get("scenario", at0) ? [`severity ${one.get("severity", at0)} · difficulty ${one.get("difficulty", at0)}${one.get("neutral", at0) ? " · neutral, ignored by scores" : ""}`] : [];
   if (opened !== k) return;
-  drawer.replaceChildren(buttons, title, body);
+  drawer.style.width = `min(${Math.max(760, 320 * found.length + 40)}px, 100vw)`;
+  drawer.replaceChildren(buttons, title, ...facts.map((text) => el("p", text, "hint")), ...top, body);
   drawer.hidden = false;
   drawer.scrollTop = 0;
   if (first) leave.focus();
   draw();
 }
-const failed = (run, i) => run.get("outcome", i) === "failed";
+const failed = (k) => within(k).some(([run, i]) => run.get("outcome", i) === "failed");
 function close() {
   if (opened === null) return;
   opened = null;
@@ -307,6 +439,7 @@ function told() {
   history.replaceState(null, "", asked.size ? `#/cases?${asked}` : "#/cases");
 }
 async function route() {
+  $("lost")?.remove();
   const hash = location.hash, decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
   const [path, rest] = [hash.split("?")[0], new URLSearchParams(hash.split("?").slice(1).join("?"))];
   if (path.startsWith("#/case/")) {
@@ -314,13 +447,20 @@ async function route() {
     for (const run of runs) {
       if (asked !== null && run.run !== +asked) continue;
       for (let i = 0; i < run.n; i++) if (run.code(i) === code && run.get("rep", i) === rep) {
-        if (!view.includes(run.from + i)) { $("q").value = ""; await filter(); }
-        return open(run.from + i);
+        if (!view.includes(run.row[i])) { $("q").value = ""; await filter(); }
+        return open(run.row[i]);
       }
     }
-    $("count").textContent = `no case ${code} in this file`;
+    if (opened !== null) { opened = null; $("drawer").hidden = true; draw(); }
+    const box = el("p", `This file has no case ${code}${rep > 1 ? ` (repetition ${rep})` : ""}${asked === null ? "" : ` of run ${asked}`}. `, "lost"), all = el("a", "All cases");
+    all.href = "#/cases";
+    box.id = "lost";
+    box.setAttribute("role", "alert");
+    box.append(all);
+    document.querySelector("main").prepend(box);
+    scrollTo(0, 0);
   } else if (path === "#/cases") {
-    const quoted = (text) => /\s/.test(text) ? `"${text}"` : text;
+    const quoted = (text) => /[\s,]/.test(text) ? `"${text}"` : text;
     sort = rest.get("sort") ?? "";
     if (runs.length < 2) rest.delete("run");
     $("q").value = [...rest].filter(([name]) => name !== "sort").map(([name, value]) => name === "q" ? value : `${name}=${quoted(value)}`).join(" ");
@@ -340,32 +480,34 @@ function key(event) {
   if (typing && event.key === "Escape") return void $("scroll").focus();
   if (typing) return;
   const press = { "/": () => $("q").focus(), j: () => move(1), k: () => move(-1), n: () => move(1, failed), Escape: close };
-  if (document.activeElement === $("scroll")) Object.assign(press, { ArrowDown: press.j, ArrowUp: press.k, Enter: () => { if (at >= 0) location.hash = address(...of(view[at])); } });
+  if (!event.target.closest("a,button,summary")) press.Enter = enter;
+  if (document.activeElement === $("scroll")) Object.assign(press, { ArrowDown: press.j, ArrowUp: press.k });
   if (!press[event.key]) return;
   event.preventDefault();
-  press[event.key]();
+  ready.then(press[event.key]);
 }
-(async () => {
+addEventListener("keydown", key);
+const ready = (async () => {
   meta = await block("meta");
   for (const told of meta.runs) {
     const run = new Run(told, await block(`c${told.name}`));
-    run.from = total;
-    total += run.n;
     if (told.base) run.base = new Run(told.base, await block(`c${told.base.name}`));
     runs.push(run);
   }
+  gather();
+  COLUMNS = everyColumn();
   $("table").hidden = false;
   columns();
   head();
   let timer, busy = false;
-  $("q").oninput = () => { clearTimeout(timer); timer = setTimeout(() => { told(); filter(); }, 80); };
-  $("filter").onsubmit = (event) => { event.preventDefault(); told(); filter(); };
-  for (const press of document.querySelectorAll("[data-q]")) press.onclick = () => { $("q").value = press.dataset.q; told(); filter(); };
+  $("q").oninput = () => { clearTimeout(timer); timer = setTimeout(() => ask($("q").value), 80); };
+  $("filter").onsubmit = (event) => { event.preventDefault(); ask($("q").value); };
+  for (const press of document.querySelectorAll("[data-q]")) press.onclick = () => ask(press.dataset.q);
   $("scroll").onscroll = () => { if (!busy) { busy = true; requestAnimationFrame(() => { busy = false; if (!whole) draw(); }); } };
-  $("rows").onclick = (event) => { const line = event.target.closest(".r"); if (line && !event.target.closest("a")) location.hash = address(...of(view[+line.dataset.at])); };
+  $("rows").onclick = (event) => { const line = event.target.closest(".r"); if (line && !event.target.closest("a")) location.hash = address(view[+line.dataset.at]); };
   $("csv").onclick = csv;
   $("plain").onclick = () => { whole = !whole && view.length <= MOST_PLAIN; draw(); };
-  addEventListener("keydown", key);
+  narrow.onchange = draw;
   addEventListener("hashchange", route);
   await filter();
   await route();

@@ -1,0 +1,222 @@
+"""The cases of an HTML page in Chromium: matrix, drawer, filter, keys, a small screen and paper."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import pytest
+from browsers import Opened, serious_faults
+from page_runs import run_page, simulated_report
+
+from pytest_helmbench.core.scrub import ShownTexts
+from pytest_helmbench.results.run_report import RunReport
+
+_CASES = 240
+
+
+@cache
+def _reports(runs: int) -> list[RunReport]:
+    return [simulated_report(_CASES, run=number, skill=0.7, texts=True) for number in range(1, runs + 1)]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Write pages of some runs as they are asked for."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    @cache
+    def file(runs: int, texts: ShownTexts = ShownTexts.ALL) -> Path:
+        made = folder / f"{runs}-{texts}.html"
+        made.write_text(run_page(_reports(runs), texts), encoding="utf-8")
+        return made
+
+    return file
+
+
+def _differ(reports: list[RunReport]) -> list[int]:
+    outcomes = [{report.results[place].outcome for report in reports} for place in range(_CASES)]
+    return [place for place, found in enumerate(outcomes) if {"passed", "failed"} <= found]
+
+
+def test_several_runs_are_a_matrix_and_the_drawer_shows_all_replies_of_a_case(
+    opened: Callable[..., Opened], files: Callable[..., Path]
+) -> None:
+    reports = _reports(5)
+    places = _differ(reports)
+    one = opened(bypass_csp=True)
+    page = one.go(files(5))
+    assert page.locator("#count").inner_text() == f"{_CASES} of {_CASES}"
+    page.locator("button[data-q=differ]").click()
+    page.wait_for_selector(f"#count:has-text('{len(places)} of {_CASES}')")
+    heads = page.locator("#thead .run").all_inner_texts()
+    assert [head.split() for head in heads] == [
+        [f"model-{number}", "run", str(number)] for number in range(1, 6)
+    ]
+    rows = [report.results[places[0]] for report in reports]
+    marks = {"passed": "✓", "failed": "✗", "error": "!"}
+    cells = page.locator("#rows .r").first.locator(".run").all_inner_texts()
+    assert [cell.split()[0] for cell in cells] == [marks[row.outcome] for row in rows]
+
+    page.locator("#rows a").first.click()
+    sides = page.locator("#drawer .sides > div")
+    sides.first.wait_for()
+    assert [side.locator("strong").inner_text() for side in sides.all()] == [row.outcome for row in rows]
+    said = json.loads(rows[0].request or b"")["messages"][0]["content"]
+    message = said.partition("<users_input>\n")[2].partition("\n<")[0]
+    assert page.locator("#drawer h3, #drawer pre").all_inner_texts()[:2] == ["Message", message]
+    assert not page.get_by_text("Say who is to act.").first.is_visible()
+    page.locator("#drawer summary", has_text="Whole prompt").click()
+    assert page.locator("#drawer details[open] pre").inner_text() == said
+    for side, row in zip(sides.all(), rows, strict=True):
+        if row.reply:
+            evaluation, fields = row.evaluations[0], json.loads(row.reply)
+            assert side.locator(".json dd").all_inner_texts() == [*fields.values()]
+            assert side.locator(".json mark").all_inner_texts() == [evaluation.observed]
+            wrong = [] if evaluation.passed else [evaluation.observed]
+            assert side.locator(".judged mark").all_inner_texts() == wrong
+    assert serious_faults(page) == []
+    assert one.messages == []
+
+
+def test_a_case_that_was_ruled_out_marks_what_it_should_not_have_been(
+    opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    report = _reports(1)[0]
+    row = report.failures[0]
+    evaluation = replace(row.evaluations[0], expected="not: includes NURSE", observed='["NURSE", "OFFICE"]')
+    row = replace(row, evaluations=(evaluation,), reply='Well: {"who": ["NURSE", "OFFICE"], "why": "x"} So.')
+    file = tmp_path / "one.html"
+    file.write_text(run_page([replace(report, results=(row,), failures=(row,))], ShownTexts.ALL), "utf-8")
+
+    page = opened().go(file, f"#/case/{row.code}")
+
+    assert page.locator("#drawer .judged mark").all_inner_texts() == ["NURSE"]
+    assert page.locator("#drawer .json dt").all_inner_texts() == ["who (judged)", "why"]
+    assert page.locator("#drawer h3:has-text('Reply') ~ pre").all_inner_texts() == ["Well:", "So."]
+
+
+def test_a_filter_says_what_it_did_not_understand_and_knows_or(
+    opened: Callable[..., Opened], files: Callable[..., Path]
+) -> None:
+    rows = _reports(1)[0].results
+    page = opened().go(files(1))
+    page.fill("#q", "severty>5 severity>high P1-B2,P1-B3 -error")
+    page.wait_for_selector("#chips .bad >> nth=1")
+    chips = page.locator("#chips button").all_inner_texts()
+    assert chips == [
+        "severty>5: unknown key severty ×",
+        "severity>high: severity takes a number ×",
+        "P1-B2,P1-B3 ×",
+        "-error ×",
+    ]
+    either = [row for row in rows if row.code.startswith(("P1-B2-", "P1-B3-")) and row.outcome != "error"]
+    assert page.locator("#count").inner_text() == f"{len(either)} of {_CASES}, 2 not understood"
+    page.locator("#chips .bad").first.click()
+    page.locator("#chips .bad").first.click()
+    page.wait_for_selector(f"#count:text-is('{len(either)} of {_CASES}')")
+    assert page.input_value("#q") == "P1-B2,P1-B3 -error"
+
+    page.fill("#q", "severity>11,outcome=failed")
+    failed = [row for row in rows if row.severity > 11 or row.outcome == "failed"]
+    page.wait_for_selector(f"#count:text-is('{len(failed)} of {_CASES}')")
+
+    page.fill("#q", "nothing-like-it")
+    page.locator("#none button").click()
+    page.wait_for_selector(f"#count:text-is('{_CASES} of {_CASES}')")
+    assert (page.input_value("#q"), page.locator("#none").is_visible()) == ("", False)
+
+
+def test_a_dead_link_says_so_at_the_top(opened: Callable[..., Opened], files: Callable[..., Path]) -> None:
+    one = opened()
+    page = one.go(files(1), "#/case/P9-B9-S1?rep=2")
+    assert (
+        page.locator("main > :first-child")
+        .inner_text()
+        .startswith("This file has no case P9-B9-S1 (repetition 2).")
+    )
+    assert page.evaluate("scrollY") == 0
+    page.locator("#lost a").click()
+    page.wait_for_selector("#lost", state="detached")
+    assert one.messages == []
+
+
+@pytest.mark.parametrize("key", ["j", "Enter", "n"])
+def test_the_first_key_press_works(
+    key: str, opened: Callable[..., Opened], files: Callable[..., Path]
+) -> None:
+    report = _reports(1)[0]
+    page = opened().go(files(1))
+    page.keyboard.press(key)
+    if key != "Enter":
+        page.keyboard.press("Enter")
+    first = report.failures[0] if key == "n" else report.results[0]
+    page.wait_for_selector(f"#drawer h2:text-is('{first.code}')")
+
+
+def test_a_passed_case_says_that_its_texts_are_not_in_a_file_of_failures(
+    opened: Callable[..., Opened], files: Callable[..., Path]
+) -> None:
+    report = _reports(1)[0]
+    passed = next(row for row in report.results if row.outcome == "passed")
+    page = opened().go(files(1, ShownTexts.FAILURES), f"#/case/{passed.code}")
+
+    assert "The texts of this case are not in this file" in page.locator("#drawer").inner_text()
+    page.goto(f"{page.url.split('#')[0]}#/case/{report.failures[0].code}")
+    page.wait_for_selector("#drawer .json")
+    assert "not in this file" not in page.locator("#drawer").inner_text()
+
+
+@pytest.mark.parametrize("runs", [1, 5])
+def test_a_case_takes_two_lines_on_a_small_screen(
+    runs: int, opened: Callable[..., Opened], files: Callable[..., Path]
+) -> None:
+    page = opened().go(files(runs))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function("() => document.querySelector('#rows .r').clientHeight > 50", polling=50)
+    cells = page.locator("#rows .r").first.locator("span").all()
+    boxes = [box for box in (cell.bounding_box() for cell in cells) if box is not None]
+
+    assert len({round(box["y"]) for box in boxes}) == 2
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("runs", [1, 5, 12])
+def test_paper_holds_every_column_in_light_colours_and_no_empty_sheet(
+    runs: int, opened: Callable[..., Opened], files: Callable[..., Path]
+) -> None:
+    pypdf = pytest.importorskip("pypdf")
+    page = opened(color_scheme="dark").go(files(runs, ShownTexts.NONE))
+    wanted = page.locator("main > section:not(#cases) th[scope=col]:visible").all_inner_texts()
+
+    sheets = pypdf.PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
+
+    assert all((sheet.mediabox.width > sheet.mediabox.height) is (runs > 1) for sheet in sheets)
+    texts = [_inside(sheet) for sheet in sheets]
+    assert min(map(len, texts)) > 100
+    whole = normalize("NFKC", "".join("".join(texts).split()))  # a ligature is two letters
+    assert [word for name in wanted for word in name.split() if word not in whole] == []
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 34, 42)"
+    assert page.evaluate("getComputedStyle(document.body).printColorAdjust") == "exact"
+
+
+def _inside(sheet: Any) -> str:
+    """Return the text of a sheet that begins left of its right edge."""
+    found: list[str] = []
+
+    def visit(text: str, matrix: list[float], place: list[float], *_: object) -> None:
+        x = place[4] * matrix[0] + matrix[4]
+        if 0 <= x < float(sheet.mediabox.width):
+            found.append(text)
+
+    sheet.extract_text(visitor_text=visit)
+    return "".join(found)
