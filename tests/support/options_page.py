@@ -90,7 +90,7 @@ def _prose(text: str) -> str:
 def _commands() -> Iterator[str]:
     for name, command in _all_commands(helmbench, "helmbench"):
         usage = " ".join([name, *command.collect_usage_pieces(click.Context(command))[1:]])
-        first = " ".join((command.help or "").partition("\n\n")[0].split())
+        first = re.split(r"[.:;] ", " ".join((command.help or "").split("\n\n")[0].split()))[0].rstrip(".")
         yield f"* `{usage}`: {_prose(first)}"
 
 
