@@ -29,8 +29,9 @@ from pytest_helmbench.imports.readers import foreign_runs
 from pytest_helmbench.imports.storing import store_runs
 from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.formats import EXPORTS
+from pytest_helmbench.reports.headline import gate_block, headline
 from pytest_helmbench.reports.junit import junit_report
-from pytest_helmbench.reports.score_lines import gate_lines, score_lines
+from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.results.comparing import ComparedRun, RunRef
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.results.merging import MergedShards, ask_totals, merged_shards
@@ -201,7 +202,7 @@ def merge_command(
     complain([*merged.missing, *merged.notes])
     if verdict is None:
         return 0
-    say(*gate_lines(verdict))
+    say(*gate_block(headline(verdict)))
     return 0 if verdict.holds else 1
 
 

@@ -24,7 +24,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.comparison_lines import comparison_lines, comparison_markdown
 from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
-from pytest_helmbench.reports.score_lines import gate_lines
+from pytest_helmbench.reports.headline import gate_block, headline
 from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.baselines import PairError, parse_limits, partner
 from pytest_helmbench.results.comparing import (
@@ -39,7 +39,7 @@ from pytest_helmbench.results.comparison_records import (
     comparison_records,
     comparison_with,
 )
-from pytest_helmbench.results.gates import Gates
+from pytest_helmbench.results.gates import Gates, JudgedCases
 from pytest_helmbench.results.run_addresses import Addressed, resolve, shown_session
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.results.standings import ReportedRuns
@@ -101,14 +101,15 @@ def report_command(
             to.write(REPORTS[form](shown, texts=to.texts), f"report of {numbers}", is_page=form == PAGE)
     if gates is None:
         return 0
-    names = [report.detail.model for report in reports]
-    verdict = gates.judge(
-        {
-            name if names.count(name) == 1 else f"{name} ({ref.name})": report.score
-            for name, ref, report in zip(names, refs, reports, strict=True)
-        }
-    )
-    say(*gate_lines(verdict))
+    models = [report.detail.model for report in reports]
+    names = [
+        model if models.count(model) == 1 else f"{model} ({ref.name})"
+        for model, ref in zip(models, refs, strict=True)
+    ]
+    named = dict(zip(names, reports, strict=True))
+    cases = {name: JudgedCases(one.counts.judged, one.detail.total_tests) for name, one in named.items()}
+    verdict = gates.judge({name: one.score for name, one in named.items()}, cases=cases)
+    say(*gate_block(headline(verdict)))
     return 0 if verdict.holds else 1
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.reports.score_lines import comparison_notes, verdict_lines
-from pytest_helmbench.results.gates import GateReport, RunGates
+from pytest_helmbench.reports.headline import Headline, SessionState, headline
+from pytest_helmbench.reports.tables import reasons_text
+from pytest_helmbench.results.gates import GateReport, JudgedCases
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
@@ -26,7 +26,7 @@ _OK, _FAILED, _NO_TESTS = 0, 1, 5
 
 
 class ExitRule:
-    """Settles the exit code and says why, in the notes of the summary.
+    """Settles the exit code and says why, in the headline of the session.
 
     Args:
         coordinator: Of the session, closed.
@@ -39,6 +39,7 @@ class ExitRule:
         self._gates = coordinator.gates
         self._models_named = models_named
         self._only_collected = only_collected
+        self._shortfalls: list[str] = []
         self.gated: GateReport | None = None
 
     def settle(
@@ -54,30 +55,47 @@ class ExitRule:
         """
         if status not in (_OK, _FAILED, _NO_TESTS):
             return status
-        reasons = self._reasons(left_over, foreign_skips)
-        for reason in reasons:
-            self._coordinator.note(reason)
-        # What a stopped model leaves is said once, where the session says how it goes on.
-        fallen_short = bool(reasons or self._coordinator.stopped_models)
+        self._shortfalls += self._found(left_over, foreign_skips)
         plan = self._coordinator.book.plan
         if plan is not None and plan.shard is not None:
-            return _FAILED if fallen_short else self._settle_share(plan, status, unjudged_failures)
-        if plan is None or not (self._gates.asked or self._gates.min_coverage is not None):
-            return _FAILED if fallen_short else status
+            return _FAILED if self._reasons else self._settle_share(plan, status, unjudged_failures)
+        if plan is None or not self._has_gate:
+            return _FAILED if self._reasons else status
         if plan.dry:
             return _FAILED if self._gates.asked else status
-        report = self._gates.judge(scores_by_name(self._coordinator), self._comparisons())
+        report = self._judged(self._comparisons())
         self.gated = report
-        for line in comparison_notes(report):
-            self._coordinator.note(line)
-        if unjudged_failures and self._gates.asked:
-            self._coordinator.note(
-                f"{unjudged_failures} ended without a verdict on the model (errors, broken files, Python tests):"
-                " whatever the gate says, the session ends with 1"
+        holds = report.holds and not self._reasons
+        if unjudged_failures and self._gates.asked and holds:
+            self._shortfalls.append(
+                f"{unjudged_failures} ended without a verdict on the model (errors, broken files, Python tests)"
             )
-        if fallen_short or not report.holds or unjudged_failures:
-            return _FAILED if fallen_short or not report.holds or status == _FAILED else status
+        if not holds or unjudged_failures:
+            return _FAILED if not holds or status == _FAILED else status
         return _OK if self._gates.asked else status
+
+    @property
+    def _reasons(self) -> list[str]:
+        """Why the session fails whatever its scores are; a model is named where there are several."""
+        plan, stopped = self._coordinator.book.plan, self._coordinator.stopped_models
+        is_alone = plan is not None and len({run.model for run in plan.runs}) == 1
+        stops = (f"{'' if is_alone else model} stopped: {why}".lstrip() for model, why in stopped.items())
+        return [*self._shortfalls, *stops]
+
+    @property
+    def _has_gate(self) -> bool:
+        return self._gates.asked or self._gates.min_coverage is not None
+
+    def _judged(self, comparisons: Mapping[str, RunComparison]) -> GateReport:
+        """Return how the runs of the session stand to its gates."""
+        coordinator = self._coordinator
+        scored = coordinator.book.scored
+        cases = {
+            name: JudgedCases.of(scored[run_id].facts)
+            for run_id, name in run_names(coordinator).items()
+            if run_id in scored
+        }
+        return self._gates.judge(scores_by_name(coordinator), comparisons, cases)
 
     def _settle_share(self, plan: Plan, status: int, unjudged_failures: int) -> int:
         """Return the exit code of a shard: what was judged wrong is data, as it is for a gate that holds."""
@@ -92,19 +110,24 @@ class ExitRule:
             return status
         return _OK if plan.tests == counts.judged + counts.no_cases else status
 
-    def verdicts(self) -> list[str]:
-        """Return the last lines of the session, one per run: how it stands to its gates, or its score."""
+    def headline(self) -> Headline | None:
+        """Return how the session stands to its gates, or its scores; None where there is nothing to say."""
+        coordinator, plan = self._coordinator, self._coordinator.book.plan
+        benchmarks = {run.benchmark for run in plan.runs} if plan is not None else ()
+        said = [reason.partition("\n") for reason in self._reasons]
+        hints = [*(" ".join(hint.replace("hint: ", "").split()) for _, _, hint in said), coordinator.goes_on]
+        counts = RunCounts.sum(coordinator.book.tallies.values())
+        state = SessionState(
+            tuple(reason for reason, _, _ in said),
+            "; ".join(filter(None, hints)),
+            several_benchmarks=len(benchmarks) > 1,
+            cause="" if counts.judged else reasons_text(counts.reasons),
+        )
         if self.gated is not None:
-            return verdict_lines(self.gated)
-        scores = scores_by_name(self._coordinator) if self._coordinator.book.tallies else {}
-        share = self._coordinator.settings.share
-        of = "" if share is None else f" ({share.name})"
-        runs = [
-            RunGates(f"{name}{of}", score, min_coverage=Fraction(0))
-            for name, score in scores.items()
-            if score is not None
-        ]
-        return verdict_lines(GateReport(tuple(runs))) if runs else []
+            return headline(self.gated, state)
+        report = self._judged({}) if coordinator.book.tallies else GateReport(())
+        scored = GateReport(tuple(run for run in report.runs if run.score is not None))
+        return headline(scored, state, asked=False) if scored.runs or state.reasons else None
 
     def _comparisons(self) -> Mapping[str, RunComparison]:
         """Return how the runs stand to their baselines, by their names."""
@@ -118,7 +141,7 @@ class ExitRule:
             return {}
         return {name: found[run_id] for run_id, name in run_names(coordinator).items() if run_id in found}
 
-    def _reasons(self, left_over: int, foreign_skips: Mapping[str, int]) -> list[str]:
+    def _found(self, left_over: int, foreign_skips: Mapping[str, int]) -> list[str]:
         """Return why a session without a failed item is no success."""
         coordinator = self._coordinator
         reasons = []
@@ -131,29 +154,21 @@ class ExitRule:
         if coordinator.book.store is not None and coordinator.book.store.fault is not None:
             dropped = coordinator.book.store.dropped
             lost = f": {dropped} {'row is' if dropped == 1 else 'rows are'} lost" if dropped else ""
-            reasons.append(f"not everything was stored{lost} (see above)")
+            reasons.append(f"not everything was stored{lost}")
         if coordinator.book.store is not None and coordinator.book.store.displaced is not None:
-            reasons.append("the session was stopped: its database could not be written any more (see above)")
+            reasons.append("the session was stopped: its database could not be written any more")
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
         elif not (reasons or coordinator.stopped_models) and self._all_skipped(foreign_skips):
-            reasons.append(
-                "nothing was judged: every case was skipped (see above; --helmbench-allow-skipped ends 0)"
-            )
+            reasons.append("nothing was judged: every case was skipped (--helmbench-allow-skipped ends 0)")
         return reasons
 
     @property
     def _wanted(self) -> str:
         """What asks for verdicts, in words; empty where nothing does."""
-        gates = self._gates
-        has_gate = gates.asked or gates.min_coverage is not None
-        return (
-            "--helmbench-require-run"
-            if self._coordinator.settings.require_run
-            else "a gate"
-            if has_gate
-            else ""
-        )
+        if self._coordinator.settings.require_run:
+            return "--helmbench-require-run"
+        return "a gate" if self._has_gate else ""
 
     def _nothing_judged(self) -> str | None:
         """Return why nothing can be said of a model, where that is asked or its key is missing in CI."""
@@ -224,14 +239,14 @@ def run_names(coordinator: Coordinator) -> Mapping[int, str]:
 
 def planned_names(coordinator: Coordinator, plan: Plan) -> Mapping[tuple[str, str], str]:
     """Return what the runs of a plan are called, by their key: by model, and by benchmark where there are several."""
-    names = _names_of_benchmarks(coordinator, plan)
+    names = names_of_benchmarks(coordinator, plan)
     return {
         run.key: run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
         for run in plan.runs
     }
 
 
-def _names_of_benchmarks(coordinator: Coordinator, plan: Plan) -> Mapping[str, str]:
+def names_of_benchmarks(coordinator: Coordinator, plan: Plan) -> Mapping[str, str]:
     """Return what each benchmark is called, by its folder: those of the same name with that folder, in brackets."""
     names = {run.benchmark: coordinator.book.name_of(run) for run in plan.runs}
     for shown in (lambda benchmark: Path(benchmark).name, lambda benchmark: benchmark):

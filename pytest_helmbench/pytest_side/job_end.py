@@ -59,7 +59,8 @@ class JobEnd:
         if place is None or not coordinator.book.tallies:
             return
         try:
-            text = job_summary(self._end.verdicts, session_reports(coordinator))
+            verdicts = [] if self._end.headline is None else [self._end.headline.text]
+            text = job_summary(verdicts, session_reports(coordinator))
             with place.open("a" if coordinator.settings.summary == "auto" else "w", encoding="utf-8") as file:
                 file.write(text)
         except (OSError, StoreError) as error:
@@ -79,10 +80,10 @@ class JobEnd:
         if not in_github_actions():
             return
         gated = self._end.gated
-        runs = () if gated is None else gated.runs
-        for run, verdict in zip(runs, self._end.verdicts, strict=False):
-            if not run.holds:
-                yield Annotation(f"gate {run.name}", verdict)
+        found = self._end.headline
+        for run in (found.runs or (found,)) if found is not None else ():
+            if run.holds is False:
+                yield Annotation(f"gate {run.subject}".rstrip(), run.text)
         yield from self._broken
         is_data = self._coordinator.gates.asked and gated is not None and gated.holds
         if not is_data and not self._config.pluginmanager.has_plugin(_SAME_WORK):

@@ -1,4 +1,4 @@
-"""The last line of a session: one verdict per run, behind pytest's own count."""
+"""The last line of a session, behind pytest's own count: its headline."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pytest_helmbench.pytest_side.session_end import SessionEnd
 
 
 class LastWords:
-    """The very last lines of a session: one verdict per run, behind pytest's own count.
+    """Prints the headline behind pytest's own count.
 
     Args:
         config: pytest's.
-        end: Knows them.
+        end: Knows it.
         shown: The failures that were shown.
     """
 
@@ -36,6 +36,5 @@ class LastWords:
         """Wait until all have printed."""
         yield
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            for line in self._end.verdicts:
-                reporter.write_line(quoted(line))
+        if reporter is not None and self._end.headline is not None:
+            reporter.write_line(quoted(self._end.headline.text))

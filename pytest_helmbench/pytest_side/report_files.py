@@ -51,7 +51,8 @@ def write_report_files(coordinator: Coordinator) -> None:
             with_text=settings.shown_texts.any,
             all_cases=PAGE in wanted.values(),
         )
-        write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)
+        written = write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)
+        coordinator.files.extend(written)
     except StoreError as error:
         coordinator.note(f"no report: {error}")
 

@@ -20,8 +20,8 @@ from pytest_helmbench.pytest_side.junit_view import (
 )
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.pytest_side.summary import session_lines
-from pytest_helmbench.reports.score_lines import verdict_lines
+from pytest_helmbench.pytest_side.summary import session_lines, summary_title
+from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.reports.session_failures import RunPlace
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.run.coordinator import Coordinator
@@ -54,7 +54,7 @@ class SessionEnd:
         self._broken = 0
         self._unjudged_failures = 0
         self._foreign_skips = Counter[str]()
-        self.verdicts: list[str] = []
+        self.headline: Headline | None = None
         self.gated: GateReport | None = None
         self._view: JunitView | None = None
 
@@ -145,13 +145,13 @@ class SessionEnd:
         )
         if status != exitstatus:
             session.exitstatus = status
-        self.verdicts = rule.verdicts()
+        self.headline = rule.headline()
         self.gated = rule.gated
         if self._config.getoption("xmlpath", None):
             add_suite_properties(self._config, coordinator)
-            for run in rule.gated.runs if rule.gated is not None else ():
-                verdict = scrub(verdict_lines(GateReport((run,)))[0])
-                add_gate_case(self._config, run.name, verdict, holds=run.holds)
+            runs = self.headline.runs if self.headline is not None and rule.gated is not None else ()
+            for run in runs:
+                add_gate_case(self._config, run.subject, scrub(run.text), holds=run.holds is True)
         if coordinator.settings.wants_reports:
             from pytest_helmbench.pytest_side.report_files import write_report_files
 
@@ -166,13 +166,14 @@ class SessionEnd:
             return
         usual = self._config.rootpath / "helmbench.db"
         place = RunPlace.of(tuple(coordinator.book.tallies), coordinator.book.db, usual)
-        rest = list(self._shown.lines(place))
+        failures = [*self._shown.in_short, *self._shown.lines(place)]
         verbose = self._config.get_verbosity() > 0
         start = self._config.invocation_params.dir
-        said = [*rest, *session_lines(coordinator, self._broken, start, verbose=verbose)]
-        for title, lines in (("FAILURES", self._shown.in_short), ("helmbench", said)):
-            if lines:
-                terminalreporter.section(title)
+        said = session_lines(coordinator, self._broken, start, self.headline, verbose=verbose)
+        title = quoted(summary_title(coordinator))
+        for head, lines in (("FAILURES" if self._shown.in_short else "", failures), (title, said)):
+            if head and lines:
+                terminalreporter.write_sep("=", head)
             for line in lines:
                 terminalreporter.write_line(quoted(line))
 

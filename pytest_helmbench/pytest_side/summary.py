@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
@@ -13,102 +15,202 @@ from pytest_helmbench.core.kind_words import RunWords
 from pytest_helmbench.gateway.providers.servers import is_embedded
 from pytest_helmbench.pytest_side.announcement import run_price
 from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.pytest_side.exit_code import planned_names, run_names, scores_by_name
+from pytest_helmbench.pytest_side.exit_code import (
+    names_of_benchmarks,
+    planned_names,
+    run_names,
+    scores_by_name,
+)
+from pytest_helmbench.reports.headline import Headline, gate_block
 from pytest_helmbench.reports.panel_tables import panel_sentence
 from pytest_helmbench.reports.run_facts import stand_in_text
-from pytest_helmbench.reports.score_lines import score_lines
+from pytest_helmbench.reports.score_lines import corrections, score_parts
 from pytest_helmbench.reports.session_start import DryRow, dry_run_lines
 from pytest_helmbench.reports.session_summary import (
+    SummaryRun,
+    best_first,
+    chance_line,
     cut_lines,
     judging_lines,
-    model_table,
-    resumed_tables,
-    skip_lines,
-    speed_line,
+    labelled,
+    loses_most,
+    not_judged_lines,
+    numbers_text,
+    pace_text,
+    routine_notes,
+    score_remarks,
+    score_table,
+    title_text,
     unstated_lines,
 )
-from pytest_helmbench.reports.tables import reasons_text
+from pytest_helmbench.reports.tables import count_text
+from pytest_helmbench.results.gates import JudgedCases
 from pytest_helmbench.results.run_counts import RunCounts
-from pytest_helmbench.results.run_report import measured_speed, panel_report
+from pytest_helmbench.results.run_report import measured_speed, panel_report, tree_constants
+from pytest_helmbench.results.stored_scores import ScoredRun
 from pytest_helmbench.run.coordinator import Coordinator, whole_runs
-from pytest_helmbench.run.plan import Plan
+from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.store.fault import StoreError
 
 _WARNINGS_SHOWN = 10
+_SHARD = "shard"
 
 
-def session_lines(coordinator: Coordinator, broken: int, start: Path, *, verbose: bool) -> list[str]:
+def summary_title(coordinator: Coordinator) -> str:
+    """Return what stands over the summary: benchmark, cases and models."""
+    plan = coordinator.book.plan
+    if plan is None or not plan.runs:
+        return "helmbench"
+    benchmarks = names_of_benchmarks(coordinator, plan)
+    models = list(dict.fromkeys(run.model for run in plan.runs))
+    cases = plan.tests // (len(models) * coordinator.settings.repeat)
+    title = title_text([*benchmarks.values()], cases, models)
+    often = f" × {coordinator.settings.repeat} repetitions" if coordinator.settings.repeat > 1 else ""
+    share = "" if plan.shard is None else f" · {plan.shard.name}"
+    return f"{title}{often}{share}{' · dry run' if plan.dry else ''}"
+
+
+def session_lines(
+    coordinator: Coordinator, broken: int, start: Path, found: Headline | None, *, verbose: bool
+) -> list[str]:
     """Return the summary of a session.
 
     Args:
         coordinator: Of the session, closed.
         broken: Erring items that stand for broken files.
         start: Where pytest was started: paths are shown from there.
-        verbose: Also the scores of behaviours.
+        found: The headline; None where there is nothing to say.
+        verbose: Also the scores of pillars, behaviours and groups.
     """
     plan = coordinator.book.plan
     if plan is None or not (plan.dry or coordinator.book.tallies):
         # It ended before anything could be asked.
         return [*_sample_lines(coordinator), *_warning_lines(coordinator, start), *coordinator.notes]
-    lines = _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, verbose=verbose)
+    gated = found is not None and any(run.holds is not None for run in found.runs)
+    lines = (
+        _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, found, verbose=verbose)
+    )
     if broken:
         whose = "files or rows: none of their cases" if broken > 1 else "file or row: none of its cases"
         lines.append(f"{broken} broken {whose} ran (see ERRORS)")
     lines += _warning_lines(coordinator, start)
     lines += coordinator.notes
-    return [*lines, coordinator.goes_on] if coordinator.goes_on else lines
+    if not plan.dry:
+        lines.append(_closing(coordinator, start))
+    if found is None or found.holds is None:
+        return lines
+    return [*lines, *(gate_block(found) if gated else [labelled("next", found.hint)] if found.hint else [])]
 
 
-def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[str]:
-    rows = _counts_by_model(plan, coordinator)
-    whole = whole_runs(coordinator)
-    lines = model_table(rows) if whole is None else resumed_tables(whole, rows)
-    lines += [*cut_lines(whole or rows), *judging_lines(whole or rows)]
-    unstated = unstated_lines(rows, many=True)
-    scores = {name: score for name, score in scores_by_name(coordinator).items() if score is not None}
-    done = sum(counts.judged_now for counts in rows.values())
-    if scores and any(counts.judged for counts in rows.values()):
-        lines += ["", *score_lines(scores, behaviours=verbose, warnings=False), *unstated, ""]
-    else:
-        lines += unstated
+def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, verbose: bool) -> list[str]:
+    tallies = coordinator.book.tallies
+    whole = whole_runs(coordinator) or tallies
+    rows = _by_model(plan, coordinator, whole)
+    runs = summary_runs(plan, coordinator, whole)
+    one_benchmark = len({run.benchmark for run in plan.runs}) == 1
+    ordered = best_first(runs) if one_benchmark else runs
+    total = RunCounts.sum(whole.values())
+    lines = [*cut_lines(rows), *score_table(ordered, one_benchmark=one_benchmark)]
+    if one_benchmark:
+        lines += filter(None, (chance_line(ordered), loses_most(runs)))
+    if verbose:
+        scores = {name: one for name, one in scores_by_name(coordinator).items() if one is not None}
+        lines += score_parts(scores)
+    hint = "" if found is not None and found.holds is not None else coordinator.goes_on
+    lines += not_judged_lines(runs, hint)
+    lines += _remarks(plan, coordinator, rows)
+    recorded = [f"{count_text(total.replays, 'answer')} from the record"] if total.replays else []
+    notes = [*routine_notes(total), *recorded, *coordinator.remarks]
+    return [*lines, labelled("notes", " · ".join(notes))] if notes else lines
+
+
+def _remarks(plan: Plan, coordinator: Coordinator, rows: Mapping[str, RunCounts]) -> Iterator[str]:
+    """Yield what must be known of single models: faults of form, other models, judges, costs, what kinds say."""
     names = run_names(coordinator)
+    yield from unstated_lines(rows, many=True)
+    yield from judging_lines(rows)
+    for name, score in scores_by_name(coordinator).items():
+        if score is not None:
+            yield from (f"{name}: {text}" for text in corrections(score))
     shows_text = coordinator.settings.shown_texts.any or not in_ci()
     for run_id, words in kind_words(plan, coordinator):
-        lines += [f"{names[run_id]}: {words.line}"] if words.line else []
-        lines += [f"  it says: {words.said}"] if words.said and shows_text else []
-    lines += [
-        f"{model}: not judged: {reasons_text(counts.reasons)}"
-        for model, counts in rows.items()
-        if any(counts.reasons.values())
-    ]
-    lines += skip_lines(rows)
-    lines += _unanswered_lines(coordinator)
-    lines += [f"{model} was stopped: {sentence}" for model, sentence in coordinator.stopped_models.items()]
-    lines += _judge_lines(plan, coordinator)
-    lines += _speed_lines(plan, coordinator)
-    wall_s = max((coordinator.ended or time.perf_counter()) - coordinator.started, 1e-3)
-    ids = ", ".join(str(run_id) for run_id in coordinator.book.tallies)
-    lines.append(
-        f"{done} judged in {wall_s:.1f} s, {done / wall_s:.1f} per second; run {ids} in {coordinator.book.db}"
-    )
+        said = f"; it says: {words.said}" if words.said and shows_text else ""
+        if words.line or said:
+            yield f"{names[run_id]}: {words.line}{said}"
+    yield from _unanswered_lines(coordinator)
+    yield from _panel_lines(plan, coordinator)
     store = coordinator.book.store
     if store is not None and store.fault is not None:
         lost = f" (rows lost: {store.dropped})" if store.dropped else ""
-        lines.append(f"NOT ALL IS STORED: {store.fault}{lost}")
+        yield f"NOT ALL IS STORED: {store.fault}{lost}"
     elif store is not None and store.displaced is not None:
-        lines.append(f"STOPPED: {store.displaced}")
-    return lines
+        yield f"STOPPED: {store.displaced}"
 
 
-def _speed_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
-    """Yield how fast models have answered, those apart that are no more than a floor."""
-    ids = coordinator.book.run_ids
-    for model in dict.fromkeys(run.model for run in plan.runs):
-        own = [ids[run.key] for run in plan.runs if run.model == model and run.key in ids]
-        if own and not is_embedded(model):
+def _closing(coordinator: Coordinator, start: Path) -> str:
+    """Return how many were judged how fast, and where that stands."""
+    book = coordinator.book
+    done = sum(counts.judged_now for counts in book.tallies.values())
+    whole_s = (coordinator.ended or time.perf_counter()) - coordinator.started
+    seconds = max(book.span.seconds or whole_s, 1e-3)
+    pace = pace_text(done, seconds)
+    took = f"{seconds:.1f}" if seconds >= 0.1 else f"{seconds:.3f}"
+    judged = f"{done} judged in {took} s{f' ({pace})' if pace else ''}"
+    files = [_from(path, start) for path in coordinator.files]
+    return " · ".join((judged, f"{numbers_text(book.tallies)} in {_from(book.db, start)}", *files))
+
+
+def _from(path: Path, start: Path) -> str:
+    path = path.absolute()
+    return str(path.relative_to(start) if path.is_relative_to(start) else path)
+
+
+def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunCounts]) -> list[SummaryRun]:
+    """Return the rows of the table of scores, in the order of the plan.
+
+    Args:
+        plan: Of the session.
+        coordinator: Likewise, closed.
+        counts: Of whole runs, by their number.
+    """
+    book = coordinator.book
+    benchmarks, names = names_of_benchmarks(coordinator, plan), planned_names(coordinator, plan)
+    is_one_model = len({run.model for run in plan.runs}) == 1 < len(benchmarks)
+    constants: dict[str, Fraction | None] = {}
+    rows = []
+    for run in plan.runs:
+        run_id = book.run_ids.get(run.key)
+        if run_id is None:
+            continue
+        tally, scored = counts[run_id], book.scored.get(run_id)
+        name = benchmarks[run.benchmark] if is_one_model else names[run.key]
+        remarks = tuple(_judge_remarks(run, tally))
+        row = SummaryRun(name, tally, run.tests - tally.no_cases, remarks=remarks)
+        if scored is not None and run.benchmark not in constants:
+            found = tree_constants(scored.facts, add_no_context=coordinator.settings.add_no_context)
+            constants[run.benchmark] = found.flags_everything
+        if not is_embedded(run.model):
             with suppress(StoreError):  # said elsewhere
-                yield from filter(None, (speed_line(model, measured_speed(coordinator.book.db, own)),))
+                row = replace(row, speed=measured_speed(book.db, (run_id,)))
+        rows.append(row if scored is None else _scored_row(row, scored, constants[run.benchmark]))
+    return rows
+
+
+def _scored_row(row: SummaryRun, scored: ScoredRun, constant: Fraction | None) -> SummaryRun:
+    facts = scored.facts
+    planned = row.planned if facts.scope == _SHARD else JudgedCases.of(facts).planned
+    said = score_remarks(scored.score, planned - row.counts.judged)
+    return replace(
+        row,
+        planned=planned,
+        broken=facts.repeat * len(facts.broken),
+        score=scored.score,
+        losses=scored.losses,
+        titles=facts.titles,
+        constant=constant,
+        remarks=(*said, *row.remarks),
+    )
 
 
 def _unanswered_lines(coordinator: Coordinator) -> list[str]:
@@ -140,43 +242,38 @@ def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunW
             yield run_id, words
 
 
-def _counts_by_model(plan: Plan, coordinator: Coordinator) -> dict[str, RunCounts]:
-    tallies = coordinator.book.tallies
-    by_model: dict[str, list[int]] = {}
-    run_ids = coordinator.book.run_ids
+def _by_model(
+    plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunCounts]
+) -> Mapping[str, RunCounts]:
+    by_model: dict[str, list[RunCounts]] = {}
     for run in plan.runs:
-        run_id = run_ids.get(run.key)
+        run_id = coordinator.book.run_ids.get(run.key)
         if run_id is not None:
-            by_model.setdefault(run.model, []).append(run_id)
-    return {model: RunCounts.sum(tallies[run_id] for run_id in runs) for model, runs in by_model.items()}
+            by_model.setdefault(run.model, []).append(counts[run_id])
+    return {model: RunCounts.sum(parts) for model, parts in by_model.items()}
 
 
-def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
-    by_model = _counts_by_model(plan, coordinator)
-    itself = {
-        run.model
-        for run in plan.runs
-        if run.model in run.judges and (run.judge_calls or by_model.get(run.model, RunCounts()).judge_calls)
-    }
-    answers: Counter[tuple[str, str]] = Counter()
-    for model, counts in by_model.items():
-        for (judge, _), replies in counts.answered_by.items():
-            if judge is not None:
-                answers[model, judge] += replies
-    names = run_names(coordinator)
+def _panel_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
+    """Yield how far the judges of each run agree, where there are several."""
     store = coordinator.book.store
-    several = store is not None and store.fault is None and any(len(run.judges) > 1 for run in plan.runs)
-    panels = []
+    if store is None or store.fault is not None or not any(len(run.judges) > 1 for run in plan.runs):
+        return
     with suppress(StoreError):  # the record that was read a moment ago: said elsewhere
-        panels = [(run_id, panel_report(coordinator.book.db, run_id)) for run_id in names] if several else []
-    lines = [f"{names[run_id]}: {panel_sentence(panel)}" for run_id, panel in panels if panel is not None]
-    lines += [f"warning: {model} judged its own replies" for model in sorted(itself)]
-    lines += [
-        f"{model}: {stand_in_text(replies, judge)}"
-        for (model, judge), replies in answers.items()
-        if judge.startswith("baseline/")
-    ]
-    return lines
+        for run_id, name in run_names(coordinator).items():
+            panel = panel_report(coordinator.book.db, run_id)
+            if panel is not None:
+                yield f"{name}: {panel_sentence(panel)}"
+
+
+def _judge_remarks(run: PlannedRun, counts: RunCounts) -> Iterator[str]:
+    """Yield by whom a run was judged, where that is no judgement of another model."""
+    answers = Counter[str]()
+    for (judge, _), replies in counts.answered_by.items():
+        answers[judge or ""] += replies
+    stand_ins = [judge for judge in answers if judge.startswith("baseline/")]
+    yield from (stand_in_text(answers[judge], judge) for judge in stand_ins)
+    if run.model in run.judges and run.model not in stand_ins and (run.judge_calls or counts.judge_calls):
+        yield "judged its own replies"
 
 
 def _dry_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
@@ -192,10 +289,9 @@ def _dry_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
                 judge_calls=run.judge_calls,
                 tokens=run.prompt_tokens + run.judge_prompt_tokens,
                 price=None if span is None else (span.low, span.expected, span.high),
-                why=run.why_not,
             )
         )
-    return [*dry_run_lines(rows, coordinator.settings.dry_run), *_sample_lines(coordinator)]
+    return [*dry_run_lines(rows), *_sample_lines(coordinator)]
 
 
 def _sample_lines(coordinator: Coordinator) -> list[str]:

@@ -125,8 +125,8 @@ def wanted_reports(settings: Settings) -> Mapping[Path, str]:
 
 def write_reports(
     wanted: Mapping[Path, str], found: ReportedRuns, note: Callable[[str], None], texts: ShownTexts
-) -> None:
-    """Write the reports of a session.
+) -> list[Path]:
+    """Write the reports of a session, and return their files.
 
     Args:
         wanted: See `wanted_reports`.
@@ -134,6 +134,7 @@ def write_reports(
         note: Says something in the summary.
         texts: Of which cases prompts and replies are shown.
     """
+    written = []
     for path, name in wanted.items():
         try:
             text = REPORTS[name](found, texts=texts)
@@ -143,7 +144,10 @@ def write_reports(
         except HelmbenchError as error:
             note(f"{path}: not written: {error}")
         else:
-            note(f"report: {path.resolve().as_uri()}{size_note(text)}")
+            written.append(path)
+            if large := size_note(text):
+                note(f"{path}{large}")
+    return written
 
 
 def size_note(text: str) -> str:

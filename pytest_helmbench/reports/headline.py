@@ -12,7 +12,7 @@ from pytest_helmbench.reports.comparison_lines import (
     conclusion_text,
     p_text,
 )
-from pytest_helmbench.reports.tables import count_text, listed, share
+from pytest_helmbench.reports.tables import count_text, share
 from pytest_helmbench.results.comparing import INCONCLUSIVE_PASSES
 from pytest_helmbench.results.gates import GateReport, RunGates
 from pytest_helmbench.scoring.changes import Conclusion
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.scoring.comparison import ScopeChange
 
 _SHOWN = 5
+_RUNS_SHOWN = 3
 _FAILING = (Conclusion.REGRESSED, Conclusion.COLLAPSED)
 
 
@@ -35,11 +36,13 @@ class SessionState:
         reasons: Why it fails whatever its scores are: a spent budget, nothing judged, a lost row.
         hint: How it goes on; empty where nothing is left.
         several_benchmarks: The scores of its runs do not compare.
+        cause: Why no case was judged: `unreachable 3`; empty where some were.
     """
 
     reasons: tuple[str, ...] = ()
     hint: str = ""
     several_benchmarks: bool = False
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +108,25 @@ def headline(report: GateReport, state: SessionState = _NOTHING_ELSE, *, asked: 
     """
     runs = tuple(run_headline(run, asked=asked) for run in report.runs)
     failing = [run for run in runs if run.holds is False]
-    cause = "; ".join(state.reasons)
+    stops = "; ".join(state.reasons)
+    cause = stops or state.cause
     first = failing[0] if failing else runs[0] if runs else Headline(None, "", "")
     if len(failing) > 1:
-        said = "; ".join(f"{run.subject}: {run.said}" for run in failing)
+        said = "; ".join(f"{run.subject}: {run.said}" for run in failing[:_RUNS_SHOWN])
+        said += f"; {len(failing) - _RUNS_SHOWN} more" if len(failing) > _RUNS_SHOWN else ""
         return Headline(False, f"{len(failing)} of {len(runs)} runs", said, cause, state.hint, runs)
     if failing:
         return Headline(False, first.subject, first.said, cause, state.hint, runs)
-    if cause or (asked and not runs):
+    if stops or (asked and not runs):
         subject = first.subject if len(runs) == 1 else ""
-        return Headline(False, subject, cause or "nothing was judged", "", state.hint, runs)
+        return Headline(False, subject, stops or "nothing was judged", "", state.hint, runs)
     if len(runs) < 2:
-        return Headline(True if asked else None, first.subject, first.said, "", state.hint, runs)
+        return Headline(True if asked else None, first.subject, first.said, cause, state.hint, runs)
     if asked:
         return Headline(True, f"all {len(runs)} runs", _scores(runs), "", state.hint, runs)
     if state.several_benchmarks:
-        return Headline(None, "", _scores(runs), "", state.hint, runs)
+        subject = f"{len(runs)} runs" if len(runs) > _RUNS_SHOWN else ""
+        return Headline(None, subject, _scores(runs), "", state.hint, runs)
     best = max(report.runs, key=lambda run: (run.score is not None and run.score.score) or 0)
     return Headline(None, "best", f"{best.name} {score_text(best)}", "", state.hint, runs)
 
@@ -173,7 +179,14 @@ def not_judged(run: RunGates, score: RunScore) -> str:
 
 
 def _scores(runs: Sequence[Headline]) -> str:
-    return listed([f"{run.subject} {score_text(run.gates)}" for run in runs if run.gates is not None])
+    """Return the scores of a few runs, and of more their span."""
+    gates = [run.gates for run in runs if run.gates is not None]
+    if len(gates) <= _RUNS_SHOWN:
+        return ", ".join(f"{run.name} {score_text(run)}" for run in gates)
+    known = [run.score.score for run in gates if run.score is not None and run.score.score is not None]
+    span = f"from {share(min(known))} to {share(max(known))}" if known else "none"
+    without = f", {len(gates) - len(known)} without a score" if len(known) < len(gates) else ""
+    return f"scores {span}{without}"
 
 
 def _against(found: RunComparison) -> str:

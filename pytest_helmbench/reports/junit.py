@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.reports.score_lines import verdict_lines
+from pytest_helmbench.reports.headline import Headline, run_headline
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import ResultRow, results
@@ -33,7 +33,7 @@ def junit_report(path: Path, runs: Sequence[tuple[int, str, RunFacts]], gates: G
     """
     suites = [_suite(name, [*_cases(path, run_id, facts)]) for run_id, name, facts in runs]
     if gates is not None:
-        suites.append(_suite("helmbench", [_gate_case(run.name, GateReport((run,))) for run in gates.runs]))
+        suites.append(_suite("helmbench", [_gate_case(run_headline(run)) for run in gates.runs]))
     root = ET.Element("testsuites", {"name": "helmbench"})
     for key in ("tests", "failures", "errors", "skipped"):
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in suites)))
@@ -94,10 +94,11 @@ def _case(row: ResultRow) -> ET.Element:
     return case
 
 
-def _gate_case(name: str, report: GateReport) -> ET.Element:
-    case = ET.Element("testcase", {"classname": "helmbench", "name": _text(f"gate[{name}]"), "time": "0.000"})
-    if not report.holds:
-        ET.SubElement(case, "failure", {"message": _text(verdict_lines(report)[0])})
+def _gate_case(run: Headline) -> ET.Element:
+    name = _text(f"gate[{run.subject}]")
+    case = ET.Element("testcase", {"classname": "helmbench", "name": name, "time": "0.000"})
+    if not run.holds:
+        ET.SubElement(case, "failure", {"message": _text(run.text)})
     return case
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.score_lines import score_doubts, score_notes
-from pytest_helmbench.reports.session_summary import cut_lines, judging_lines, unstated_lines
+from pytest_helmbench.reports.session_summary import cut_lines, judging_lines, routine_notes, unstated_lines
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Rate
@@ -109,10 +109,10 @@ def _doubts(report: RunReport) -> Iterator[str]:
     yield from (line.removeprefix(f"{run.model}: ") for line in cut_lines(rows))
     if run.status in _ENDINGS:
         yield _ENDINGS[run.status]
-    if report.judgements and run.model in report.judges:
-        yield f"{run.model} judged its own replies"
     if report.judgements and report.judge.startswith("baseline/"):
         yield stand_in_text(report.judgements, report.judge)
+    elif report.judgements and run.model in report.judges:
+        yield f"{run.model} judged its own replies"
     if report.words is not None:
         yield from report.words.cautions
     if report.score is None:
@@ -135,6 +135,7 @@ def _remarks(report: RunReport) -> Iterator[str]:
         yield from score_notes(report.score)
     for line in judging_lines({run.model: report.counts}):
         yield line.removeprefix(f"{run.model}: ")
+    yield from routine_notes(report.counts)
     if report.counts.unknown_costs:
         calls = "1 call" if report.counts.unknown_costs == 1 else f"{report.counts.unknown_costs} calls"
         yield f"the cost of {calls} is unknown"

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share, table
-from pytest_helmbench.results.comparing import INCONCLUSIVE_PASSES
-from pytest_helmbench.results.gates import GateReport, RunGates
 from pytest_helmbench.run.selecting import sample_text
-from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.judge_agreement import CorrectedRate
 from pytest_helmbench.scoring.reruns import RepetitionRates, Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
-from pytest_helmbench.scoring.thresholds import GateVerdict, gate_figures
-
-if TYPE_CHECKING:
-    from pytest_helmbench.results.comparing import RunComparison
 
 SCORE_HEAD = ("score", INTERVAL, "pass rate", "coverage", "rows judged")
-_FEW_RUNS = 4
 
 
 def interval_text(score: Score) -> str:
@@ -34,16 +24,26 @@ def interval_text(score: Score) -> str:
     return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %{caution}"
 
 
-def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, warnings: bool = True) -> list[str]:
+def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str]:
     """Return the table of scores and what must be known to read it.
 
     Args:
         scores: By the name of the run (a model).
         behaviours: Also one line per behaviour; of a pack, per group of metadata.
-        warnings: Also those about the benchmark, once for all runs; a session has told them.
     """
+    notes = [
+        f"{name}: {note}"
+        for name, run in scores.items()
+        for note in score_notes(run)
+        if note not in run.warnings
+    ]
+    notes += dict.fromkeys(warning for run in scores.values() for warning in run.warnings)
+    return [*score_parts(scores, behaviours=behaviours), *notes, *_asked_once(scores)]
+
+
+def score_parts(scores: Mapping[str, RunScore], *, behaviours: bool = True) -> list[str]:
+    """Return the table of scores with pillars and groups; see `score_lines`."""
     rows: list[tuple[str, ...]] = []
-    notes: list[str] = []
     for name, run in scores.items():
         rows.append((name, *score_cells(run.total)))
         for pillar in run.pillars:
@@ -53,14 +53,7 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, warnings: b
                 rows += [(f"    {part.code}", *score_cells(part)) for part in inside]
         groups = [group for group in run.groups if behaviours or "=" not in group.code]
         rows += [(f"  {group.code}", *score_cells(group)) for group in groups]
-        notes += [f"{name}: {note}" for note in score_notes(run) if note not in run.warnings]
-    if warnings:
-        notes += dict.fromkeys(warning for run in scores.values() for warning in run.warnings)
-    return [
-        *table(("", *SCORE_HEAD), rows, left=("",)),
-        *notes,
-        *_asked_once(scores),
-    ]
+    return table(("", *SCORE_HEAD), rows, left=("",))
 
 
 def _asked_once(scores: Mapping[str, RunScore]) -> Iterable[str]:
@@ -81,6 +74,14 @@ def corrected_text(found: CorrectedRate | None, what: str = "pass rate") -> str:
         f" the judge was right on {100 * found.right_passes:.0f} % of its passes and"
         f" {100 * found.right_fails:.0f} % of its fails"
     )
+
+
+def corrections(run: RunScore) -> Iterable[str]:
+    """Yield how labels correct the judge of a run."""
+    if run.labelled:
+        yield corrected_text(run.corrected)
+    if run.points_labelled:
+        yield corrected_text(run.corrected_points, "share of points")
 
 
 def rerun_text(found: Rerun | None) -> str:
@@ -107,96 +108,6 @@ def repetitions_sentence(found: RepetitionRates) -> str:
         f"pass@{most} {share(found.pass_at[-1])}, pass^{most} {share(found.pass_hat[-1])};"
         f" {len(found.flaky)} of {found.cases} cases are flaky (passed in some repetitions only)"
     )
-
-
-def gate_lines(report: GateReport) -> list[str]:
-    """Return one line per gate: what it says of which run."""
-    lines: list[str] = []
-    for run in report.runs:
-        if run.score is None:
-            lines.append(f"gate {run.name}: does not hold: the run has no score")
-        lines += [_gate_line(run.name, verdict) for verdict in run.verdicts]
-        if run.comparison is not None:
-            lines += comparison_lines(run.comparison, run.name)
-        if run.score is not None and not run.covered:
-            coverage = share(run.score.total.coverage)
-            lines.append(f"coverage of {run.name} is {coverage}, below {share(run.min_coverage)}")
-    return lines or ([] if report.runs else ["the gate does not hold: nothing was judged"])
-
-
-def verdict_lines(report: GateReport) -> list[str]:
-    """Return one line per run, the last words of a session: its gates and its comparison in one, or its score.
-
-    Many runs that no gate is asked of share a line: the table above says more of them.
-    """
-    ungated = [
-        run.score.total.score
-        for run in report.runs
-        if run.score is not None and not run.verdicts and run.comparison is None and run.covered
-    ]
-    if len(ungated) == len(report.runs) > _FEW_RUNS:
-        told = zip(report.runs, ungated, strict=True)
-        return [", ".join(f"{run.name}: {'no score' if one is None else share(one)}" for run, one in told)]
-    lines = [_verdict_line(run) for run in report.runs]
-    return lines or ["the gate does not hold: nothing was judged"]
-
-
-def comparison_notes(report: GateReport) -> list[str]:
-    """Return what is to be said of the comparisons beside their verdicts."""
-    return [
-        line
-        for run in report.runs
-        if run.comparison is not None
-        for line in comparison_lines(run.comparison, run.name)[_verdicts(run.comparison) :]
-    ]
-
-
-def _verdicts(comparison: RunComparison) -> int:
-    """Return how many of the lines of a comparison are verdicts."""
-    parts = {scope.code for scope in comparison.scopes} | {one.code for one in comparison.limits}
-    return (len(parts) if comparison.scopes else 1) + bool(comparison.gone)
-
-
-def _verdict_line(run: RunGates) -> str:
-    if run.score is None:
-        return f"gate {run.name}: does not hold: the run has no score"
-    parts = [_gate_line(run.name, verdict) for verdict in run.verdicts]
-    if run.comparison is not None:
-        parts += comparison_lines(run.comparison, run.name)[: _verdicts(run.comparison)]
-        too_little = run.comparison.has_too_little_in_common
-        if too_little and run.comparison.verdict is Conclusion.INCONCLUSIVE:
-            parts.append(INCONCLUSIVE_PASSES)
-    if not run.covered:
-        coverage = share(run.score.total.coverage)
-        parts.append(f"coverage of {run.name} is {coverage}, below {share(run.min_coverage)}")
-    return "; ".join(parts) or f"{run.name}: {score_text(run.score)}"
-
-
-def score_text(score: RunScore) -> str:
-    """Return a score in a line: `57.0 % (95 %: 52.6 to 61.3 %), 285 of 500 rows passed`."""
-    total = score.total
-    if total.score is None:
-        return f"no score: {total.judged_rows} of {total.planned_rows} rows judged"
-    part = (
-        ""
-        if total.coverage is None or total.coverage == 1
-        else f", coverage {share(total.coverage)}: partial"
-    )
-    span = f" (95 %: {interval_text(total)})" if total.interval is not None else ""
-    return f"{share(total.score)}{span}, {total.passed_rows} of {total.judged_rows} rows passed{part}"
-
-
-def _gate_line(name: str, verdict: GateVerdict) -> str:
-    """Return one gate's outcome: score, interval, threshold, and `inconclusive` where it is."""
-    threshold = verdict.threshold
-    subject = f"{name} {threshold.code}".strip()
-    interval = verdict.interval
-    between = "" if interval is None else f" [{interval.low:.4f} to {interval.high:.4f}]"
-    state = "holds" if verdict.holds else f"does not hold: {verdict.reason}"
-    doubt = ", inconclusive: the threshold lies inside the interval" if verdict.inconclusive else ""
-    doubt += ", unstable: asked again it might not hold" if verdict.unstable else ""
-    score, least = gate_figures(verdict.score, threshold.least)
-    return f"gate {subject}: score {score}{between}, threshold {least}: {state}{doubt}"
 
 
 def score_cells(score: Score) -> tuple[str, ...]:
@@ -243,10 +154,7 @@ def score_notes(run: RunScore) -> Sequence[str]:
         notes.append(f"without severities, each row counts 1: {', '.join(unweighted)}")
     if total.rerun is not None:
         notes.append(rerun_text(total.rerun))
-    if run.labelled:
-        notes.append(corrected_text(run.corrected))
-    if run.points_labelled:
-        notes.append(corrected_text(run.corrected_points, "share of points"))
+    notes += corrections(run)
     if run.neutral_rows:
         rows = "row" if run.neutral_rows == 1 else "rows"
         notes.append(f"{run.neutral_rows} neutral {rows} (severity 0) in no score")

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.tables import UNKNOWN, count_text, listed, table, usd
 
+_MOST_DRY_ROWS = 10
+_NOTHING_CALLED = "every prompt was composed, nothing was called, nothing was stored"
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedCalls:
@@ -31,7 +34,6 @@ class DryRow:
         name: Of the run: the model, and the benchmark where there are several.
         tokens: Of the prompts, estimated, judges included.
         price: Low, expected, high in USD; None when a price is unknown.
-        why: Why it would not be called; empty when it would.
     """
 
     name: str
@@ -40,7 +42,6 @@ class DryRow:
     judge_calls: int
     tokens: int
     price: tuple[float, float, float] | None
-    why: str
 
 
 def announcement(
@@ -95,31 +96,30 @@ def places_text(places: Iterable[str]) -> str:
     return "".join(f"; prompts go to {place}" for place in dict.fromkeys(places))
 
 
-def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:
-    """Return the summary of a dry run: prompts, tokens and price by run and in all, and why no model is called."""
-    why = "as asked for" if asked_for else "no model can be called"
-    head = ("model", "prompts", "judge calls", "tokens", "USD low", "expected", "high")
-    shown = [*rows, _together(rows)] if len(rows) > 1 else rows
-    lines = [
-        f"dry run, {why}: every prompt was composed, nothing was called, nothing was stored",
-        *table(head, map(_dry_cells, shown), left=("model",)),
-    ]
-    reasons = dict.fromkeys((row.model, row.why) for row in rows if row.why and not asked_for)
-    return lines + [f"{model}: {reason}" for model, reason in reasons]
+def dry_run_lines(rows: Sequence[DryRow]) -> list[str]:
+    """Return the summary of a dry run: prompts, tokens and price by run and in all, of many runs by model.
+
+    The line before the first call has told why no model is called.
+    """
+    if len(rows) > _MOST_DRY_ROWS:
+        models = dict.fromkeys(row.model for row in rows)
+        rows = [_together([row for row in rows if row.model == model], model) for model in models]
+    head = ("", "prompts", "judge calls", "tokens", "USD low", "expected", "high")
+    shown = [*rows, _together(rows, "together")] if len(rows) > 1 else rows
+    return [*table(head, map(_dry_cells, shown), left=("",)), _NOTHING_CALLED]
 
 
-def _together(rows: Sequence[DryRow]) -> DryRow:
+def _together(rows: Sequence[DryRow], name: str) -> DryRow:
     """Return the sum of the rows; its price is unknown where one is."""
     known = [row.price for row in rows if row.price is not None]
     low, expected, high = (sum(price[index] for price in known) for index in range(3))
     return DryRow(
-        name="together",
-        model="",
+        name=name,
+        model=name,
         prompts=sum(row.prompts for row in rows),
         judge_calls=sum(row.judge_calls for row in rows),
         tokens=sum(row.tokens for row in rows),
         price=(low, expected, high) if len(known) == len(rows) else None,
-        why="",
     )
 
 

@@ -1,60 +1,314 @@
-"""The summary of a session."""
+"""The summary of a session: one table of scores, what they lose most, what was not judged, what to know."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from fractions import Fraction
 
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse, Verdict
-from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.reports.tables import cost_text, count_text, rate, reasons_text, table
+from pytest_helmbench.core.scrub import excerpt, scrub
+from pytest_helmbench.reports.comparison_lines import points
+from pytest_helmbench.reports.tables import cost_text, count_text, listed, rate, reasons_text, share, table
+from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.scoring.breakdown import Speed
+from pytest_helmbench.scoring.run_score import FloorState, RunScore
+from pytest_helmbench.scoring.thresholds import floor_text
 
-_SKIPS_SHOWN = 5
+_SKIPS_SHOWN = 2
+_MOST_PILLARS = 5
+_PARTS_SHOWN = 2
+_LONGEST_TITLE = 40
 _MANY_FORM_FAULTS = 0.05
+_CHANCE = "not shown to be better than flagging everything"
 _VERSION = re.compile(r"[-@_.](?:v?[\d.@_-]+|latest)")
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRun:
+    """A run as a row of the summary's table.
+
+    Args:
+        name: The model, or the benchmark where there are several.
+        counts: Of the whole run, earlier parts of a session that goes on included.
+        planned: Cases, each repetition counted.
+        broken: Of them, those of files that cannot be read.
+        score: None where it has none.
+        losses: Points of the score that its parts have lost.
+        titles: Of behaviours, by code.
+        constant: Score of an answer that flags everything; None where there is no such answer.
+        speed: How fast its model has answered.
+        remarks: What changes the meaning of its score.
+    """
+
+    name: str
+    counts: RunCounts
+    planned: int
+    broken: int = 0
+    score: RunScore | None = None
+    losses: Losses = Losses()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    constant: Fraction | None = None
+    speed: Speed = Speed()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def unjudged(self) -> int:
+        """Planned cases without a verdict."""
+        return max(0, self.planned - self.counts.judged)
+
+    @property
+    def value(self) -> Fraction | None:
+        """The score; None where it is undefined."""
+        return None if self.score is None else self.score.score
+
+
+def title_text(benchmarks: Sequence[str], cases: int, models: Sequence[str]) -> str:
+    """Return `Northwind Energy · 1080 cases × 4 models`; of several benchmarks with the name of an only model.
+
+    Args:
+        benchmarks: Their names.
+        cases: Of each model.
+        models: Their ids.
+    """
+    several = len(benchmarks) > 1
+    name = (
+        f"{len(benchmarks)} benchmarks"
+        if several
+        else excerpt(" ".join(benchmarks[0].split()), _LONGEST_TITLE)
+    )
+    many = models[0] if len(models) == 1 and several else count_text(len(models), "model")
+    return f"{name} · {count_text(cases, 'case')} × {many}"
+
+
+def best_first(runs: Iterable[SummaryRun]) -> list[SummaryRun]:
+    """Return runs of one benchmark, those without a score last."""
+    return sorted(runs, key=lambda run: (run.value is None, -(run.value or 0), natural_key(run.name)))
+
+
+def score_table(runs: Sequence[SummaryRun], *, one_benchmark: bool) -> list[str]:
+    """Return the table of scores: a row per run, and that of an answer that flags everything.
+
+    Args:
+        runs: In the order of the rows.
+        one_benchmark: The pillars have columns, the constant a row. Otherwise the scores do not compare.
+    """
+    codes = {part.code: None for run in runs if run.score is not None for part in run.score.pillars}
+    pillars = sorted(codes, key=natural_key) if one_benchmark and 1 < len(codes) <= _MOST_PILLARS else []
+    is_timed = any(run.speed.tokens_per_second is not None for run in runs)
+    head = ["", "score", "95 % interval", *pillars, "right", "not judged", "USD"]
+    head += ["tokens/s (in all)"] if is_timed else []
+    has_constants = not one_benchmark and any(run.constant is not None for run in runs)
+    head += [] if not has_constants else ["flags everything"]
+    head += [] if one_benchmark else ["loses most"]
+    scored = sum(run.value is not None for run in runs) if one_benchmark else 0
+    rows = []
+    for run in runs:
+        cells = _cells(run, pillars)
+        cells += [_speed(run.speed)] if is_timed else []
+        cells += [_number(run.constant)] if has_constants else []
+        cells += [] if one_benchmark else [" ".join(_lost(run.losses, {}, 1)) or "-"]
+        alone = scored == 1 and run.constant is not None and run.value is not None
+        chance = (_CHANCE,) if alone and not _beats(run, run.constant) else ()
+        rows.append((cells, (*chance, *run.remarks)))
+    constant = runs[0].constant if one_benchmark and runs else None
+    if constant is not None:
+        better = sum(run.value is not None and run.value >= constant for run in runs)
+        ghost = ["  (an answer that flags everything)", _number(constant)]
+        rows.insert(better, (ghost + [""] * (len(head) - 2), ()))
+    first, *lines = table(head, [cells for cells, _ in rows], left=("", "loses most"))
+    return [
+        first,
+        *(" · ".join((line, *map(scrub, said))) for line, (_, said) in zip(lines, rows, strict=True)),
+    ]
+
+
+def _cells(run: SummaryRun, pillars: Sequence[str]) -> list[str]:
+    score, counts = run.score, run.counts
+    interval = None if score is None else score.total.interval
+    passed = Fraction(counts.verdicts[Verdict.PASSED], counts.judged) if counts.judged else None
+    right = passed if score is None else score.total.pass_rate
+    parts = [None if score is None else score.of(code) for code in pillars]
+    return [
+        run.name,
+        _number(run.value),
+        "-" if interval is None else f"{100 * interval.low:.1f} – {100 * interval.high:.1f}",
+        *("-" if part is None else _number(part.score) for part in parts),
+        _whole_per_cent(right),
+        str(run.unjudged),
+        cost_text(counts.known_cost_usd, counts.unknown_costs),
+    ]
+
+
+def _number(value: Fraction | None) -> str:
+    return share(value).removesuffix(" %")
+
+
+def _whole_per_cent(value: Fraction | None) -> str:
+    """Return `81 %`; what is not all is never `100 %`, and what is not nothing never `0 %`."""
+    if value is None:
+        return "-"
+    return f"{round(100 * value) if value in (0, 1) else min(99, max(1, round(100 * value)))} %"
+
+
+def _speed(speed: Speed) -> str:
+    return f"{rate(speed.tokens_per_second)} ({rate(speed.run_tokens_per_second)})"
+
+
+def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:
+    """Yield what changes the meaning of a score, in a few words each.
+
+    Args:
+        run: The score; None for a run without one.
+        unjudged: Planned cases without a verdict.
+    """
+    if run is None:
+        yield "no score: cases chosen by earlier outcomes are no fair sample"
+        return
+    total = run.total
+    floors = ", ".join(f"{floor.pillar} {floor_text(floor)}" for floor in run.breached)
+    if floors:
+        yield f"capped from {share(run.raw)}: {floors}" if run.capped else f"safety floor breached: {floors}"
+    if total.interval is not None and total.interval.breach_uncertain:
+        yield "a safety floor may or may not be met"
+    missing = [floor.pillar for floor in run.floors if floor.state is FloorState.NOT_EVALUATED]
+    if missing:
+        yield f"safety floor not evaluated: {', '.join(missing)}"
+    if unjudged and total.score is not None and total.bounds is not None:
+        yield f"partial: {100 * float(total.bounds.low):.1f} – {_number(total.bounds.high)} once all are judged"
+    if run.sample is not None and run.sample.cases < run.sample.of:
+        yield f"sample of {run.sample.cases} of {run.sample.of}"
+    if total.interval is not None and total.few_clusters:
+        yield f"only {count_text(total.clusters, total.cluster)}"
+    unweighted = [part.code for part in run.behaviours if part.unweighted]
+    if unweighted:
+        yield f"without severities: {listed(unweighted)}"
+    if total.rerun is not None and total.rerun.sd:
+        yield f"re-run variation ± {100 * total.rerun.again:.1f} points"
+
+
+def chance_line(runs: Sequence[SummaryRun]) -> str:
+    """Return which of several runs are shown to be better than an answer that flags everything; empty where all are.
+
+    Args:
+        runs: Of one benchmark, the best first.
+    """
+    constant = runs[0].constant if runs else None
+    scored = [run for run in runs if run.value is not None]
+    shown = [run for run in scored if _beats(run, constant)]
+    if constant is None or len(scored) < 2 or len(shown) == len(scored):
+        return ""
+    if not shown:
+        return f"None of the {len(scored)} is shown to be better than flagging everything."
+    names = listed([run.name for run in shown])
+    if shown == scored[: len(shown)]:
+        names = "the first" if len(shown) == 1 else f"the first {len(shown)}"
+    return f"Only {names} {'is' if len(shown) == 1 else 'are'} shown to be better than flagging everything."
+
+
+def _beats(run: SummaryRun, constant: Fraction | None) -> bool:
+    interval = None if run.score is None else run.score.total.interval
+    return interval is not None and constant is not None and interval.low > constant
+
+
+def loses_most(runs: Sequence[SummaryRun]) -> str:
+    """Return the parts that lose most points, as a mean over the runs of one benchmark; empty where none does."""
+    scored = [run for run in runs if run.value is not None]
+    parts: dict[str, Fraction] = {}
+    for run in scored:
+        for code, lost in (run.losses.behaviours or run.losses.groups).items():
+            parts[code] = parts.get(code, Fraction(0)) + lost / len(scored)
+    titles = scored[0].titles if scored else {}
+    found = _lost(Losses(behaviours=parts), titles, _PARTS_SHOWN)
+    of = f" (mean of {len(scored)} models)" if len(scored) > 1 else ""
+    return labelled("loses most", f"{' · '.join(found)} points{of}") if found else ""
+
+
+def _lost(losses: Losses, titles: Mapping[str, str], most: int) -> list[str]:
+    shown = [(code, points(-lost)) for code, lost in losses.worst_parts[:most]]
+    return [
+        f"{code} {excerpt(scrub(titles.get(code, '')), _LONGEST_TITLE)}".rstrip() + f" {lost}"
+        for code, lost in shown
+        if lost != "0.0"
+    ]
+
+
+def labelled(label: str, text: str) -> str:
+    """Return a line of the summary: what it is about, then what is said."""
+    return f"{label:<12} {text}"
+
+
+def not_judged_lines(runs: Sequence[SummaryRun], hint: str) -> Iterator[str]:
+    """Yield why cases were not judged, and what helps: one line, and one for each kind of skip where there are several.
+
+    Args:
+        runs: All of the session.
+        hint: The command that goes on; empty where nothing does, or where it is said elsewhere.
+    """
+    counts = RunCounts.sum(run.counts for run in runs)
+    reasons = Counter(counts.reasons)
+    reasons["broken"] += sum(run.broken for run in runs)
+    missing = sum(run.unjudged for run in runs) - reasons.total()
+    if missing > 0:
+        reasons["not asked"] += missing
+    if not reasons_text(reasons):
+        return
+    found = [(said, count) for said, count in counts.skips.most_common() if count > 0 and said]
+    first = reasons_text(reasons)
+    if len(found) == 1 and found[0][1] == reasons.total():
+        hint = _one_line(found[0][0])
+        found = []
+    yield labelled("not judged", ": ".join(filter(None, (first, hint))))
+    yield from (labelled("", f"{count} × {_one_line(said)}") for said, count in found[:_SKIPS_SHOWN])
+    if len(found) > _SKIPS_SHOWN:
+        yield labelled("", f"{len(found) - _SKIPS_SHOWN} more reasons for skips: pytest -rs shows each")
+
+
+def _one_line(said: str) -> str:
+    first, *rest = (line.strip().removeprefix("hint: ") for line in scrub(said).splitlines() if line.strip())
+    return ": ".join((first, " ".join(rest))) if rest else first
+
+
+def routine_notes(counts: RunCounts) -> list[str]:
+    """Return what is routine, a few words each: neutral rows, recovered JSON, estimated tokens."""
+    strict, recovered = counts.parses[Parse.STRICT], counts.parses[Parse.RECOVERED]
+    found = (
+        (counts.neutral_wrong, f"{count_text(counts.neutral_wrong, 'wrong neutral case')}, in no score"),
+        (recovered, f"JSON recovered {count_text(recovered, 'time')}, strict {count_text(strict, 'time')}"),
+        (counts.inner_thoughts, f"{count_text(counts.inner_thoughts, 'thought')} taken off before judging"),
+        (counts.estimated, f"tokens and cost of {count_text(counts.estimated, 'call')} estimated"),
+        (
+            counts.unknown_finishes.total(),
+            f"replies that ended for unknown reasons, judged as whole: {reasons_text(counts.unknown_finishes)}",
+        ),
+    )
+    return [text for count, text in found if count]
+
+
+def pace_text(cases: int, seconds: float) -> str:
+    """Return `68.1 per second`, and slower ones by the minute or hour, never 0.0; empty for no case."""
+    for unit, length_s in (("second", 1), ("minute", 60), ("hour", 3600)):
+        if cases * length_s >= seconds or unit == "hour":
+            return f"{cases * length_s / seconds:.1f} per {unit}" if cases else ""
+    return ""
+
+
+def numbers_text(numbers: Iterable[int]) -> str:
+    """Return `run 3`, `runs 2–5`, `runs 2, 7`."""
+    known = sorted(numbers)
+    if len(known) > 2 and known[-1] - known[0] == len(known) - 1:
+        return f"runs {known[0]}–{known[-1]}"
+    return f"run{'' if len(known) == 1 else 's'} {', '.join(map(str, known))}"
 
 
 def in_all_text(speed: Speed) -> str:
     """Return how fast a run went beside its calls: `31.0 in all, 4 calls in flight`."""
     return f"{rate(speed.run_tokens_per_second)} in all, {count_text(speed.in_flight or 0, 'call')} in flight"
-
-
-def speed_line(model: str, speed: Speed) -> str:
-    """Return how fast a model has answered; empty where that is not known."""
-    if speed.tokens_per_second is None:
-        return ""
-    return f"{model}: {rate(speed.tokens_per_second)} tokens/s of a call, {in_all_text(speed)}"
-
-
-def model_table(rows: Mapping[str, RunCounts]) -> list[str]:
-    """Return one line per model under a head.
-
-    Args:
-        rows: By model.
-    """
-    cells = []
-    for model, row in rows.items():
-        calls = f"{row.case_calls} + {row.judge_calls} judge" if row.judge_calls else str(row.case_calls)
-        calls += f" + {row.replays} recorded" if row.replays else ""
-        cost = cost_text(row.known_cost_usd, row.unknown_costs)
-        counts = (row.verdicts[verdict] for verdict in Verdict)
-        cells.append((model, *map(str, counts), calls, str(row.tokens), cost))
-    head = ("model", "passed", "failed", "errors", "skipped", "calls", "tokens", "cost USD")
-    return table(head, cells, left=("model",))
-
-
-def resumed_tables(whole: Mapping[str, RunCounts], now: Mapping[str, RunCounts]) -> list[str]:
-    """Return the table of a session that went on: of its runs as a whole, and of this part of it.
-
-    Args:
-        whole: From the record, by model.
-        now: Of this session, with what it has reported again, by model.
-    """
-    part = {model: replace(row, verdicts=row.verdicts - row.from_record) for model, row in now.items()}
-    return ["the whole run:", *model_table(whole), "this session:", *model_table(part)]
 
 
 def unstated_lines(rows: Mapping[str, RunCounts], *, many: bool | None = None) -> list[str]:
@@ -77,7 +331,7 @@ def unstated_lines(rows: Mapping[str, RunCounts], *, many: bool | None = None) -
 
 
 def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
-    """Return what must be known to read the table: recovered replies, faults of form, neutral rows, other models.
+    """Return what must be known to read the table: faults of form, verdicts in one process, other models.
 
     Args:
         rows: By model.
@@ -85,21 +339,6 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
     lines = unstated_lines(rows, many=False)
     for model, row in rows.items():
         lines += answerer_lines(model, row)
-        if row.unknown_finishes:
-            lines.append(
-                f"{model}: replies ended for reasons that are not known: {reasons_text(row.unknown_finishes)};"
-                " judged as whole ones"
-            )
-        if row.inner_thoughts:
-            lines.append(
-                f"{model}: {count_text(row.inner_thoughts, 'thought')} in the middle of replies,"
-                " taken off before judging"
-            )
-        strict, recovered = row.parses[Parse.STRICT], row.parses[Parse.RECOVERED]
-        if recovered:
-            lines.append(
-                f"{model}: JSON read strictly {strict} times, recovered from other text {recovered} times"
-            )
         readable = row.judged - row.form_faults
         if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
             passed = row.verdicts[Verdict.PASSED]
@@ -112,11 +351,6 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
             lines.append(
                 f"{model}: {count_text(row.in_process, 'verdict')} of {row.judged} in_process:"
                 " what was judged could run beside what judged it (docs/trust.md)"
-            )
-        if row.neutral_wrong:
-            lines.append(
-                f"{model}: {count_text(row.neutral_wrong, 'wrong neutral case')} (severity 0):"
-                " among the failed of this table, xfailed to pytest, ignored by scores"
             )
     return lines
 
@@ -138,7 +372,7 @@ def cut_lines(rows: Mapping[str, RunCounts]) -> list[str]:
 
 
 def answerer_lines(model: str, row: RunCounts) -> list[str]:
-    """Return what must be known of who answered and what was counted."""
+    """Return which other models than the one asked have answered."""
     lines = []
     others: dict[str | None, dict[str, int]] = {}
     for (judge, answered), count in sorted(row.answered_by.items(), key=str):
@@ -147,11 +381,6 @@ def answerer_lines(model: str, row: RunCounts) -> list[str]:
     for judge, counts in others.items():
         asked = "the one that was asked" if judge is None else f"the judge {judge}"
         lines.append(f"{model}: other models answered than {asked}: {reasons_text(counts)}")
-    if row.estimated:
-        lines.append(
-            f"{model}: the tokens of {count_text(row.estimated, 'call')} are estimates, and so is what they cost:"
-            " the provider named none"
-        )
     return lines
 
 
@@ -163,20 +392,3 @@ def _is_same_model(asked: str, answered: str) -> bool:
         for shorter, longer in ((wanted, found), (found, wanted))
         if shorter
     )
-
-
-def skip_lines(rows: Mapping[str, RunCounts]) -> list[str]:
-    """Return why cases were skipped, with what helps, the most frequent first.
-
-    Args:
-        rows: By model.
-    """
-    said = RunCounts.sum(rows.values()).skips
-    found = [(sentence, count) for sentence, count in said.most_common() if count > 0 and sentence]
-    lines = []
-    for sentence, count in found[:_SKIPS_SHOWN]:
-        first, *rest = scrub(sentence).splitlines() or [""]
-        lines += [f"skipped: {count} × {first}", *rest]
-    if len(found) > _SKIPS_SHOWN:
-        lines.append(f"… and {len(found) - _SKIPS_SHOWN} more reasons for skips: pytest -rs shows each")
-    return lines

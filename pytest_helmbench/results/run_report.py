@@ -149,7 +149,7 @@ def run_report(
         score=scored.score,
         breakdown=breakdown(rows),
         repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
-        constants=_constants(facts, detail),
+        constants=tree_constants(facts, add_no_context=bool(detail.settings.get("add_no_context"))),
         titles=facts.titles,
         failures=tuple(scored.losses.worst_first(row for row in found if row.outcome == _FAILED)),
         counts=recorded_counts(outcomes, spent, answering_models(path, run_id), cut_prompts(path, run_id)),
@@ -167,9 +167,9 @@ def run_report(
     return _with_cases(report, path, facts, found) if all_cases else report
 
 
-def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:
-    rows = tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context")))
-    return constant_scores(rows, facts.scoring)
+def tree_constants(facts: RunFacts, *, add_no_context: bool) -> ConstantScores:
+    """Return what constant answers score over the whole benchmark of a run; None in it for one without behaviours."""
+    return constant_scores(tree_rows(facts, add_no_context=add_no_context), facts.scoring)
 
 
 def _with_cases(report: RunReport, path: Path, facts: RunFacts, results: tuple[ResultRow, ...]) -> RunReport:

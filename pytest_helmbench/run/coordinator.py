@@ -36,7 +36,6 @@ from pytest_helmbench.store.cost_queries import (
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.reply_rows import RecordedRuns
 from pytest_helmbench.store.result_queries import recorded_outcomes
-from pytest_helmbench.store.run_queries import run_summary
 from pytest_helmbench.store.writer import Store
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ class Coordinator:
         self.unreached = UnreachedModels()
         self.overdrawn: str | None = None
         self.goes_on = ""
+        self.remarks: list[str] = []
+        self.files: list[Path] = []
         self.limiter: Limiter | None = None
         self.commits: Commits | None = None
         self.started = time.perf_counter()
@@ -117,7 +118,7 @@ class Coordinator:
         is_new = not self.settings.db.exists()
         self.book.open(plan, self.library.loaded)
         if is_new and self.book.store is not None and _would_be_tracked(self.book.db):
-            self.note(_ignored_line(self.book.db.name))
+            self.remarks.append(_ignored_line(self.book.db.name))
         limiter = self.limiter = self._limiter(plan, on_model_stopped)
         if self.book.store is not None and self.book.resumption is None:
             self.library.note_starts(self.book.store, self.book.run_ids)
@@ -246,7 +247,7 @@ class Coordinator:
             finally:
                 self.book.close(interrupted=interrupted, tick=tick)
             if none := sum(tally.no_cases for tally in self.book.tallies.values()):
-                self.note(f"tests that asked no model, and are no cases: {none}")
+                self.remarks.append(f"tests that asked no model, and are no cases: {none}")
             if interrupted or self.overdrawn is not None or self._has_unjudged:
                 self._note_what_is_left(interrupted=interrupted)
             if not interrupted and store is not None and store.fault is None:
@@ -275,15 +276,12 @@ class Coordinator:
         planned -= sum(tally.no_cases for tally in book.tallies.values())
         left = planned - sum(tally.judged for tally in book.tallies.values())
         if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
-            same = "go on with the same command and --helmbench-resume"
+            again = f"the same command with --helmbench-resume asks the {left} again"
             if self.settings.cache_mode is CacheMode.ONLY and not interrupted:
-                same = "what is not on record is asked for without --helmbench-cache=only"
-            elif self.overdrawn is not None:  # for want of a price
-                same = f"once the model has a price, {same}"
-            stopped = f", {', '.join(self.stopped_models)} stopped" if self.stopped_models else ""
-            self.goes_on = (
-                f"{left} of {planned} cases {'is' if left == 1 else 'are'} not judged{stopped}: {same}"
-            )
+                again = "without --helmbench-cache=only the model is asked for what is not on record"
+            elif self.overdrawn is not None:
+                again = f"give the model a price, then {again}"
+            self.goes_on = again
 
     def compare(self) -> Mapping[int, RunComparison]:
         """Compare the runs, which are closed, with their baselines, and keep what comes of it.
@@ -332,9 +330,10 @@ class Coordinator:
         runs = sorted(resumption.runs.values()) if resumption is not None else []
         if resumption is not None:
             judged = len(resumption.judged)
-            self.note(f"went on with run {', '.join(map(str, runs))}: {judged} judged cases were on record")
+            on_record = f"{judged} judged cases were on record"
+            self.remarks.append(f"went on with run {', '.join(map(str, runs))}: {on_record}")
         elif settings.resume:
-            self.note(NOTHING_UNFINISHED)
+            self.remarks.append(NOTHING_UNFINISHED)
         if not settings.may_use_recorded or self.book.store is None:
             return None
         self._recorded_replies = RecordedReplies(self.book.store, settings.cache_mode, runs, self.note)
@@ -452,8 +451,8 @@ def _ignored_line(name: str) -> str:
     return f"git would track {name}: add the line {escaped}* to .gitignore"
 
 
-def whole_runs(coordinator: Coordinator) -> Mapping[str, RunCounts] | None:
-    """Return the counts of all parts of a session by model; None where nothing went on, or they cannot be read.
+def whole_runs(coordinator: Coordinator) -> Mapping[int, RunCounts] | None:
+    """Return the counts of all parts of a session by run; None where nothing went on, or they cannot be read.
 
     Args:
         coordinator: Of the session, closed.
@@ -461,13 +460,12 @@ def whole_runs(coordinator: Coordinator) -> Mapping[str, RunCounts] | None:
     book = coordinator.book
     if book.resumption is None:
         return None
-    found: dict[str, list[RunCounts]] = {}
+    found = {}
     try:
-        for run in run_summary(book.db, book.resumption.session_id):
-            if run.id in book.tallies:
-                run_of = book.db, run.id
-                calls = costs(*run_of), answering_models(*run_of), cut_prompts(*run_of)
-                found.setdefault(run.model, []).append(recorded_counts(recorded_outcomes(*run_of), *calls))
+        for run_id in book.tallies:
+            run_of = book.db, run_id
+            calls = costs(*run_of), answering_models(*run_of), cut_prompts(*run_of)
+            found[run_id] = recorded_counts(recorded_outcomes(*run_of), *calls)
     except StoreError:
         return None
-    return {model: RunCounts.sum(parts) for model, parts in found.items()}
+    return found

@@ -11,7 +11,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.results.baselines import Baselines, read_baseline_options
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.comparison_records import keep_comparisons
-from pytest_helmbench.results.gates import GateReport, Gates, read_gates
+from pytest_helmbench.results.gates import GateReport, Gates, JudgedCases, read_gates
 from pytest_helmbench.results.merging import Merged, MergedShards
 from pytest_helmbench.results.shard_sessions import MergeError
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
@@ -47,7 +47,9 @@ class MergedGates:
             found = self.baselines.compare(merged.path, runs)
             keep_comparisons(merged.path, found)
         scores = {names[run.run_id]: run.score for run in merged.runs}
-        return self.gates.judge(scores, {names[run_id]: comparison for run_id, comparison in found.items()})
+        cases = {names[run.run_id]: JudgedCases.of(run.facts) for run in merged.runs}
+        comparisons = {names[run_id]: comparison for run_id, comparison in found.items()}
+        return self.gates.judge(scores, comparisons, cases)
 
 
 def gates_of(merged: MergedShards, start: Path) -> MergedGates:

@@ -7,6 +7,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +61,7 @@ class RunBook:
         self._unjudged: dict[CaseKey, Outcome] = {}
         self._loaded: dict[str, Loaded] = {}
         self.resumption: Resumption | None = None
+        self.span = CallSpan()
 
     @property
     def db(self) -> Path:
@@ -200,6 +202,7 @@ class RunBook:
     def record_attempt(self, record: AttemptRecord) -> None:
         """Tally and store an attempt."""
         self.tallies[record.run_id].add_attempt(record)
+        self.span.add(record)
         if self.store is not None:
             body = self._hidden.without_in_json(record.request_body)
             self.store.record_attempt(replace(record, request_body=body))
@@ -299,3 +302,24 @@ def _route(route: Route) -> dict[str, str | bool | None]:
 
 def _given(sampling: Sampling) -> dict[str, object]:
     return {name: value for name in sampling.__slots__ if (value := getattr(sampling, name)) is not None}
+
+
+class CallSpan:
+    """From the first request of a session to its last reply; filled on the loop."""
+
+    def __init__(self) -> None:
+        self._first = ""
+        self._last = ""
+
+    def add(self, record: AttemptRecord) -> None:
+        """Take note of a request; answers from the record took no time."""
+        if not record.from_cache:
+            self._first = min(self._first or record.started_at, record.started_at)
+            self._last = max(self._last, record.received_at)
+
+    @property
+    def seconds(self) -> float | None:
+        """None where nothing was sent."""
+        if not self._first:
+            return None
+        return (datetime.fromisoformat(self._last) - datetime.fromisoformat(self._first)).total_seconds()

@@ -101,7 +101,10 @@ def test_a_request_that_is_not_on_record_is_an_error_of_a_replay(
     assert provider.count == 0
     shown = replay.stdout.str()
     assert "no reply to this request is on record (--helmbench-cache=only)" in shown
-    left = "2 of 3 cases are not judged: what is not on record is asked for without --helmbench-cache=only"
+    left = (
+        "judge_not_on_record 1, not_on_record 1:"
+        " without --helmbench-cache=only the model is asked for what is not on record"
+    )
     assert left in shown
     assert "--helmbench-resume" not in shown
     assert (

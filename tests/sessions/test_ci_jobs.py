@@ -51,14 +51,16 @@ def test_a_job_has_a_summary_and_at_most_ten_annotations(
     found = _annotations(result)
     assert len(found) == 10
     assert len(re.findall("::error", result.stdout.str())) == 10
-    assert found[0].startswith("::error title=gate test/good::gate test/good: score 0.0000")
+    assert found[0].startswith(
+        "::error title=gate test/good::✗ FAILS   test/good: 1 of 31 cases not judged (50.0 %25, wanted"
+    )
     folder = pytester.path.name
     assert found[1].startswith(f"::error file={folder}/benchmark/scenarios/P1-B2-S1/S1.md,line=")
     place = rf"::error file={folder}/benchmark/scenarios/P1-B1-S1/perturbations\.md,line=\d+,"
     assert re.match(rf"{place}title=P1-B1-S1-C1-PT\d+\[test/good\]::expected RISK, observed CALM", found[2])
-    assert result.outlines[-1].startswith("gate test/good")
+    assert result.outlines[-1].startswith("✗ FAILS   test/good: 1 of 31 cases not judged")
     text = summary.read_text(encoding="utf-8")
-    assert text.startswith("Of another tool.\n## helmbench\n\n- gate test/good: score 0.0000")
+    assert text.startswith("Of another tool.\n## helmbench\n\n- ✗ FAILS test/good: 1 of 31 cases")
     assert "**30 cases failed**, the worst:" in text
     assert len(re.findall(r"^\| P1-B1-S1-C1-PT\d+ \| test/good", text, re.MULTILINE)) == 5
     assert "Message 1." not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Collection
@@ -39,7 +40,8 @@ def _wrong_on(provider: Provider, numbers: Collection[int]) -> None:
 
 
 def _compared(result: pytest.RunResult) -> list[str]:
-    return [line for line in result.outlines if line.startswith("compare ")]
+    """Return the lines of the gate's block, without its headline."""
+    return re.findall(r"^  (?:baseline|gone|newly| {11}(?! )).*$", result.stdout.str(), re.MULTILINE)
 
 
 def _stored_reports_have_it(
@@ -91,9 +93,14 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
 
     assert worse.ret == _FAILED
     assert "helmbench: compared with run 1" in worse.outlines
-    (line,) = [line for line in _compared(worse) if "fell" not in line]
-    assert line.startswith("compare test/good with run 1: 100.0 to ")
+    line, fell, failing = _compared(worse)
+    assert line.startswith("  baseline   run 1, 100.0 %: −")
     assert "p = 0.016: regressed; 6 of 8 perturbations changed: 6 down, 0 up" in line
+    assert "fell on these very cases" in fell
+    assert failing.startswith("  newly failing 6: P1-B1-S1-C1-PT1 (severity 5), ")
+    assert re.match(
+        r"✗ FAILS   test/good: −\S+ points .* against run 1, p = 0.016: regressed$", worse.outlines[-1]
+    )
     (reported,) = json.loads((pytester.path / "out.json").read_text())["runs"][0]["comparisons"]
     assert (reported["baseline_run"], reported["verdict"], reported["p"]) == ("run 1", "regressed", 0.015625)
     markdown = (pytester.path / "out.md").read_text()
@@ -122,10 +129,10 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
         ]
     )
     assert same.ret == _OK  # one wrong answer is forgiven: the gate holds
-    (line,) = _compared(same)
-    assert line.endswith(
+    assert _compared(same)[0].endswith(
         "inconclusive: only 1 perturbation changed, at least 5 must before anything can be shown"
     )
+    assert same.outlines[-1].startswith("✓ HOLDS   test/good: ")
 
 
 def test_a_drop_that_is_allowed_and_a_part_that_may_not_drop(
@@ -147,10 +154,10 @@ def test_a_drop_that_is_allowed_and_a_part_that_may_not_drop(
     )
 
     assert allowed.ret == _OK
-    assert "no regression by more than 95 points shown" in _compared(allowed)[-1]
+    assert "no regression by more than 95 points shown" in _compared(allowed)[0]
     assert named.ret == _FAILED
-    assert "; compare test/good P1-B1 with run 1: 100.0 to " in _compared(named)[-1]
-    assert ": regressed; " in _compared(named)[-1]
+    assert _compared(named)[1].startswith("  baseline P1-B1 run 1, 100.0 %: −")
+    assert ": regressed; " in _compared(named)[1]
     unknown.stderr.fnmatch_lines(["*--helmbench-max-drop: P9 is not among what was selected*"])
     assert unknown.ret == _USAGE
 
@@ -187,7 +194,7 @@ def test_a_baseline_that_is_not_there_is_refused_before_anything_is_asked(
     )
     assert lonely.ret == _FAILED
     lonely.stdout.fnmatch_lines(["helmbench: warning: test/a has no baseline, so that gate cannot hold:*"])
-    assert _compared(lonely)[0].startswith("compare test/a with its baseline: does not hold:")
+    assert lonely.outlines[-1].startswith("✗ FAILS   2 of 2 runs: test/a: run 1 has no run of test/a")
 
 
 def test_a_dry_run_says_what_drop_a_comparison_can_find(
@@ -320,14 +327,14 @@ def test_cases_that_the_benchmark_has_lost_fail_the_gate_and_those_left_out_do_n
     assert (code, "12 of the baseline not selected" in said, "gone" in said) == (_OK, True, False)
 
     shutil.rmtree(folder / "scenarios" / "P1-B1-S2")
-    gone = "12 cases are gone from the benchmark since run 1 of main.json: P1-B1-S2-C1-PT1, P1-B1-S2-C1-PT2, "
+    gone = "  gone 12: P1-B1-S2-C1-PT1, P1-B1-S2-C1-PT2, "
     for narrowed in ((), ("benchmark/scenarios/P1-B1-S1",), ("-k", "PT1")):
         code, said = compared(*narrowed)
         assert code == _FAILED
-        assert f"compare test/good with run 1 of main.json: does not hold: {gone}" in said
-        assert "P1-B1-S2-C1-PT10 and 2 more; accept that with --helmbench-allow-gone" in said
+        assert gone in said
+        assert "accept that with --helmbench-allow-gone" in said
     code, said = compared("--helmbench-allow-gone")
-    assert (code, f"compare test/good with run 1 of main.json: {gone}" in said) == (_OK, True)
+    assert (code, gone in said) == (_OK, True)
 
 
 def test_two_models_of_one_session_and_models_of_two_sessions(
@@ -341,8 +348,8 @@ def test_two_models_of_one_session_and_models_of_two_sessions(
 
     assert again.ret == _OK
     assert _compared(again) == [
-        "compare test/one with run 1: no verdict differs in 8 cases",
-        "compare test/two with run 2: no verdict differs in 8 cases",
+        "  baseline   run 1, 100.0 %: 0.0 points: no verdict differs in 8 cases",
+        "  baseline   run 2, 100.0 %: 0.0 points: no verdict differs in 8 cases",
     ]
     code, text, _ = captured(capsys, "compare", "1", "2", "--db", database)
     assert (code, text.splitlines()[1]) == (0, "compare test/two with run 1: no verdict differs in 8 cases")
@@ -351,7 +358,7 @@ def test_two_models_of_one_session_and_models_of_two_sessions(
         *("--helmbench-model=test/three", "--helmbench-baseline=test/three=2", "--tb=no"),
         url=provider.url,
     )
-    assert _compared(single) == ["compare test/three with run 2: no verdict differs in 8 cases"]
+    assert _compared(single) == ["  baseline   run 2, 100.0 %: 0.0 points: no verdict differs in 8 cases"]
 
 
 def test_flaky_cases_are_listed_and_pass_at_k_stands_in_reports(
@@ -394,5 +401,5 @@ def test_a_session_that_was_cut_is_compared_when_it_has_gone_on(
 
     assert (cut.ret, whole.ret) == (_FAILED, _FAILED)
     assert any("inconclusive: only " in line for line in _compared(cut))
-    assert "6 of 8 perturbations changed" in _compared(whole)[-1]
+    assert "6 of 8 perturbations changed" in _compared(whole)[0]
     assert rows(database, "SELECT run_id, units FROM comparisons") == [(2, 8)]

@@ -36,12 +36,14 @@ def test_without_a_usable_model_everything_is_composed_priced_and_skipped(
     result.stdout.fnmatch_lines(
         [
             f"helmbench: dry run ({_NO_KEY}): 3 cases are composed, nothing is called",
-            "dry run, no model can be called: every prompt was composed, nothing was called, nothing was stored",
-            "model *prompts *judge calls *tokens *USD low *expected *high",
-            f"openai/gpt-4o-mini: {_NO_KEY}",
+            "=* benchmark · 3 cases × 1 model · dry run =*",
+            " *prompts *judge calls *tokens *USD low *expected *high",
+            "openai/gpt-4o-mini *",
+            "every prompt was composed, nothing was called, nothing was stored",
             "SKIPPED * dry run",
         ]
     )
+    assert result.stdout.str().count(_NO_KEY) == 1
     prompts, judge_calls, tokens, *price = _table(result, "openai/gpt-4o-mini")
     assert (prompts, judge_calls, price) == ("3", "1", ["unknown"] * 3)
     assert int(tokens.removeprefix("~")) > 75
@@ -64,7 +66,9 @@ def test_a_dry_run_that_was_asked_for_calls_nothing_and_knows_list_prices(
     assert result.ret == pytest.ExitCode.OK
     assert provider.count == 0
     assert not (pytester.path / "helmbench.db").exists()
-    result.stdout.fnmatch_lines(["dry run, as asked for: every prompt was composed, nothing was called*"])
+    result.stdout.fnmatch_lines(
+        ["helmbench: dry run (as asked for)*", "every prompt was composed, nothing was called*"]
+    )
     _, _, tokens, *own = _table(result, "test/good")
     prompt_usd = int(tokens.removeprefix("~")) / 1000
     completions = (2 * 20 / 1000, 2 * 100 / 1000, 2 * 100 / 1000)
@@ -137,7 +141,7 @@ def test_models_without_a_key_are_skipped_beside_those_that_run(
         [
             "helmbench: baseline/first: 6 cases, 4 calls*",
             "helmbench: a/b is skipped: OPENROUTER_API_KEY is not set",
-            "warning: baseline/first judged its own replies",
+            "baseline/first * · 1 answer of baseline/first stands in for a judge: not a judgement",
             "SKIPPED * a/b cannot be called: OPENROUTER_API_KEY is not set",
         ]
     )
@@ -186,9 +190,10 @@ def test_a_budget_is_never_overspent_and_skips_what_it_cannot_pay(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            "test/good: not judged: budget 7",
-            "the budget was spent: what it could not pay was skipped",
+            "not judged   budget 7",
+            "next         the same command with --helmbench-resume asks the 7 again",
             "SKIPPED * budget spent: 0.5000 of 0.5500 USD, the call may cost 0.1000",
+            "✗ FAILS   test/good: the budget was spent: what it could not pay was skipped",
         ]
     )
     [(status, known)] = rows(
@@ -212,9 +217,8 @@ def test_a_budget_that_cannot_be_held_stops_the_session_after_one_call(
     result.assert_outcomes(passed=1, skipped=7)
     result.stdout.fnmatch_lines(
         [
-            "--helmbench-max-cost cannot be held: test/good has no known price and its reply names no cost",
-            "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or start*",
-            "7 of 8 cases are not judged: once the model has a price, go on with the same command and*",
+            "next         give the model a `price:` in a models.yml of your own (--helmbench-models-file), or *",
+            "✗ FAILS   test/good: --helmbench-max-cost cannot be held: test/good has no known price and its *",
         ]
     )
 

@@ -16,10 +16,11 @@ both_modes = pytest.mark.parametrize("mode", ["-n0", "-n2"])
 
 
 def _gates(result: pytest.RunResult) -> list[str]:
-    """Return what the last lines say, one per run: each gate of a run, and its coverage."""
-    verdicts = [line for line in result.outlines if line.startswith(("gate ", "the gate ", "coverage of "))]
-    assert verdicts == result.outlines[-len(verdicts) :]
-    return [part for line in verdicts for part in re.split(r"; (?=gate |coverage )", line)]
+    """Return the lines below the headlines of the gates, and the headline that ends the session."""
+    lines = result.outlines
+    first = next(number for number, line in enumerate(lines) if line.startswith(("✓ HOLDS", "✗ FAILS")))
+    found = [line for line in lines[first:-1] if line.startswith("  ")]
+    return [*found, lines[-1]]
 
 
 def _broken() -> Tree:
@@ -36,19 +37,20 @@ def test_a_gate_that_holds_forgives_wrong_answers_and_says_what_is_inconclusive(
 
     result.assert_outcomes(passed=4, failed=2)
     assert result.ret == _OK
-    whole, pillar, behaviour = _gates(result)
+    whole, pillar, behaviour, last = _gates(result)
+    chance = "reached, but not beyond chance"
     found = re.match(
-        r"gate test/good: score 0\.7500 \[(0\.\d{4}) to (1\.0000|0\.\d{4})\], threshold 0\.7500: holds", whole
+        rf"  score      75\.0 % \((\d+\.\d) – (\d+\.\d), only 6 perturbations\), threshold 75\.0 %: {chance}",
+        whole,
     )
     assert found is not None
-    assert float(found[1]) < 0.75 <= float(found[2])
-    assert whole.endswith(", inconclusive: the threshold lies inside the interval")
-    assert re.match(
-        r"gate test/good P1: score 0\.5000 \[0\.1\d+ to 0\.8\d+\], threshold 0\.5000: holds, inc", pillar
-    )
+    assert float(found[1]) < 75 <= float(found[2])
+    assert re.match(rf"  score P1   50\.0 % \(1\d\.\d – 8\d\.\d, .*\), threshold 50\.0 %: {chance}", pillar)
     assert behaviour.startswith(
-        "gate test/good P2-B1: score 1.0000 [0.3424 to 1.0000], threshold 1.0000: holds, inconclusive"
+        "  score P2-B1 100.0 % (34.2 – 100.0, only 2 perturbations), threshold 100.0 %"
     )
+    assert last.startswith("✓ HOLDS   test/good: 75.0 % (")
+    assert last.endswith("threshold 75.0 %, P1 threshold 50.0 %, P2-B1 threshold 100.0 %")
 
 
 def test_one_threshold_that_is_not_reached_fails_the_session(
@@ -60,19 +62,17 @@ def test_one_threshold_that_is_not_reached_fails_the_session(
     result = run_tree(pytester, "--helmbench-min-score=0.5,P1=0.3", url=provider.url)
 
     assert result.ret == _FAILED
-    inconclusive = ", inconclusive: the threshold lies inside the interval"
+    whole = "  score      50.0 % (16.7 – 83.3, only 5 perturbations), threshold 50.0 %"
     assert _gates(result) == [
-        f"gate test/good: score 0.5000 [0.1666 to 0.8334], threshold 0.5000: holds{inconclusive}",
-        "gate test/good P1: score 0.0000 [0.0000 to 0.5615], threshold 0.3000:"
-        f" does not hold: the score of P1 is below it{inconclusive}",
+        f"{whole}: reached, but not beyond chance",
+        "  score P1   0.0 % (0.0 – 56.1, only 3 perturbations), threshold 30.0 %: not reached, within chance",
+        "✗ FAILS   test/good: P1 score 0.0 %, below the threshold of 30.0 %",
     ]
 
     (pytester.path / "benchmark" / "scoring.yaml").write_text("floors: {P1: 0.25, P2: 0.25}\n", "utf-8")
     result = run_tree(pytester, "--helmbench-min-score=0.5", url=provider.url)
-    breached = "does not hold: safety floor breached: P1 0.0000 is below 0.25"
-    assert _gates(result)[0].startswith(
-        f"gate test/good: score 0.5000 [0.1666 to 0.8334], threshold 0.5000: {breached}"
-    )
+    assert _gates(result)[0].startswith(whole)
+    assert _gates(result)[-1] == "✗ FAILS   test/good: safety floor breached: P1 0.0 %, floor 25 %"
 
 
 def test_a_part_that_nothing_selected_is_in_is_refused_before_anything_is_asked(
@@ -107,13 +107,10 @@ def test_an_undefined_score_fails_the_session_and_so_does_a_gate_for_one_model_o
 
     result.assert_outcomes(passed=2, errors=2)
     assert result.ret == _FAILED
-    good, bad = _gates(result)
-    assert good.startswith("gate test/good: score 1.0000")
-    assert ": holds" in good
-    assert bad == (
-        "gate test/bad: score undefined, threshold 0.5000:"
-        " does not hold: the score of the run is undefined: nothing that counts was judged"
-    )
+    text = result.stdout.str()
+    assert "✓ HOLDS   test/good: 100.0 %" in text
+    assert "✗ FAILS   test/bad: 2 of 2 cases not judged (0.0 %, wanted 100 %)" in text
+    assert _gates(result)[-1].startswith("✗ FAILS   test/bad: 2 of 2 cases not judged (0.0 %, wanted 100 %)")
 
 
 def test_cases_that_were_never_judged_fail_the_gate_unless_less_coverage_is_allowed(
@@ -129,11 +126,11 @@ def test_cases_that_were_never_judged_fail_the_gate_unless_less_coverage_is_allo
 
     strict.assert_outcomes(passed=1, skipped=1)
     assert (strict.ret, lenient.ret) == (_FAILED, _OK)
-    assert "does not hold: coverage of the run 0.5000 is below 1.0000" in _gates(strict)[0]
-    assert "threshold 0.5000: holds" in _gates(lenient)[0]
+    assert _gates(strict)[-1] == "✗ FAILS   test/good: 1 of 2 cases not judged (50.0 %, wanted 100 %)"
+    assert "threshold 50.0 %: reached" in _gates(lenient)[0]
     alone = run_tree(pytester, "--helmbench-min-coverage=0.6", url=provider.url)
     assert alone.ret == _FAILED
-    assert _gates(alone) == ["coverage of test/good is 50.0 %, below 60.0 %"]
+    assert _gates(alone) == ["✗ FAILS   test/good: 1 of 2 cases not judged (50.0 %, wanted 60 %)"]
 
 
 @both_modes
@@ -164,8 +161,10 @@ def test_no_gate_forgives_a_python_test_a_broken_file_or_an_error(
 
     for result in (python, error, broken):
         assert result.ret == _FAILED
-        assert "holds" in _gates(result)[-1]
-        assert "does not hold" not in _gates(result)[-1]
+        assert "reached" in _gates(result)[0]
+        assert (
+            "ended without a verdict on the model (errors, broken files, Python tests)" in _gates(result)[-1]
+        )
 
 
 @pytest.mark.parametrize("mode", ["-n2"])

@@ -113,7 +113,7 @@ def test_a_database_that_stays_locked_ends_the_session_and_all_is_written_beside
         assert session.end() == pytest.ExitCode.TESTS_FAILED
     assert f"STOPPED: {database}: helmbench.db was locked by another process for" in session.text
     assert f"go on with --helmbench-db={recovered} --helmbench-resume" in session.text
-    assert "the session was stopped: its database could not be written any more (see above)" in session.text
+    assert "the session was stopped: its database could not be written any more" in session.text
     assert "INTERNALERROR" not in session.text
     assert len(provider.requests) <= stored + _most_unstored(workers)
     assert len(answered_hashes(database)) == stored

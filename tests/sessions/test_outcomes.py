@@ -91,7 +91,7 @@ def test_a_failure_on_the_terminal_reads_like_this(pytester: pytest.Pytester, pr
 
     lines = result.outlines
     start = next(index for index, line in enumerate(lines) if "= FAILURES =" in line)
-    end = next(index for index, line in enumerate(lines) if "= helmbench =" in line)
+    end = next(index for index, line in enumerate(lines) if "= benchmark · 1 case × 1 model =" in line)
     rule = rows(pytester.path / "helmbench.db", "SELECT rule_hash FROM evaluations")[0][0]
     assert [line.strip("=-_ ") if line[:1] in "=-_" else line for line in lines[start:end]] == [
         "FAILURES",
@@ -109,9 +109,10 @@ def test_a_failure_on_the_terminal_reads_like_this(pytester: pytest.Pytester, pr
         [
             "helmbench: test/good: 1 case, 1 call (32 at a time), cost unknown; results in helmbench.db;"
             " prompts go to 127.0.0.1:* with no key",
-            "model *passed *failed *errors *skipped *calls *tokens *cost USD",
-            "test/good *0 *1 *0 *0 *1 *38 *0.0010",
-            f"1 judged in * s, * per second; run 1 in {pytester.path}/helmbench.db",
+            " *score  95 % interval *right  not judged *USD *",
+            "test/good *0.0 *0 % *0  0.0010 *",
+            "1 judged in * s (* per *) · run 1 in helmbench.db",
+            "test/good: 0.0 % (0.0 – 79.3, only 1 perturbation)",
         ]
     )
 
@@ -194,7 +195,7 @@ def test_faults_are_errors_that_say_whose_they_were(pytester: pytest.Pytester, p
         "the provider's moderation refused the prompt: it answered 400 (flagged)",
         "the provider answered 200 without choices after 2 attempts",
         "the connection to the provider broke before an answer came (connection reset by peer) after 2 attempts",
-        "test/good: not judged: blocked 1, no_choices 1, overloaded 1, reset 1",
+        "not judged   blocked 1, no_choices 1, overloaded 1, reset 1: the same command with --helmbench-resume",
     ):
         assert sentence in shown
     assert shown.count("  not a model failure: never judged") == 4
@@ -272,7 +273,7 @@ def test_a_refused_key_stops_its_model_and_no_other(
         [
             "the provider answered 401 (Incorrect API key provided: *key*)",
             "  hint: check the key in HELMBENCH_API_KEY",
-            "bad/key was stopped: the provider answered 401 *",
+            "✗ FAILS   bad/key stopped: the provider answered 401 *",
         ]
     )
     assert "sk-very-secret-key" not in result.stdout.str()
@@ -287,7 +288,7 @@ def test_a_wrong_neutral_case_is_an_expected_failure(pytester: pytest.Pytester, 
 
     result = run_tree(pytester, "-rx", url=provider.url)
     result.assert_outcomes(failed=2, xfailed=1)
-    result.stdout.fnmatch_lines(["test/good: 1 wrong neutral case (severity 0)*", "XFAIL *PT3* - neutral"])
+    result.stdout.fnmatch_lines(["notes        1 wrong neutral case, in no score", "XFAIL *PT3* - neutral"])
 
     run_tree(pytester, "--runxfail", url=provider.url).assert_outcomes(failed=3)
     assert rows(

@@ -168,14 +168,14 @@ def test_a_prompt_that_the_server_cut_is_the_first_caution_everywhere(
     result.assert_outcomes(passed=2)
     said = r"its server has cut 2 prompts: 1,000 tokens counted in 28,\d{3} characters; raise"
     (place,) = (n for n, line in enumerate(result.outlines) if re.match(f"test/good: {said}", line))
-    others = [n for n, line in enumerate(result.outlines) if "JSON read strictly" in line]
+    others = [n for n, line in enumerate(result.outlines) if "JSON recovered 2 times" in line]
     assert place < min(others)
     lines = (pytester.path / "r.md").read_text().splitlines()
     assert re.match(f"> - {said}", lines[lines.index("> [!WARNING]") + 1])
     warnings = json.loads((pytester.path / "r.json").read_text())["runs"][0]["warnings"]
     assert re.match(said, warnings[0])
     page = (pytester.path / "r.html").read_text()
-    assert page.index("its server has cut 2 prompts") < page.index("JSON read strictly")
+    assert page.index("its server has cut 2 prompts") < page.index("JSON recovered 2 times")
 
 
 @pytest.mark.parametrize(("words", "tokens"), [(_LONG, 1_000), (_LONG[:7_000], 10), ("短" * 9_000, 600)])

@@ -97,7 +97,7 @@ def test_a_session_writes_its_reports_without_a_word_of_prompts_and_replies(
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        [f"report: file://{pytester.path}/report.{form}" for form in ("md", "json", "html")]
+        ["* judged in * · runs 1, 2 in helmbench.db · report.md · report.json · report.html"]
     )
     text = (pytester.path / "report.md").read_text(encoding="utf-8")
     raw = (pytester.path / "report.json").read_text(encoding="utf-8")
@@ -374,7 +374,6 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
         0
     ]
     assert first["warnings"] == [
-        "baseline/first judged its own replies",
         "2 answers of baseline/first stand in for a judge: not a judgement",
         "the score rests on only 3 perturbations, so its interval is wide",
         "capped from 66.7 %: safety floor breached (P1 below 50.0 %)",
@@ -388,7 +387,7 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
     assert second["score"] is None
     assert second["warnings"][0].startswith("the cases were selected by earlier outcomes (--lf, --sw)")
     held = captured(capsys, "report", "2", "--gate", "0", "--db", database)
-    assert held[:2] == (1, "gate baseline/first: does not hold: the run has no score\n")
+    assert held[:2] == (1, "✗ FAILS   baseline/first: the run has no score\n")
 
 
 def test_a_stored_run_is_held_to_thresholds(
@@ -404,11 +403,13 @@ def test_a_stored_run_is_held_to_thresholds(
     report = ("report", "--db", database, "--gate")
     code, said, _ = captured(capsys, *report, "P1=1,0.5", "-o", pytester.path / "report.md")
     assert code == 0
-    assert "gate baseline/first: score 1.0000 [0.3424 to 1.0000], threshold 0.5" in said.splitlines()[-1]
+    assert said.splitlines()[-1].startswith(
+        "  score      100.0 % (34.2 – 100.0, only 2 perturbations), threshold 50.0"
+    )
     assert (pytester.path / "report.md").read_text().startswith("## helmbench")
     missed = captured(capsys, *report, "P5=0.1", "--min-coverage", "0.5")
     assert missed[0] == 1
-    assert missed[1].endswith("does not hold: P5 is not part of the run\n")
+    assert missed[1] == "✗ FAILS   baseline/first: P5 is not part of the run\n"
     wrong = captured(capsys, *report, "80")
     assert (wrong[0], wrong[2].splitlines()[0]) == (2, "helmbench: --gate: '80' is no number from 0 to 1")
 

@@ -93,17 +93,12 @@ def test_errors_and_skips_run_again_and_judged_cases_stand(
         assert "no JSON at all" in shown
     # Only what is left is announced, with its price.
     second.stdout.fnmatch_lines(["helmbench: test/good: 4 cases, 1 call (32 at a time), *"])
-    second.stdout.fnmatch_lines(["went on with run 1: 3 judged cases were on record"])
-    # What it was as a whole, and what of it was done now.
+    # The table has the whole run, the last line of the summary what was done now.
     second.stdout.fnmatch_lines(
         [
-            "the whole run:",
-            "model *passed *failed *errors *skipped *calls *",
-            "test/good *2 *2 *0 *1 *5 *",
-            "this session:",
-            "model *passed *failed *errors *skipped *calls *",
-            "test/good *1 *0 *0 *0 *1 *",
-            "1 judged in * s, *",
+            "test/good * 50 % *1  0.0040 *",
+            "notes        *went on with run 1: 3 judged cases were on record*",
+            "1 judged in * s *",
         ]
     )
 
@@ -322,7 +317,7 @@ def test_with_nothing_unfinished_a_resume_ends_before_the_first_call(
         assert provider.count == run - 1
         result = run_tree(pytester, "--helmbench-resume=or-start", url=provider.url)
         result.assert_outcomes(passed=1)
-        result.stdout.fnmatch_lines(["nothing was unfinished: this was a fresh run"])
+        result.stdout.fnmatch_lines(["notes        nothing was unfinished: this was a fresh run"])
         assert provider.count == run
     complete = run_tree(pytester, "--helmbench-resume=1", url=provider.url)
     assert complete.ret == pytest.ExitCode.USAGE_ERROR

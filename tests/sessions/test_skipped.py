@@ -18,8 +18,8 @@ def test_a_session_that_judged_nothing_ends_1_with_the_reasons(
 
     result.assert_outcomes(skipped=3)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    said = ["test/good: not judged: no_judge 3", "skipped: 3 × no judge: give --helmbench-marking-model, *"]
-    why = "nothing was judged: every case was skipped (see above; --helmbench-allow-skipped ends 0)"
+    said = ["not judged   no_judge 3: no judge: give --helmbench-marking-model, *"]
+    why = "✗ FAILS   test/good: nothing was judged: every case was skipped (--helmbench-allow-skipped ends 0)"
     result.stdout.fnmatch_lines([*said, why])
     allowed = run_tree(pytester, mode, "--helmbench-allow-skipped", url=provider.url)
     assert allowed.ret == pytest.ExitCode.OK
@@ -67,7 +67,7 @@ def test_skips_of_others_are_skips_too(pytester: pytest.Pytester, provider: Prov
     result.assert_outcomes(skipped=3)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     said = "skipped: 3 × holiday (a mark or another plugin)"
-    why = "nothing was judged: every case was skipped (see above; --helmbench-allow-skipped ends 0)"
+    why = "✗ FAILS   test/good: nothing was judged: every case was skipped (--helmbench-allow-skipped ends 0)"
     result.stdout.fnmatch_lines([said, why])
     allowed = run_tree(pytester, mode, "--helmbench-allow-skipped", url=provider.url)
     assert allowed.ret == pytest.ExitCode.OK

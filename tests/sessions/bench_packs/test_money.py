@@ -85,7 +85,7 @@ def test_a_spent_budget_skips_what_it_cannot_pay_and_resume_pays_for_the_rest(
 
     short_of.assert_outcomes(passed=3, skipped=3)
     assert short_of.ret == pytest.ExitCode.TESTS_FAILED
-    short_of.stdout.fnmatch_lines(["the budget was spent: what it could not pay was skipped"])
+    short_of.stdout.fnmatch_lines(["✗ FAILS   *: the budget was spent: what it could not pay was skipped"])
     database = pytester.path / "helmbench.db"
     found = model_reasons(bench_pack_outcomes(database))
     assert [found[f"s{number}"] for number in range(6)] == ["passed"] * 3 + ["skipped budget"] * 3
@@ -111,7 +111,7 @@ def test_a_dead_model_is_no_model_failure(
 
     result.assert_outcomes(errors=1, skipped=5)
     assert provider.count == 1
-    result.stdout.fnmatch_lines(["test/good was stopped: *401*"])
+    result.stdout.fnmatch_lines(["✗ FAILS   test/good: stopped: *401*"])
     found = model_reasons(bench_pack_outcomes(pytester.path / "helmbench.db"))
     assert sorted(found.values()) == ["error model_stopped", *["skipped model_stopped"] * 5]
 

@@ -109,7 +109,7 @@ def test_a_resumed_session_judges_again_what_has_changed_in_the_pack(
     ]
     result.stdout.fnmatch_lines(
         [
-            "went on with run 1: 5 judged cases were on record",
+            "notes        *went on with run 1: 5 judged cases were on record*",
             "request or rule has changed since *, so they ran again: m2[[]test/good], m3[[]test/good]",
         ]
     )

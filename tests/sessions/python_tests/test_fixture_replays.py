@@ -90,7 +90,7 @@ def test_two(helmbench_openai):
     resumed = run_own_tests(pytester, provider, "--helmbench-resume", workers)
 
     resumed.assert_outcomes(failed=1, passed=1)
-    resumed.stdout.fnmatch_lines(["went on with run 1: 1 judged cases were on record"])
+    resumed.stdout.fnmatch_lines(["notes        *went on with run 1: 1 judged cases were on record*"])
     assert "has changed" not in resumed.stdout.str()
     assert sorted(request.prompt for request in provider.requests) == ["hangs", "hangs", "one", "two"]
     assert results_of_own_tests(pytester) == [

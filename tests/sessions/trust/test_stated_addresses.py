@@ -265,7 +265,7 @@ def test_under_a_budget_a_benchmark_cannot_price_a_model_that_no_list_knows(
     else:
         assert provider.count == 1
         result.stdout.fnmatch_lines(
-            ["*cannot be held: dear/model has no known price*", "*--helmbench-models-file*"]
+            ["*--helmbench-models-file*", "*cannot be held: dear/model has no known price*"]
         )
         run_pytest(pytester, *run).assert_outcomes(passed=6)
 
