@@ -1,6 +1,6 @@
 """The project that a command runs in: root, pytest settings, benchmarks and results database.
 
-pytest itself is not asked: it would import every plugin of the project first. What that costs is in docs/design.md.
+pytest itself is not asked: it would import every plugin of the project first.
 """
 
 from __future__ import annotations

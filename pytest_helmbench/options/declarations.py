@@ -165,7 +165,7 @@ class BenchPackOptions:
 _MODELS = Group("models and judge")
 _CASES = Group("cases")
 _LIMITS = Group("limits, retries and money")
-_RECORD = Group("record, cache and resume")
+_RECORD = Group("database, cache and resume")
 _RESULT = Group("gates and reports")
 _SCALE = Group("more than one machine", sparse=True)
 _GROUPS = (_MODELS, _CASES, SAMPLING, _LIMITS, _RECORD, _RESULT, _SCALE, PACKS, BENCH_PACKS)
