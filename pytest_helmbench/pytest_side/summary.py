@@ -189,7 +189,7 @@ def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunC
         row = SummaryRun(name, tally, run.tests - tally.no_cases, remarks=remarks)
         if scored is not None and run.benchmark not in constants:
             found = tree_constants(scored.facts, add_no_context=coordinator.settings.add_no_context)
-            constants[run.benchmark] = found.flags_everything
+            constants[run.benchmark] = found.flags_everything if found.flagging else None
         if not is_embedded(run.model):
             with suppress(StoreError):  # said elsewhere
                 row = replace(row, speed=measured_speed(book.db, (run_id,)))
