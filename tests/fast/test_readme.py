@@ -1,4 +1,4 @@
-"""The README and the task pages: their length, and two commands of one line that do their own set-up."""
+"""The README: two commands of one line that do their own set-up, and links to the task pages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,6 @@ def test_a_command_is_one_line_that_does_its_own_set_up(name: str) -> None:
     assert ".venv/bin/python -m pytest " in command
 
 
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 800
-
-
 @pytest.mark.parametrize("page", TASK_PAGES)
-def test_a_task_page_is_short_and_the_readme_links_it(page: str) -> None:
-    assert len((ROOT / "docs" / f"{page}.md").read_text("utf-8").split()) <= 700
+def test_the_readme_links_a_task_page(page: str) -> None:
     assert f"](docs/{page}.md)" in (ROOT / "README.md").read_text("utf-8")
