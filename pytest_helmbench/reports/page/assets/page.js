@@ -57,7 +57,8 @@ function differs(k) {
 const NUMBERS = { severity: "severity", sev: "severity", difficulty: "difficulty", ms: "ms", usd: "usd", cost: "usd", tokens: "tokens_out", tokens_in: "tokens_in", tokens_out: "tokens_out", rep: "rep", score: "score", neutral: "neutral" };
 const LABELS = ["outcome", "reason", "behaviour", "scenario", "condition", "context", "perturbation", "rule", "parse", "expected", "observed", "flip", "before", "flaky"];
 const SAME = { user_context: "context", "user-context": "context" };
-const COMPARE = { ">": (a, b) => a > b, "<": (a, b) => a < b, ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, "=": (a, b) => a === b, ":": (a, b) => a === b };
+const same = (a, b) => a === b;
+const COMPARE = { ">": (a, b) => a > b, "<": (a, b) => a < b, ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, "=": same, ":": same };
 const FLIPS = ["worse", "better", "same"], OUTCOMES = ["passed", "failed", "error", "skipped"];
 // The conditions of a filter, each with its alternatives; one without a key has that of the one before it.
 const words = (text) => [...text.matchAll(/(-?)((?:"[^"]*"|\S)+)/g)].map(([written, not, rest]) => {
@@ -147,10 +148,10 @@ function ask(text) {
 }
 function chips(asked) {
   $("chips").replaceChildren(...asked.map((one) => {
-    const press = el("button", `${one.written}${one.fault ? `: ${one.fault}` : ""} ×`, one.fault ? "chip bad" : "chip");
-    press.type = "button";
-    press.setAttribute("aria-label", `Remove ${press.textContent.slice(0, -2)}`);
-    press.onclick = () => { ask(asked.filter((other) => other !== one).map((other) => other.written).join(" ")); $("q").focus(); };
+    const told = one.fault ? `${one.written}: ${one.fault}` : one.written;
+    const press = button(`${told} ×`, () => { ask(asked.filter((other) => other !== one).map((other) => other.written).join(" ")); $("q").focus(); });
+    press.className = one.fault ? "chip bad" : "chip";
+    press.setAttribute("aria-label", `Remove ${told}`);
     return press;
   }));
 }
@@ -166,12 +167,23 @@ function sorted(found) {
 const cell = (name) => (k) => { const [run, i] = of(k); return run.get(name, i); };
 const MARKS = { passed: "✓", failed: "✗", error: "!", skipped: "–" };
 // The cell of a matrix: its outcome, and what came where that was not the right thing.
-const verdictOf = (run) => (k) => {
-  if (run.cell[k] < 0) return null;
+const verdictOf = (alike) => (k) => {
+  const run = alike.find((one) => one.cell[k] >= 0);
+  if (!run) return null;
   const get = (name) => run.get(name, run.cell[k]), outcome = get("outcome");
   const more = outcome === "passed" ? null : outcome === "failed" ? get("observed") : get("reason");
   return more === null ? outcome : `${outcome}: ${more}`;
 };
+// The columns of a matrix: runs of one model over different benchmarks share one.
+function alikes() {
+  const found = [];
+  for (const run of runs) {
+    const place = found.find(([first, ...more]) => first.model === run.model && [first, ...more].every((one) => one.benchmark !== run.benchmark));
+    if (place) place.push(run);
+    else found.push([run]);
+  }
+  return found;
+}
 let COLUMNS = [];
 function everyColumn() {
   const many = runs.length > 1, compared = !many && runs[0].base;
@@ -180,16 +192,16 @@ function everyColumn() {
   return [
     { name: "case", kind: "wide", of: title },
     !many && { name: "outcome", of: cell("outcome"), coloured: true },
-    compared && { name: "before", of: cell("before") },
+    compared && { name: "before", of: cell("before"), off: narrow.matches },
     compared && { name: "flip", of: cell("flip"), coloured: true },
     { name: "severity", kind: "n", of: cell("severity") },
     { name: "difficulty", kind: "n", of: cell("difficulty"), off: true },
     { name: "expected", kind: "text", of: cell("expected"), off: narrow.matches && many },
-    ...many ? runs.map((run) => ({ name: `run ${run.run}`, kind: "run", run, of: verdictOf(run) })) : [],
+    ...many ? alikes().map((alike) => ({ name: `run ${alike.map((run) => run.run).join(", ")}`, kind: "run", model: alike[0].model, of: verdictOf(alike) })) : [],
     !many && { name: "observed", kind: "text", of: seen },
     !many && { name: "reason", of: cell("reason"), off: true },
     { name: "rule", of: cell("rule"), off: true },
-    ...many ? [] : ["score", "ms", "tokens_in", "tokens_out", "usd"].map((name) => ({ name, kind: "n", of: cell(name), off: name !== "ms" && (name !== "usd" || narrow.matches) })),
+    ...many ? [] : ["score", "ms", "tokens_in", "tokens_out", "usd"].map((name) => ({ name, kind: "n", of: cell(name), off: name === "ms" ? compared && narrow.matches : name !== "usd" || narrow.matches })),
   ].filter(Boolean);
 }
 let shown = [];
@@ -209,9 +221,9 @@ function row(k, place) {
     const value = column.of(k), box = el("span", null, column.kind ?? "");
     box.setAttribute("role", "gridcell");
     if (column.name === "case") { const link = el("a", value); link.href = address(k); link.tabIndex = -1; box.append(link); }
-    else if (column.run) { const [outcome] = (value ?? "").split(":"); box.textContent = value?.replace(/^\w+:?/, MARKS[outcome]) ?? ""; box.classList.add(outcome || "none"); }
+    else if (column.model) { const [outcome] = (value ?? "").split(":"); box.textContent = value?.replace(/^\w+:?/, MARKS[outcome]) ?? ""; box.classList.add(outcome || "none"); }
     else { box.textContent = value ?? ""; if (column.coloured && /^\w+$/.test(value ?? "")) box.classList.add(value); }
-    if (value !== null && (column.run || String(value).length > 12)) box.title = column.run ? `${column.run.model}: ${value}` : value;
+    if (value !== null && (column.model || String(value).length > 12)) box.title = column.model ? `${column.model}: ${value}` : value;
     made.append(box);
   }
   return made;
@@ -233,7 +245,7 @@ function head() {
   made.setAttribute("role", "row");
   for (const column of shown) {
     const box = el("span", null, column.kind ?? ""), press = el("button", column.name.replace("_", " "));
-    if (column.run) { press.prepend(el("span", column.run.model.split("/").pop(), "long"), " "); press.title = column.run.model; }
+    if (column.model) { press.prepend(el("span", column.model.split("/").pop(), "long"), " "); press.title = column.model; }
     box.setAttribute("role", "columnheader");
     box.setAttribute("aria-sort", sort === column.name ? "ascending" : sort === `-${column.name}` ? "descending" : "none");
     if (sort.replace(/^-/, "") === column.name) press.append(sort.startsWith("-") ? " ↓" : " ↑");
@@ -300,7 +312,8 @@ function marked(expected, observed, passed) {
   pieces.forEach((one, j) => box.append(none || differ[j] ? el("mark", one) : one));
   return box;
 }
-const pre = (text) => { const made = el("pre", typeof text === "string" ? text : JSON.stringify(text, null, 1)); made.tabIndex = 0; return made; };
+const plain = (value) => typeof value === "string" ? value : JSON.stringify(value, null, 1);
+const pre = (text) => { const made = el("pre", plain(text)); made.tabIndex = 0; return made; };
 const fold = (name, ...inside) => { const made = el("details"); made.append(el("summary", name), ...inside); return made; };
 const wide = (inside) => { const made = el("div", null, "scroll"); made.tabIndex = 0; made.append(inside); return made; };
 const blockOf = (kind, run, i) => block(`${kind}${run.name}-${Math.floor(i / BLOCK)}`);
@@ -324,8 +337,8 @@ function laid(text, observed) {
   try { fields = Object.entries(JSON.parse(from < 0 ? "" : text.slice(from, to))); } catch { return [pre(text || "(empty)")]; }
   const seen = new Set(observed.flatMap((one) => { try { return [JSON.stringify(one), JSON.stringify(JSON.parse(one))]; } catch { return [JSON.stringify(one)]; } }));
   for (const [name, value] of fields) {
-    const is = seen.has(JSON.stringify(value)), shown = typeof value === "string" ? value : JSON.stringify(value, null, 1), cell = el("dd");
-    cell.append(is ? el("mark", shown) : shown);
+    const is = seen.has(JSON.stringify(value)), cell = el("dd");
+    cell.append(is ? el("mark", plain(value)) : plain(value));
     made.append(el("dt", is ? `${name} (judged)` : name), cell);
   }
   const around = (part) => part.trim() ? [pre(part.trim())] : [];
@@ -373,8 +386,7 @@ function copies(run, i, [more, texts]) {
   return found;
 }
 async function copied(text, press) {
-  try { await navigator.clipboard.writeText(text); }
-  catch { const box = el("textarea", text); document.body.append(box); box.select(); document.execCommand("copy"); box.remove(); }
+  await navigator.clipboard.writeText(text);
   const name = press.textContent;
   press.textContent = "copied";
   setTimeout(() => { press.textContent = name; }, 900);
