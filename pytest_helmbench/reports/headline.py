@@ -20,7 +20,7 @@ from pytest_helmbench.scoring.run_score import RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict, gate_figures, wanted
 
 if TYPE_CHECKING:
-    from pytest_helmbench.results.comparing import FlippedCase, RunComparison
+    from pytest_helmbench.results.comparing import PlannedCase, RunComparison
     from pytest_helmbench.scoring.comparison import ScopeChange
 
 _SHOWN = 5
@@ -74,25 +74,12 @@ class Headline:
         return mark + ": ".join(filter(None, (self.subject, self.said, self.cause)))
 
     @property
-    def comparisons(self) -> tuple[RunComparison, ...]:
-        """With the baselines, one per run that has one."""
-        found = [one.gates.comparison for one in (self, *self.runs) if one.gates is not None]
-        return tuple(comparison for comparison in found if comparison is not None)
-
-    @property
-    def newly_failing(self) -> tuple[FlippedCase, ...]:
+    def newly_failing(self) -> tuple[PlannedCase, ...]:
         """Cases that passed in the baseline and fail now, those with most at risk first; of a session, of all runs."""
-        return tuple(case for found in self.comparisons for case in found.newly_failing)
-
-    @property
-    def newly_passing(self) -> tuple[FlippedCase, ...]:
-        """Cases that failed in the baseline and pass now, likewise."""
-        return tuple(case for found in self.comparisons for case in found.newly_passing)
-
-    @property
-    def gone(self) -> tuple[str, ...]:
-        """Codes of the cases of the baseline that the benchmark's files no longer define."""
-        return tuple(dict.fromkeys(code for found in self.comparisons for code in found.gone))
+        gates = [one.gates for one in (self, *self.runs) if one.gates is not None]
+        return tuple(
+            case for run in gates if run.comparison is not None for case in run.comparison.newly_failing
+        )
 
 
 _NOTHING_ELSE = SessionState()
@@ -109,42 +96,42 @@ def headline(report: GateReport, state: SessionState = _NOTHING_ELSE, *, asked: 
     runs = tuple(run_headline(run, asked=asked) for run in report.runs)
     failing = [run for run in runs if run.holds is False]
     stops = "; ".join(state.reasons)
-    cause = stops or state.cause
-    first = failing[0] if failing else runs[0] if runs else Headline(None, "", "")
+    holds = False if failing or stops or (asked and not runs) else asked or None
+    subject, said, cause = runs[0].subject if len(runs) == 1 else "", "nothing was judged", ""
     if len(failing) > 1:
-        said = "; ".join(f"{run.subject}: {run.said}" for run in failing[:_RUNS_SHOWN])
-        said += f"; {len(failing) - _RUNS_SHOWN} more" if len(failing) > _RUNS_SHOWN else ""
-        return Headline(False, f"{len(failing)} of {len(runs)} runs", said, cause, state.hint, runs)
-    if failing:
-        return Headline(False, first.subject, first.said, cause, state.hint, runs)
-    if stops or (asked and not runs):
-        subject = first.subject if len(runs) == 1 else ""
-        return Headline(False, subject, stops or "nothing was judged", "", state.hint, runs)
-    if len(runs) < 2:
-        return Headline(True if asked else None, first.subject, first.said, cause, state.hint, runs)
-    if asked:
-        return Headline(True, f"all {len(runs)} runs", _scores(runs), "", state.hint, runs)
-    if state.several_benchmarks:
-        subject = f"{len(runs)} runs" if len(runs) > _RUNS_SHOWN else ""
-        return Headline(None, subject, _scores(runs), "", state.hint, runs)
-    best = max(report.runs, key=lambda run: (run.score is not None and run.score.score) or 0)
-    return Headline(None, "best", f"{best.name} {score_text(best)}", "", state.hint, runs)
+        subject, cause = f"{len(failing)} of {len(runs)} runs", stops or state.cause
+        more = f"; {len(failing) - _RUNS_SHOWN} more" if len(failing) > _RUNS_SHOWN else ""
+        said = "; ".join(f"{run.subject}: {run.said}" for run in failing[:_RUNS_SHOWN]) + more
+    elif failing:
+        subject, said, cause = failing[0].subject, failing[0].said, stops or state.cause
+    elif stops:
+        said = stops
+    elif len(runs) == 1:
+        said, cause = runs[0].said, state.cause
+    elif runs and holds is None and not state.several_benchmarks:
+        best = max(report.runs, key=lambda run: (run.score is not None and run.score.score) or 0)
+        subject, said = "best", f"{best.name} {score_text(best)}"
+    elif runs:
+        all_of = "all " if holds else ""
+        subject = f"{all_of}{len(runs)} runs" if holds or len(runs) > _RUNS_SHOWN else ""
+        said = _scores(report.runs)
+    return Headline(holds, subject, said, cause, state.hint, runs)
 
 
 def run_headline(run: RunGates, *, asked: bool = True) -> Headline:
     """Return the headline of one run; see `headline`."""
     if not asked:
         return Headline(None, run.name, score_text(run), gates=run)
-    missed = tuple(dict.fromkeys(_missed(run)))
-    if missed or not run.holds:
-        return Headline(False, run.name, "; ".join(missed), gates=run)
+    if not run.holds:
+        return Headline(False, run.name, "; ".join(dict.fromkeys(_missed(run))), gates=run)
     parts = [score_text(run)]
-    parts += [
-        f"{one.threshold.code} threshold {gate_figures(one.score, one.threshold.least)[1]}".lstrip()
-        for one in run.verdicts
-    ]
-    if run.comparison is not None and run.comparison.scopes:
-        parts.append(_against(run.comparison))
+    for one in run.verdicts:
+        least = gate_figures(one.score, one.threshold.least)[1]
+        parts.append(f"{one.threshold.code} threshold {least}".lstrip())
+    found = run.comparison
+    if found is not None:
+        parts.append(f"{_baseline(found)}: {_conclusion(found, found.scopes[0])}")
+        parts += [INCONCLUSIVE_PASSES] if found.has_too_little_in_common else []
     return Headline(True, run.name, ", ".join(parts), gates=run)
 
 
@@ -167,38 +154,35 @@ def score_text(run: RunGates) -> str:
     if run.score is None or run.score.score is None:
         return "no score: nothing that counts was judged"
     full = (run.score.total.coverage or 0) >= 1
-    return figure(run.score.total) + ("" if full else f", {not_judged(run, run.score)}")
+    return figure(run.score.total) + ("" if full else f", {_not_judged(run, run.score)}")
 
 
-def not_judged(run: RunGates, score: RunScore) -> str:
+def _not_judged(run: RunGates, score: RunScore) -> str:
     """Return `15 of 3240 cases not judged`; rows, where cases were not counted."""
     if run.cases is not None:
         return f"{run.cases.planned - run.cases.judged} of {count_text(run.cases.planned, 'case')} not judged"
-    total = score.total
-    return f"{total.planned_rows - total.judged_rows} of {count_text(total.planned_rows, 'row')} not judged"
-
-
-def _scores(runs: Sequence[Headline]) -> str:
-    """Return the scores of a few runs, and of more their span."""
-    gates = [run.gates for run in runs if run.gates is not None]
-    if len(gates) <= _RUNS_SHOWN:
-        return ", ".join(f"{run.name} {score_text(run)}" for run in gates)
-    known = [run.score.score for run in gates if run.score is not None and run.score.score is not None]
-    span = f"from {share(min(known))} to {share(max(known))}" if known else "none"
-    without = f", {len(gates) - len(known)} without a score" if len(known) < len(gates) else ""
-    return f"scores {span}{without}"
-
-
-def _against(found: RunComparison) -> str:
-    words = "; ".join(
-        dict.fromkeys(conclusion_text(found, scope).partition(";")[0] for scope in found.scopes)
+    return (
+        f"{score.total.planned_rows - score.total.judged_rows} of {score.total.planned_rows} rows not judged"
     )
-    passes = f", {INCONCLUSIVE_PASSES}" if found.verdict is Conclusion.INCONCLUSIVE else ""
-    return f"{_baseline(found)}: {words}{passes if found.has_too_little_in_common else ''}"
+
+
+def _scores(runs: Sequence[RunGates]) -> str:
+    """Return the scores of a few runs, and of more their span."""
+    if len(runs) <= _RUNS_SHOWN:
+        return ", ".join(f"{run.name} {score_text(run)}" for run in runs)
+    known = [run.score.score for run in runs if run.score is not None and run.score.score is not None]
+    span = f"from {share(min(known))} to {share(max(known))}" if known else "none"
+    return f"scores {span}" + (
+        f", {len(runs) - len(known)} without a score" if len(known) < len(runs) else ""
+    )
 
 
 def _baseline(found: RunComparison) -> str:
     return "its baseline" if found.baseline is None else found.baseline.name
+
+
+def _conclusion(found: RunComparison, scope: ScopeChange) -> str:
+    return conclusion_text(found, scope).partition(";")[0]
 
 
 def _missed(run: RunGates) -> Iterator[str]:
@@ -206,43 +190,29 @@ def _missed(run: RunGates) -> Iterator[str]:
     if run.score is None:
         yield "the run has no score"
         return
-    coverage = run.score.total.coverage or 0
-    is_short = coverage < run.min_coverage
-    if is_short:
-        covers = gate_figures(run.score.total.coverage or run.min_coverage * 0, run.min_coverage)[0]
-        yield f"{not_judged(run, run.score)} ({covers}, wanted {wanted(run.min_coverage)})"
-    for verdict in run.verdicts:
-        below = verdict.score is not None and verdict.score < verdict.threshold.least
-        if not verdict.holds and (below or not is_short):
-            yield _below(verdict) if is_short else verdict.reason
-    if run.comparison is not None and run.worse:
-        yield from _worse(run.comparison)
-    elif run.worse:
+    coverage = run.score.total.coverage
+    if coverage is None or coverage < run.min_coverage:
+        covers = gate_figures(coverage, run.min_coverage)[0]
+        yield f"{_not_judged(run, run.score)} ({covers}, wanted {wanted(run.min_coverage)})"
+    else:
+        yield from (verdict.reason for verdict in run.verdicts if not verdict.holds)
+    found = run.comparison
+    if run.worse and found is None:
         yield "it was not compared with its baseline"
-
-
-def _below(verdict: GateVerdict) -> str:
-    value, least = gate_figures(verdict.score, verdict.threshold.least)
-    return f"{verdict.threshold.code} score {value}, below the threshold of {least}".lstrip()
-
-
-def _worse(found: RunComparison) -> Iterator[str]:
-    """Yield why a comparison fails a gate."""
-    baseline = _baseline(found)
+    if not run.worse or found is None:
+        return
     if found.gone and not found.allows_gone:
         are = "case is" if len(found.gone) == 1 else "cases are"
-        yield f"{len(found.gone)} {are} gone from the benchmark since {baseline}"
+        yield f"{len(found.gone)} {are} gone from the benchmark since {_baseline(found)}"
     if not found.scopes:
         yield found.reason
     for scope in found.scopes:
         if found.verdict_of(scope) in _FAILING:
-            words = conclusion_text(found, scope).partition(";")[0]
-            of = f"{scope.code} " if scope.code else ""
-            yield f"{of}{change_size(scope)} against {baseline}, {p_text(scope.change.p)}: {words}"
-    compared = {scope.code for scope in found.scopes}
-    for limit in found.limits if found.scopes else ():
-        if limit.code not in compared:
-            yield f"no case of {limit.code} is in both runs"
+            size, p = change_size(scope), p_text(scope.change.p)
+            yield f"{scope.code} {size} against {_baseline(found)}, {p}: {_conclusion(found, scope)}".lstrip()
+    missing = {limit.code for limit in found.limits} - {scope.code for scope in found.scopes}
+    if found.scopes and missing:
+        yield f"no case of {', '.join(sorted(missing))} is in both runs"
 
 
 def gate_block(found: Headline) -> list[str]:
@@ -255,33 +225,31 @@ def gate_block(found: Headline) -> list[str]:
     for run in found.runs:
         lines += [run.text] if len(found.runs) > 1 else []
         lines += _run_block(run.gates) if run.gates is not None else []
-    lines += [_line("cause", found.cause)] if len(found.runs) > 1 and found.cause else []
     return [*lines, _line("next", found.hint)] if found.hint else lines
 
 
 def _line(label: str, text: str) -> str:
-    return f"  {label:<10} {text}"
+    return f"  {label.rstrip():<10} {text}"
 
 
 def _run_block(run: RunGates) -> Iterator[str]:
     for verdict in run.verdicts:
-        part = None if run.score is None else run.score.of(verdict.threshold.code)
+        code = verdict.threshold.code
+        part = None if run.score is None else run.score.of(code)
         if part is not None:
             value, least = gate_figures(verdict.score, verdict.threshold.least)
-            label = f"score {verdict.threshold.code}".rstrip()
-            yield _line(label, f"{figure(part, value)}, threshold {least}: {_reached(verdict)}")
-    if run.comparison is None:
-        return
+            yield _line(f"score {code}", f"{figure(part, value)}, threshold {least}: {_reached(verdict)}")
     found = run.comparison
+    if found is None:
+        return
     for scope in found.scopes:
-        label = f"baseline {scope.code}".rstrip()
-        yield _line(label, f"{_baseline(found)}, {share(scope.baseline_score)}: {_change(found, scope)}")
-    for note in comparison_notes(found):
-        yield _line("", note)
-    for label, codes in (
-        ("gone", found.gone),
-        ("newly failing", [f"{one.code} (severity {one.severity})" for one in found.newly_failing]),
-    ):
+        p = f", {p_text(scope.change.p)}" if found.verdict_of(scope) in _FAILING else ""
+        before = f"{_baseline(found)}, {share(scope.baseline_score)}"
+        change = f"{change_size(scope)}{p}: {conclusion_text(found, scope)}"
+        yield _line(f"baseline {scope.code}", f"{before}: {change}")
+    yield from (_line("", note) for note in comparison_notes(found))
+    failing = [f"{one.code} (severity {one.severity})" for one in found.newly_failing]
+    for label, codes in (("gone", found.gone), ("newly failing", failing)):
         if codes:
             more = " …" if len(codes) > _SHOWN else ""
             yield f"  {label} {len(codes)}: {', '.join(codes[:_SHOWN])}{more}"
@@ -293,11 +261,5 @@ def _reached(verdict: GateVerdict) -> str:
     """Return whether a score reaches its threshold, and how sure that is."""
     if verdict.score is None or verdict.score < verdict.threshold.least:
         return "not reached" + (", within chance" if verdict.inconclusive else "")
-    doubts = ["but not beyond chance"] if verdict.inconclusive else []
-    doubts += ["and a second run may miss it"] if verdict.unstable else []
-    return ", ".join(("reached", *doubts))
-
-
-def _change(found: RunComparison, scope: ScopeChange) -> str:
-    p = f", {p_text(scope.change.p)}" if found.verdict_of(scope) in _FAILING else ""
-    return f"{change_size(scope)}{p}: {conclusion_text(found, scope)}"
+    doubt = ", but not beyond chance" if verdict.inconclusive else ""
+    return f"reached{doubt}{', and a second run may miss it' if verdict.unstable else ''}"

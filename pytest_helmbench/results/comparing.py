@@ -89,8 +89,8 @@ class RunComparison:
     replies: int = 0
     reason: str = ""
     other_sample: str = ""
-    newly_failing: tuple[FlippedCase, ...] = ()
-    newly_passing: tuple[FlippedCase, ...] = ()
+    newly_failing: tuple[PlannedCase, ...] = ()
+    newly_passing: tuple[PlannedCase, ...] = ()
     gone: tuple[str, ...] = ()
     cases_not_selected: int = 0
     allows_gone: bool = True
@@ -182,8 +182,8 @@ def compare_runs(
         replies=sum(len(case.candidate) for case in paired.cases),
         reason=f"nothing in common with {baseline.ref.name}{other_sample}",
         other_sample=other_sample,
-        newly_failing=worst_first(paired.newly_failing),
-        newly_passing=worst_first(paired.newly_passing),
+        newly_failing=_worst_first(paired.newly_failing),
+        newly_passing=_worst_first(paired.newly_passing),
     )
     if not any(weights[case.behaviour] for case in paired.cases):
         return counts
@@ -317,26 +317,6 @@ class PlannedCase:
     severity: int
 
 
-@dataclass(frozen=True, slots=True)
-class FlippedCase:
-    """A case whose verdict differs between two runs; of several replies, the verdict of the majority.
-
-    Args:
-        code: Of the case.
-        severity: |base| of each criterion.
-        at_risk: Tenths of a severity point that a wrong verdict costs.
-    """
-
-    code: str
-    severity: int
-    at_risk: int
-
-
-def worst_first(flipped: Sequence[FlippedCase]) -> tuple[FlippedCase, ...]:
-    """Return flipped cases, those with most at risk first, then in natural order."""
-    return tuple(sorted(flipped, key=lambda case: (-case.at_risk, natural_key(case.code))))
-
-
 @dataclass(slots=True)
 class PairedCases:
     """What two runs have in common.
@@ -358,15 +338,8 @@ class PairedCases:
     other_rules: int = 0
     recorded: int = 0
     compared: defaultdict[str, int | Fraction] = field(default_factory=lambda: defaultdict(int))
-    newly_failing: list[FlippedCase] = field(default_factory=list)
-    newly_passing: list[FlippedCase] = field(default_factory=list)
-
-    def add_verdicts(self, case: PlannedCase, *, passed_before: bool, passes_now: bool) -> None:
-        """Take note of a case whose verdict differs."""
-        if passed_before is not passes_now:
-            at_risk = case.severity * (10 - case.difficulty)
-            flipped = FlippedCase(case.code, case.severity, at_risk)
-            (self.newly_passing if passes_now else self.newly_failing).append(flipped)
+    newly_failing: list[PlannedCase] = field(default_factory=list)
+    newly_passing: list[PlannedCase] = field(default_factory=list)
 
 
 def planned_cases(facts: RunFacts) -> Sequence[PlannedCase]:
@@ -456,11 +429,19 @@ def pair_cases(
             continue
         paired.compared[case.behaviour] += case.stake * len(names)
         paired.recorded += min(after.recorded, len(after.replies))
-        paired.add_verdicts(case, passed_before=_mostly_passed(earlier), passes_now=_mostly_passed(later))
+        passed, passes = _mostly_passed(earlier), _mostly_passed(later)
+        paired.newly_failing += [case] if passed and not passes else []
+        paired.newly_passing += [case] if passes and not passed else []
         paired.cases.append(
             ComparedCase(case.pillar, case.behaviour, case.unit, case.stake, case.difficulty, earlier, later)
         )
     return paired
+
+
+def _worst_first(cases: Sequence[PlannedCase]) -> tuple[PlannedCase, ...]:
+    return tuple(
+        sorted(cases, key=lambda case: (-case.severity * (10 - case.difficulty), natural_key(case.code)))
+    )
 
 
 def _mostly_passed(replies: Sequence[tuple[Fraction, ...]]) -> bool:

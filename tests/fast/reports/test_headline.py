@@ -9,7 +9,7 @@ from pathlib import Path
 from analysis_rows import row
 
 from pytest_helmbench.reports.headline import SessionState, gate_block, headline
-from pytest_helmbench.results.comparing import FlippedCase, RunComparison, RunRef
+from pytest_helmbench.results.comparing import PlannedCase, RunComparison, RunRef
 from pytest_helmbench.results.gates import GateReport, JudgedCases, read_gates
 from pytest_helmbench.scoring.changes import Change, Conclusion
 from pytest_helmbench.scoring.comparison import Limit, ScopeChange
@@ -36,7 +36,9 @@ def _comparison() -> RunComparison:
     scope = ScopeChange(
         "", Fraction(0), Fraction(872, 1000), Fraction(878, 1000), change, "perturbation", 0.04
     )
-    flipped = tuple(FlippedCase(f"P1-B1-S1-C1-PT{number}", 11, 110) for number in range(7))
+    flipped = tuple(
+        PlannedCase(f"P1-B1-S1-C1-PT{number}", "P1", "P1-B1", "", 11, 0, 1, 11) for number in range(7)
+    )
     limits = (Limit("", Fraction(0)),)
     return RunComparison("lab/mini", None, baseline, limits, (scope,), newly_failing=flipped)
 
