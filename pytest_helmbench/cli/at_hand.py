@@ -126,4 +126,4 @@ def recorded_unstated_lines(path: Path, run_id: int, name: str) -> list[str]:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    return unstated_lines({name: recorded_counts(recorded_outcomes(path, run_id), (), {}, {})})
+    return unstated_lines({name: recorded_counts(recorded_outcomes(path, run_id), (), {}, {})}, least=0)

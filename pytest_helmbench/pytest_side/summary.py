@@ -28,10 +28,10 @@ from pytest_helmbench.reports.score_lines import corrections, score_parts
 from pytest_helmbench.reports.session_start import DryRow, dry_run_lines
 from pytest_helmbench.reports.session_summary import (
     SummaryRun,
+    answer_doubts,
     best_first,
     chance_line,
     cut_lines,
-    judging_lines,
     labelled,
     loses_most,
     not_judged_lines,
@@ -53,8 +53,8 @@ from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.store.fault import StoreError
 
-_WARNINGS_SHOWN = 10
 _SHARD = "shard"
+_WARNINGS_SHOWN = 2
 
 
 def summary_title(coordinator: Coordinator) -> str:
@@ -128,8 +128,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
 def _remarks(plan: Plan, coordinator: Coordinator, rows: Mapping[str, RunCounts]) -> Iterator[str]:
     """Yield what must be known of single models: faults of form, other models, judges, costs, what kinds say."""
     names = run_names(coordinator)
-    yield from unstated_lines(rows, many=True)
-    yield from judging_lines(rows)
+    yield from unstated_lines(rows)
     for name, score in scores_by_name(coordinator).items():
         if score is not None:
             yield from (f"{name}: {text}" for text in corrections(score))
@@ -185,7 +184,7 @@ def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunC
             continue
         tally, scored = counts[run_id], book.scored.get(run_id)
         name = benchmarks[run.benchmark] if is_one_model else names[run.key]
-        remarks = tuple(_judge_remarks(run, tally))
+        remarks = (*answer_doubts(run.model, tally), *_judge_remarks(run, tally))
         row = SummaryRun(name, tally, run.tests - tally.no_cases, remarks=remarks)
         if scored is not None and run.benchmark not in constants:
             found = tree_constants(scored.facts, add_no_context=coordinator.settings.add_no_context)
@@ -300,8 +299,8 @@ def _sample_lines(coordinator: Coordinator) -> list[str]:
 
 
 def _warning_lines(coordinator: Coordinator, start: Path) -> list[str]:
+    """Return the first warnings about the benchmarks, and how many more there are."""
     texts = [problem.text(start) for item in coordinator.library.loaded for problem in item.warnings]
-    lines = [f"warning: {text}" for text in texts[:_WARNINGS_SHOWN]]
-    if len(texts) > _WARNINGS_SHOWN:
-        lines.append(f"… and {len(texts) - _WARNINGS_SHOWN} more warnings about the benchmark")
-    return lines
+    more = len(texts) - _WARNINGS_SHOWN
+    rest = [f"{more} more warnings: `helmbench check PATH` lists all"] if more > 0 else []
+    return [*(f"warning: {text}" for text in texts[:_WARNINGS_SHOWN]), *rest]

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.score_lines import score_doubts, score_notes
-from pytest_helmbench.reports.session_summary import cut_lines, judging_lines, routine_notes, unstated_lines
+from pytest_helmbench.reports.session_summary import answer_doubts, cut_lines, routine_notes, unstated_lines
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Rate
@@ -119,7 +119,7 @@ def _doubts(report: RunReport) -> Iterator[str]:
         yield "the cases were selected by earlier outcomes (--lf, --sw): no fair sample, so there is no score"
     else:
         yield from score_doubts(report.score)
-    for line in unstated_lines(rows, many=True):
+    for line in unstated_lines(rows):
         yield line.removeprefix(f"{run.model}: ")
 
 
@@ -133,8 +133,7 @@ def _remarks(report: RunReport) -> Iterator[str]:
             clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
             yield f"the score rests on only {clusters}, so its interval is wide"
         yield from score_notes(report.score)
-    for line in judging_lines({run.model: report.counts}):
-        yield line.removeprefix(f"{run.model}: ")
+    yield from answer_doubts(run.model, report.counts)
     yield from routine_notes(report.counts)
     if report.counts.unknown_costs:
         calls = "1 call" if report.counts.unknown_costs == 1 else f"{report.counts.unknown_costs} calls"

@@ -76,13 +76,9 @@ def title_text(benchmarks: Sequence[str], cases: int, models: Sequence[str]) -> 
         cases: Of each model.
         models: Their ids.
     """
-    several = len(benchmarks) > 1
-    name = (
-        f"{len(benchmarks)} benchmarks"
-        if several
-        else excerpt(" ".join(benchmarks[0].split()), _LONGEST_TITLE)
-    )
-    many = models[0] if len(models) == 1 and several else count_text(len(models), "model")
+    name, many = excerpt(" ".join(benchmarks[0].split()), _LONGEST_TITLE), count_text(len(models), "model")
+    if len(benchmarks) > 1:
+        name, many = f"{len(benchmarks)} benchmarks", models[0] if len(models) == 1 else many
     return f"{name} · {count_text(cases, 'case')} × {many}"
 
 
@@ -103,18 +99,19 @@ def score_table(runs: Sequence[SummaryRun], *, one_benchmark: bool) -> list[str]
     is_timed = any(run.speed.tokens_per_second is not None for run in runs)
     head = ["", "score", "95 % interval", *pillars, "right", "not judged", "USD"]
     head += ["tokens/s (in all)"] if is_timed else []
-    has_constants = not one_benchmark and any(run.constant is not None for run in runs)
-    head += [] if not has_constants else ["flags everything"]
-    head += [] if one_benchmark else ["loses most"]
+    head += [] if one_benchmark else ["flags everything", "loses most"]
     scored = sum(run.value is not None for run in runs) if one_benchmark else 0
     rows = []
     for run in runs:
         cells = _cells(run, pillars)
-        cells += [_speed(run.speed)] if is_timed else []
-        cells += [_number(run.constant)] if has_constants else []
-        cells += [] if one_benchmark else [" ".join(_lost(run.losses, {}, 1)) or "-"]
-        alone = scored == 1 and run.constant is not None and run.value is not None
-        chance = (_CHANCE,) if alone and not _beats(run, run.constant) else ()
+        cells += (
+            [f"{rate(run.speed.tokens_per_second)} ({rate(run.speed.run_tokens_per_second)})"]
+            if is_timed
+            else []
+        )
+        cells += [] if one_benchmark else [_number(run.constant), *(_lost(run.losses, {}, 1) or "-")]
+        doubtful = scored == 1 and run.constant is not None and run.value is not None and not _beats(run)
+        chance = (_CHANCE,) if doubtful else ()
         rows.append((cells, (*chance, *run.remarks)))
     constant = runs[0].constant if one_benchmark and runs else None
     if constant is not None:
@@ -156,10 +153,6 @@ def _whole_per_cent(value: Fraction | None) -> str:
     return f"{round(100 * value) if value in (0, 1) else min(99, max(1, round(100 * value)))} %"
 
 
-def _speed(speed: Speed) -> str:
-    return f"{rate(speed.tokens_per_second)} ({rate(speed.run_tokens_per_second)})"
-
-
 def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:
     """Yield what changes the meaning of a score, in a few words each.
 
@@ -198,10 +191,9 @@ def chance_line(runs: Sequence[SummaryRun]) -> str:
     Args:
         runs: Of one benchmark, the best first.
     """
-    constant = runs[0].constant if runs else None
-    scored = [run for run in runs if run.value is not None]
-    shown = [run for run in scored if _beats(run, constant)]
-    if constant is None or len(scored) < 2 or len(shown) == len(scored):
+    scored = [run for run in runs if run.value is not None and run.constant is not None]
+    shown = [run for run in scored if _beats(run)]
+    if len(scored) < 2 or len(shown) == len(scored):
         return ""
     if not shown:
         return f"None of the {len(scored)} is shown to be better than flagging everything."
@@ -211,9 +203,9 @@ def chance_line(runs: Sequence[SummaryRun]) -> str:
     return f"Only {names} {'is' if len(shown) == 1 else 'are'} shown to be better than flagging everything."
 
 
-def _beats(run: SummaryRun, constant: Fraction | None) -> bool:
+def _beats(run: SummaryRun) -> bool:
     interval = None if run.score is None else run.score.total.interval
-    return interval is not None and constant is not None and interval.low > constant
+    return interval is not None and run.constant is not None and interval.low > run.constant
 
 
 def loses_most(runs: Sequence[SummaryRun]) -> str:
@@ -281,6 +273,10 @@ def routine_notes(counts: RunCounts) -> list[str]:
         (counts.neutral_wrong, f"{count_text(counts.neutral_wrong, 'wrong neutral case')}, in no score"),
         (recovered, f"JSON recovered {count_text(recovered, 'time')}, strict {count_text(strict, 'time')}"),
         (counts.inner_thoughts, f"{count_text(counts.inner_thoughts, 'thought')} taken off before judging"),
+        (
+            counts.unstated <= _MANY_FORM_FAULTS * counts.judged and counts.unstated,
+            f"{count_text(counts.unstated, 'reply', 'replies')} without a stated answer, counted as wrong",
+        ),
         (counts.estimated, f"tokens and cost of {count_text(counts.estimated, 'call')} estimated"),
         (
             counts.unknown_finishes.total(),
@@ -311,48 +307,37 @@ def in_all_text(speed: Speed) -> str:
     return f"{rate(speed.run_tokens_per_second)} in all, {count_text(speed.in_flight or 0, 'call')} in flight"
 
 
-def unstated_lines(rows: Mapping[str, RunCounts], *, many: bool | None = None) -> list[str]:
+def unstated_lines(rows: Mapping[str, RunCounts], *, least: float = _MANY_FORM_FAULTS) -> list[str]:
     """Return how many replies state no answer, by model, and what reads them.
 
     Args:
         rows: By model.
-        many: Only models of which these are more than 5 %, or only the others; None for all.
+        least: Share of the replies above which it is said.
     """
-    lines = []
-    for model, row in rows.items():
-        is_many = row.unstated > _MANY_FORM_FAULTS * row.judged
-        if row.unstated and many in (None, is_many):
-            lines.append(
-                f"{model}: {row.unstated} of {count_text(row.judged, 'reply', 'replies')} state no answer:"
-                " counted as wrong; --helmbench-marking-model=ID has them read,"
-                " --helmbench-answer-form=json asks more firmly"
-            )
-    return lines
+    return [
+        f"{model}: {row.unstated} of {count_text(row.judged, 'reply', 'replies')} state no answer:"
+        " counted as wrong; --helmbench-marking-model=ID has them read,"
+        " --helmbench-answer-form=json asks more firmly"
+        for model, row in rows.items()
+        if row.unstated > least * row.judged
+    ]
 
 
-def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
-    """Return what must be known to read the table: faults of form, verdicts in one process, other models.
-
-    Args:
-        rows: By model.
-    """
-    lines = unstated_lines(rows, many=False)
-    for model, row in rows.items():
-        lines += answerer_lines(model, row)
-        readable = row.judged - row.form_faults
-        if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
-            passed = row.verdicts[Verdict.PASSED]
-            over = f"; over readable replies {100 * passed / readable:.1f} % pass" if readable else ""
-            lines.append(
-                f"{model}: {row.form_faults} of {row.judged} failed for the form of the reply:"
-                f" the numbers measure format too{over}"
-            )
-        if row.in_process:
-            lines.append(
-                f"{model}: {count_text(row.in_process, 'verdict')} of {row.judged} in_process:"
-                " what was judged could run beside what judged it (docs/trust.md)"
-            )
-    return lines
+def answer_doubts(model: str, row: RunCounts) -> Iterator[str]:
+    """Yield what to know of the replies of a model: who else has answered, faults of form, verdicts in one process."""
+    others: dict[str | None, dict[str, int]] = {}
+    for (judge, answered), count in sorted(row.answered_by.items(), key=str):
+        if count and not _is_same_model(judge or model, answered):
+            others.setdefault(judge, {})[scrub(answered)] = count
+    for judge, counts in others.items():
+        asked = "the one that was asked" if judge is None else f"the judge {judge}"
+        yield f"other models answered than {asked}: {reasons_text(counts)}"
+    readable = row.judged - row.form_faults
+    if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
+        over = f", {share(row.verdicts[Verdict.PASSED] / readable)} of the others pass" if readable else ""
+        yield f"{row.form_faults} of {row.judged} failed for the form of the reply{over}"
+    if row.in_process:
+        yield f"{row.in_process} of {count_text(row.judged, 'verdict')} in_process (docs/trust.md)"
 
 
 def cut_lines(rows: Mapping[str, RunCounts]) -> list[str]:
@@ -369,19 +354,6 @@ def cut_lines(rows: Mapping[str, RunCounts]) -> list[str]:
         for (judge, what), prompts in row.cut.items()
         if what == "prompts" and prompts
     ]
-
-
-def answerer_lines(model: str, row: RunCounts) -> list[str]:
-    """Return which other models than the one asked have answered."""
-    lines = []
-    others: dict[str | None, dict[str, int]] = {}
-    for (judge, answered), count in sorted(row.answered_by.items(), key=str):
-        if count and not _is_same_model(judge or model, answered):
-            others.setdefault(judge, {})[scrub(answered)] = count
-    for judge, counts in others.items():
-        asked = "the one that was asked" if judge is None else f"the judge {judge}"
-        lines.append(f"{model}: other models answered than {asked}: {reasons_text(counts)}")
-    return lines
 
 
 def _is_same_model(asked: str, answered: str) -> bool:

@@ -123,7 +123,7 @@ def test_code_rows_are_judged_and_nothing_hidden_leaves_the_evaluator(
         "it needs chroot, which --helmbench-allow-command=chroot would allow",
         "eval.checker.command: ended with exit code 1",
         "expected its tests pass, observed ",
-        "test/good: not judged: ",
+        "not judged   ",
     ):
         assert sentence in shown
     kept = "\n".join(str(value) for table in _tables(database) for value in table)
@@ -137,7 +137,7 @@ def test_code_rows_are_judged_and_nothing_hidden_leaves_the_evaluator(
     assert not [text for (text,) in stored if "HELD_BACK" in text]
     marked = "SELECT DISTINCT family, in_process FROM v_results WHERE outcome IN ('passed', 'failed') AND in_process"
     assert {family for family, _ in rows(database, marked)} == {"repo_patch", "terminal_task"}
-    assert "in_process: what was judged could run beside what judged it" in shown + files
+    assert "verdicts in_process (docs/trust.md)" in shown + files
     assert "HELD_BACK" not in sent
     ET.fromstring((pytester.path / "junit.xml").read_text())
     _check_transcripts(database)
