@@ -128,6 +128,11 @@ class CaseJob(ABC):
             HelmbenchError: Its file has changed since it was collected.
         """
 
+    def asked(self) -> str:
+        """Return the message that tells the case from others of its kind: of a tree, its perturbation."""
+        messages = self.case(None).messages
+        return messages[-1].content if messages else ""
+
     @abstractmethod
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -175,7 +176,7 @@ def _check_distribution(config: pytest.Config) -> None:
 
 
 def _choose_paths(config: pytest.Config, settings: Settings) -> None:
-    """Without a path on the command line, run the benchmark at hand and nothing else."""
+    """Without a path on the command line, run the benchmark at hand and nothing else, or else pytest's testpaths."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         _check_meant(config, settings)
         return
@@ -183,12 +184,16 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
     here = benchmark_root(start)
     paths = [here] if here is not None else [config.rootpath / path for path in settings.paths]
     found = [path for path in paths if benchmark_root(path) is not None or benchmarks_below(path)]
+    if not found and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        return
     if not found:
         places = ", ".join(str(path) for path in paths)
+        models = "".join(f" --helmbench-model={shlex.quote(model)}" for model in settings.models.value)
         raise pytest.UsageError(
             f"no benchmark at {places}\n"
             "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/…,"
-            " a pack (manifest.yaml and tasks.jsonl), or a Bench Pack (benchlocal.pack.json)"
+            " a pack (manifest.yaml and tasks.jsonl), or a Bench Pack (benchlocal.pack.json);"
+            f" `pytest tests{models}` runs the tests of a folder"
         )
     config.args[:] = [str(path) for path in found]
     refuse_conftests(config, found, below=True)

@@ -60,7 +60,7 @@ class Worst(Generic[_T]):
 class ShownFailures:
     """Takes judged cases and their errors off the terminal's lists while it prints them, all but a few.
 
-    Failures of other tests are all shown, as pytest does it. JUnit, counts and other plugins know of no limit.
+    pytest shows all failures of other tests, hand-written ones among them. JUnit, counts and other plugins see all.
 
     Args:
         config: Of the session; with `-v` and `-rA` all are shown.
@@ -71,8 +71,8 @@ class ShownFailures:
     def __init__(self, config: pytest.Config, show: int | None, losses: LossesOf) -> None:
         self._losses = losses
         self._quiet = config.get_verbosity() < 0
-        all_asked = config.get_verbosity() > 0 or "A" in str(config.getoption("reportchars", ""))
-        self._most = None if all_asked else show
+        self._all_listed = "A" in str(config.getoption("reportchars", ""))
+        self._most = None if self._all_listed or config.get_verbosity() > 0 else show
         self._parts: defaultdict[str, PartCounts] = defaultdict(PartCounts)
         self._worst: Worst[Any] = Worst(self._most or 0)
         self._seen = 0
@@ -82,8 +82,12 @@ class ShownFailures:
         self.in_short: list[str] = []
 
     def take(self, report: Any, carried: dict[str, Any]) -> None:
-        """Count a judged case; of those that nobody will look at, only the first line is kept."""
-        if report.when != "call" or carried["verdict"] not in ("passed", "failed"):
+        """Count a judged case; of those that are not shown, only the first line is kept."""
+        if (
+            report.when != "call"
+            or carried["verdict"] not in ("passed", "failed")
+            or "hand_written" in carried
+        ):
             return
         if not carried["neutral"]:  # scores ignore it, and so does the table beside them
             self._parts[carried["part"]].add(is_wrong=carried["verdict"] == "failed")
@@ -103,7 +107,7 @@ class ShownFailures:
     def pytest_terminal_summary(self, terminalreporter: Any) -> Iterator[None]:
         """Leave those that are shown to pytest, and give back the others when it has printed."""
         stats = terminalreporter.stats
-        if self._most is None:
+        if self._all_listed:
             yield
             return
         self._before = {name: stats[name] for name in ("failed", "error") if name in stats}
@@ -112,7 +116,9 @@ class ShownFailures:
         broken = [report for report in errors if _is(report, "broken")]
         kept = {id(report) for report in broken[: self._most]}
         errors = [report for report in errors if not _is(report, "broken") or id(report) in kept]
-        self._lines = self._prepared(failed, errors, len(broken) - len(kept), stats)
+        self._rest = {"failed": failed, "error": errors}
+        if self._most is not None:
+            self._lines = self._prepared(failed, errors, len(broken) - len(kept), stats)
         try:
             yield
         finally:
@@ -123,6 +129,8 @@ class ShownFailures:
     ) -> list[str]:
         """Put what pytest shows in full into its lists; return the lines that stand for the others."""
         worst = self._worst.first(self._losses)
+        for report in worst:
+            report.__dict__.pop("node", None)  # pytest names an xdist worker above each failure
         faults = [report for report in self._before.get("error", []) if _is(report, "error")]
         groups = same_errors(str(report.longrepr) for report in faults)
         shown = [(faults[place], count) for place, count in groups[: self._most]]
@@ -139,7 +147,6 @@ class ShownFailures:
                 f"{count} × {_headline(report)} (first: {_name(report)})" for report, count in shown
             ]
             shown = []
-        self._rest = {"failed": failed, "error": errors}
         stats.update({"failed": failed + worst, "error": errors + [report for report, _ in shown]})
         if len(groups) > (self._most or 0):
             lines.append(
@@ -176,7 +183,7 @@ class ShownFailures:
 
 def _is(report: Any, verdict: str) -> bool:
     carried = getattr(report, "helmbench", None)
-    return isinstance(carried, dict) and carried.get("verdict") == verdict
+    return isinstance(carried, dict) and "hand_written" not in carried and carried.get("verdict") == verdict
 
 
 def _name(report: Any) -> str:

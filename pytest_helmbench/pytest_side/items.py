@@ -65,6 +65,7 @@ class CaseText(str):
     Args:
         text: Headline, then details.
         location: Of the report: file, line from 0 or None.
+        brief: What a terminal shows of it; None for the whole text.
     """
 
     class _Crash(NamedTuple):
@@ -79,17 +80,19 @@ class CaseText(str):
             return f"{self.path}:{self.lineno}: {self.message}"
 
     reprcrash: _Crash
+    brief: str | None
 
-    def __new__(cls, text: str, location: tuple[str, int | None, str]) -> CaseText:
+    def __new__(cls, text: str, location: tuple[str, int | None, str], brief: str | None = None) -> CaseText:
         """Return the text with its place."""
         made = super().__new__(cls, text)
+        made.brief = brief
         file, line, _ = location
         made.reprcrash = cls._Crash(file, (line or 0) + 1, text.partition("\n")[0])
         return made
 
     def toterminal(self, writer: Any) -> None:
-        """Write the text as it is."""
-        for line in self.splitlines():
+        """Write what a terminal shows."""
+        for line in (self if self.brief is None else self.brief).splitlines():
             writer.line(line)
 
 

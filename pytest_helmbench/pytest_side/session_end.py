@@ -111,7 +111,7 @@ class SessionEnd:
         if carried is not None and self._coordinator is not None:
             self._broken += carried["verdict"] == "broken"
             if isinstance(report.longrepr, str):
-                report.longrepr = CaseText(report.longrepr, report.location)
+                report.longrepr = CaseText(report.longrepr, report.location, carried.pop("brief", None))
         elif (skip := skip_reason(report)) is not None:
             self._foreign_skips[skip] += 1
         judged_wrong = carried is not None and carried["verdict"] == "failed" and report.when == "call"

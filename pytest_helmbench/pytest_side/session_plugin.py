@@ -13,7 +13,7 @@ import pytest
 from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_closed
 from pytest_helmbench.benchmarks.registry import places_of
-from pytest_helmbench.core.case_texts import quoted_texts
+from pytest_helmbench.core.case_texts import brief_text, quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import CaseError, HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
@@ -84,6 +84,7 @@ class SessionPlugin:
         self.known_paths: dict[str, str] = {}
         """Files of cases as pytest shows them."""
         self._hides_text = in_ci() and not settings.shown_texts.any
+        self._is_verbose = config.get_verbosity() > 0
         self._notes = notes
         self._live = live
         self._garbage = GarbagePace()
@@ -337,8 +338,11 @@ class SessionPlugin:
             own_s = own_time_s(outcome, report.duration)
             report.duration = own_s if report.when == "call" or not report.passed else 0.0
         if report.when == "call" or report.failed:
-            report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict), outcome.score)
-            if report.failed and not self._hides_text and not self.settings.shown_texts.any:
+            carried = report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict), outcome.score)
+            if report.failed and outcome.verdict is Verdict.FAILED and not self._is_verbose:
+                asked = "" if self._hides_text else item.job.asked()
+                carried["brief"] = brief_text(outcome, asked, with_text=not self._hides_text)
+            elif report.failed and not self._hides_text and not self.settings.shown_texts.any:
                 report.sections += quoted_texts(outcome)
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
             why = scrub(outcome.message or outcome.reason or "skipped")

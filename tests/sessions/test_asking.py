@@ -122,9 +122,14 @@ def test_asking_where_there_is_no_benchmark_is_a_usage_error(pytester: pytest.Py
     result.stderr.fnmatch_lines(
         [
             f"ERROR: no benchmark at {pytester.path}/benchmark",
-            "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/*",
+            "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/*"
+            " `pytest tests --helmbench-model=baseline/first` runs *",
         ]
     )
+
+    pytester.makeini("[pytest]\ntestpaths = test_own.py")
+    result = run_pytest(pytester, "--helmbench-model=baseline/first")
+    result.assert_outcomes(passed=1)
 
 
 def test_ini_keys_give_values_that_the_command_line_goes_before(

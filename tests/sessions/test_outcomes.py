@@ -54,11 +54,10 @@ def test_every_evaluation_type_judges(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     shown = result.stdout.str()
     for text in (
-        "expected RISK, observed CALM",
-        'expected includes A, B, observed ["A", "C"]',
-        "expected GOOD, observed BAD",
-        "CR2: expected GOOD, observed BAD",
-        "It is poor.",
+        "  expected: RISK\n  observed: CALM\n",
+        '  expected: includes A, B\n  observed: ["A", "»C«"]\n',
+        "  expected: GOOD\n  observed: BAD: It is poor.\n",
+        "  expected: CR2: GOOD\n",
     ):
         assert text in shown
     assert "Traceback" not in shown
@@ -96,14 +95,23 @@ def test_a_failure_on_the_terminal_reads_like_this(pytester: pytest.Pytester, pr
     assert [line.strip("=-_ ") if line[:1] in "=-_" else line for line in lines[start:end]] == [
         "FAILURES",
         "P1-B1-S1-C1-PT1[test/good]",
+        "  asked:    Message 1. ANSWER: CALM",
+        "  expected: RISK",
+        "  observed: CALM",
+    ]
+    verbose = run_tree(pytester, "-v", "--junitxml=report.xml", url=provider.url).outlines
+    start = verbose.index("expected RISK, observed CALM")
+    details = [
         "expected RISK, observed CALM",
         "  case: P1-B1-S1-C1-PT1[test/good]",
         f"  rule: category_match ({rule})",
         "  expected: RISK",
         "  observed: CALM",
-        "reply",
-        '{"response": "CALM", "category": "CALM"}',
     ]
+    assert verbose[start : start + 5] == details
+    assert verbose[start + 6] == '{"response": "CALM", "category": "CALM"}'
+    assert [line for line in verbose if line.startswith("FAILED")] == []  # it stands above
+    assert "\n".join(details) in (pytester.path / "report.xml").read_text()
     assert "short test summary" not in result.stdout.str()  # it stands above
     result.stdout.fnmatch_lines(
         [
@@ -126,10 +134,11 @@ def test_the_text_of_replies_is_shown_in_ci_only_when_asked_for(
 
     quiet = run_tree(pytester, "--junitxml=report.xml", url=provider.url)
     assert "SECRET" not in quiet.stdout.str() + (pytester.path / "report.xml").read_text()
-    quiet.stdout.fnmatch_lines(["expected RISK, observed CALM"])
+    quiet.stdout.fnmatch_lines(["  expected: RISK", "  observed: CALM"])
+    assert "asked:" not in quiet.stdout.str()
 
     open_ = run_tree(pytester, "--junitxml=report.xml", "--helmbench-with-text=all", url=provider.url)
-    open_.stdout.fnmatch_lines(['  reply: {"response": "SECRET", "category": "CALM"}'])
+    open_.stdout.fnmatch_lines(["  asked:    Message 1. ANSWER: CALM"])
     assert "SECRET" in (pytester.path / "report.xml").read_text()
 
 

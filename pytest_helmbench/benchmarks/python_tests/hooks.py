@@ -244,7 +244,7 @@ class HandWrittenTests:
             report.when = "call" if outcome.judged else "setup"
         if report.failed or report.when == "call":
             verdict = str(outcome.verdict)
-            report.__dict__["helmbench"] = job.carried(verdict)
+            report.__dict__["helmbench"] = {**job.carried(verdict), "hand_written": True}
         return report
 
     def _report_again(self, item: pytest.Item, job: HandWrittenJob) -> None:

@@ -105,14 +105,17 @@ class TreeJob(CaseJob):
         """See `Combination.case`."""
         return self.combination.case(system_prompt)
 
+    def asked(self) -> str:
+        """Return the perturbation."""
+        return self.combination.perturbation.body
+
     def rule_hashes(self, rule: CaseRule) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
         return rule.hashes() if isinstance(rule, ReplyRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""
-        combination = self.combination
-        scenario = combination.scenario
+        combination, scenario = self.combination, self.combination.scenario
         return {
             "pillar": scenario.pillar,
             "behaviour": scenario.behaviour,
@@ -208,13 +211,8 @@ class LoadedTree:
 
     def problems_of_code(self, code: str) -> tuple[Problem, ...]:
         """Return every problem of a scenario, whatever its file."""
-        broken = self.outline.broken
-        return tuple(
-            problem
-            for path, problems in self.outline.problems.items()
-            if broken[path] == code
-            for problem in problems
-        )
+        broken, found = self.outline.broken, self.outline.problems.items()
+        return tuple(problem for path, problems in found if broken[path] == code for problem in problems)
 
 
 def weighted_behaviours(benchmark: ScenarioTree) -> frozenset[str]:
@@ -225,8 +223,7 @@ def weighted_behaviours(benchmark: ScenarioTree) -> frozenset[str]:
         if any(
             perturbation.weight + context != 0
             for perturbation in scenario.perturbations
-            for context in {part.weight for part in scenario.user_contexts}
-            | ({0} if not scenario.user_contexts else set())
+            for context in {part.weight for part in scenario.user_contexts} or {0}
         )
     )
 

@@ -104,7 +104,7 @@ def test_a_rubric_in_words_is_judged_by_the_marking_model(
         "garbled: eval.reference_answer: the file that it names is no text in UTF-8",
         "the judge test/judge is at fault: its answer is not on the menu, and hidden as its rubric is",
         "the judge's call failed: the provider answered 400 (<redacted>)",
-        "expected PASS, observed FAIL",
+        "  expected: PASS",
     ):
         result.stdout.fnmatch_lines([line])
     asked = {request.prompt for request in provider.requests if request.is_judge}
@@ -143,15 +143,14 @@ def test_what_is_no_answer_fails_and_what_is_no_reply_is_an_error(
     result = run_tree(pytester, "--helmbench-max-retries=0", _JUDGE, url=provider.url)
 
     result.assert_outcomes(failed=4, errors=2)
-    result.stdout.fnmatch_lines(
+    result.stdout.fnmatch_lines_random(
         [
             "the provider answered 503 (scripted 503)",
             "  not a model failure: never judged",
-            "the model refused",
-            "the reply was cut at the token limit",
-            "the reply is empty",
-            "the reply only repeats what it was given",
-            "  reason: echo",
+            "  observed: (a refusal)",
+            "  observed: (cut at the token limit)",
+            "  observed: (empty)",
+            "  observed: the reply only repeats what it was given: Where do fortune cookies*",
             "test/good: not judged: blocked 1, overloaded 1",
         ]
     )
@@ -172,10 +171,9 @@ def test_hidden_values_are_shown_only_to_who_asks(pytester: pytest.Pytester, pro
     write_pack(pytester.path / "benchmark", [choice("mc"), short("sa"), free("fr")])
     provider.answers(text="I do not know.")
     headlines = {
-        "mc": 'expected "B", observed (text of the reply)',
-        "sa": 'expected [8, "eight"], observed (text of the reply)',
-        "fr": 'expected ["from California"] (silent; accepted: none; rejected: none), '
-        "observed (text of the reply)",
+        "mc": 'expected "B"',
+        "sa": 'expected [8, "eight"]',
+        "fr": 'expected ["from California"] (silent; accepted: none; rejected: none)',
     }
 
     for asks in ((), ("--helmbench-show-hidden",)):
@@ -187,9 +185,9 @@ def test_hidden_values_are_shown_only_to_who_asks(pytester: pytest.Pytester, pro
             for case in suite.iter("testcase")
             if (failure := case.find("failure")) is not None
         }
-        hidden = dict.fromkeys(headlines, "expected <redacted>, observed (text of the reply)")
+        hidden = dict.fromkeys(headlines, "expected hidden by the pack (--helmbench-show-hidden)")
         assert messages == (headlines if asks else hidden)
-        shown = [line for line in result.outlines if line in headlines.values()]
-        assert shown == (list(headlines.values()) if asks else [])
+        shown = [line.strip() for line in result.outlines if line.startswith("  expected: ")]
+        assert {line.replace("expected: ", "expected ") for line in shown} == set(messages.values())
     kept = "SELECT count(*) FROM evaluations WHERE expected = '<redacted>'"
     assert rows(pytester.path / "helmbench.db", kept) == [(3,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -74,7 +75,7 @@ def test_what_the_provider_or_the_test_has_broken_is_an_error_and_never_a_failed
         ("test_setup", 1, "error", "provider_error"),
     ]
     text = result.stdout.str()
-    assert text.count(_NEVER_JUDGED) == 2  # the same error of four tests stands once
+    assert text.count(_NEVER_JUDGED) == 5
     assert "n: one choice per request is answered here; ask again for another" in text
     assert provider.count == 7
     tree = ET.parse(pytester.path / "report.xml").getroot()
@@ -165,3 +166,23 @@ def test_passed(helmbench_openai, stumbles): assert ask(helmbench_openai, "passe
         ("test_wrong", 1, "failed", None),
     ]
     assert [request.prompt for request in provider.requests] == ["wrong", "broken", "broken", "passed"]
+
+
+@pytest.mark.parametrize("how", ["auto", "short", "line", "native", "no"])
+def test_failures_are_shown_as_pytest_shows_them_whatever_their_number(
+    pytester: pytest.Pytester, provider: Provider, how: str
+) -> None:
+    tests = "".join(
+        f"def test_{number}(helmbench_openai):\n    assert ask(helmbench_openai, 'hi') == 'no {number}'\n"
+        for number in range(12)
+    )
+    write_own_tests(pytester.path, tests)
+
+    result = run_own_tests(pytester, provider, "-q", "-ra", f"--tb={how}")
+
+    result.assert_outcomes(failed=12)
+    text = result.stdout.str()
+    for number in range(12):
+        assert re.search(rf"^FAILED test_own\.py::test_{number}\[test/good\] - ", text, re.MULTILINE)
+        assert how == "no" or len(re.findall(rf"[Aa]ssert.* == 'no {number}'", text)) >= 2
+    assert "more failed cases" not in text
