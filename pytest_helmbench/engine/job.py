@@ -215,14 +215,8 @@ class CaseJob(ABC):
 
 
 def escaped_id(text: str) -> str:
-    r"""Return a text for a node id: printable ASCII, no `::`; the rest as `\x..`."""
-    safe = text.replace("::", r"\x3a\x3a")
-    if safe.isascii() and safe.isprintable():
-        return safe
-    return "".join(
-        character if character.isascii() and character.isprintable() else _escaped(character)
-        for character in safe
-    )
+    r"""Return a text for a node id: printable, no `::`; the rest as `\x..`."""
+    return escaped_path(text.replace("::", r"\x3a\x3a"))
 
 
 def escaped_path(text: str) -> str:

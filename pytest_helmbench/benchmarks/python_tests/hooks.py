@@ -350,7 +350,8 @@ def _code(item: pytest.Function, choice: _Choice) -> str:
     """Return the node id without the model: `tests/test_own.py::test_it[a]` for `…::test_it[openai/gpt-4o-a]`."""
     name = item.originalname
     within = f"-{item.name[len(name) + 1 : -1]}-"
-    for given in (choice.id, choice.id.replace("\\", "\\\\")):  # pytest escapes once more, unless told not to
+    escaped = choice.id.encode("unicode_escape").decode()  # by pytest, unless told not to
+    for given in (choice.id, escaped):
         before, found, after = within.partition(f"-{given}-")
         if found:
             own = "-".join(filter(None, (before[1:], after[:-1])))

@@ -7,6 +7,7 @@ from collections import Counter
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.reports.session_failures import PartCounts, failure_table, same_errors
 from pytest_helmbench.reports.session_progress import Progress, live_text, progress_text
+from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.run_counts import RunCounts
 
 
@@ -45,3 +46,9 @@ def test_behaviours_with_the_most_failed_cases_stand_first_and_the_others_are_on
     assert lines[1].split() == ["P1-B12", "12", "20", "60.0", "%"]
     assert lines[-1].split() == ["2", "others", "3", "40", "7.5", "%"]
     assert len(lines) == 12
+
+
+def test_columns_stand_under_each_other_whatever_letters_they_hold() -> None:
+    names = ["表表", "e\N{COMBINING ACUTE ACCENT}te", "\N{GRINNING FACE}", "\u202e"]
+    lines = table(("name", "n"), [(name, "7") for name in names], left=("name",))
+    assert lines == ["name    n", "表表    7", f"{names[1]}     7", f"{names[2]}      7", "\\u202e  7"]

@@ -12,7 +12,7 @@ from provider import Provider
 from trees import rows
 
 _HOSTILE_ID = "B::2 [x]\t\u202e\x1b[31m/../é"
-_ESCAPED = r"B\x3a\x3a2 [x]\x09\xe2\x80\xae\x1b[31m/../\xc3\xa9"
+_ESCAPED = r"B\x3a\x3a2 [x]\x09\xe2\x80\xae\x1b[31m/../é"
 _SCENARIOS = {
     "TC-01": "async () => { await ask('one'); return result({ score: 80, points: 4 }); }",
     "TC-02": "async () => { await ask('two'); return result({ status: 'fail', score: 20, summary: 'wrong colour' }); }",

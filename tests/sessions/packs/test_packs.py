@@ -103,11 +103,12 @@ def test_ids_name_row_model_and_repetition_and_escape_what_a_terminal_could_chok
     result = run_tree(pytester, *models, "--junitxml=report.xml", "-rA", url=provider.url)
 
     result.assert_outcomes(passed=32)
-    shown = [r"a\x3a\x3ab", r"\xc3\x9c", r"\x1b[31m", *names[3:]]
+    shown = [r"a\x3a\x3ab", "Ü", r"\x1b[31m", *names[3:]]
     brackets = ["[test/one]", "[test/one-r2]", "[test/two]", "[test/two-r2]"]
     ids = [f"benchmark/tasks.jsonl::{name}{bracket}" for name in shown for bracket in brackets]
     assert [line.removeprefix("PASSED ") for line in result.outlines if line.startswith("PASSED ")] == ids
-    assert all(ord(character) < 127 for line in result.outlines for character in line if "::" in line)
+    assert all(line.isprintable() for line in result.outlines if "::" in line)
+    assert 'name="Ü[test/one]"' in (pytester.path / "report.xml").read_text()
     database = pytester.path / "helmbench.db"
     assert sorted(rows(database, "SELECT node_id FROM results")) == sorted((node,) for node in ids)
     assert {code for (code,) in rows(database, "SELECT code FROM results")} == set(names)
