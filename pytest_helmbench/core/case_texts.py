@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Protocol
 
 from pytest_helmbench.core.case import JUDGED_RULE, justified_by
 from pytest_helmbench.core.outcome import Evaluation, Outcome
-from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, excerpt, full_observed, quoted
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, full_observed, quoted
 
-_REASONS = {
+REASON_TEXTS = {
     "invalid_json": "the reply is not valid JSON",
     "schema_violation": "the reply breaks the schema",
     "refusal": "the model refused",
@@ -21,14 +20,7 @@ _REASONS = {
     "echo": "the reply only repeats what it was given",
 }
 
-
 _HIDDEN = "hidden by the pack (--helmbench-show-hidden)"
-_NOT_SHOWN = "text of the reply, not shown in CI (--helmbench-with-text=failures)"
-_NOT_ITS_REASON = ("reply", "output")
-"""Excerpts of an outcome that do not say why it is wrong."""
-_SHORT = 160
-_HEADING = re.compile(r"^#.*$", re.MULTILINE)
-_WORD = re.compile(r"\w+(?:[.,]\d+)*|[^\w\s]")
 
 
 class Named(Protocol):
@@ -57,54 +49,8 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
     return "\n".join(lines)
 
 
-def brief_text(outcome: Outcome, asked: str, *, with_text: bool) -> str:
-    """Return what a terminal shows of a case that was judged wrong, in three lines: message, expected, observed.
-
-    Args:
-        asked: The message; empty where there is none.
-        with_text: The message and running text of the reply are shown.
-    """
-    wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
-    first = wrong[0]
-    observed = full_observed(first) if with_text else first.observed
-    if observed == HIDDEN_TEXT:
-        observed = _NOT_SHOWN
-    elif first.reason not in _REASONS:
-        observed = _marked(observed, first.expected)
-    elif not observed.startswith("("):
-        observed = f"{_REASONS[first.reason]}: {observed}"
-    said = first.justification if first.rule == JUDGED_RULE else None
-    if outcome.excerpt_of not in _NOT_ITS_REASON:
-        said = outcome.excerpt
-    if with_text and said and said != REDACTED:
-        observed += f": {_in_short(said)}"
-    more = f" (and {len(wrong) - 1} more criteria)" if len(wrong) > 1 else ""
-    criterion = f"{first.criterion}: " if first.criterion else ""
-    lines = [("expected", f"{criterion}{_expected(first)}"), ("observed", observed + more)]
-    if with_text and asked:
-        lines.insert(0, ("asked", _in_short(_HEADING.sub("", asked))))
-    return "\n".join(f"  {name + ':':<9} {quoted(' '.join(text.split()))}" for name, text in lines)
-
-
-def _in_short(text: str) -> str:
-    return excerpt(" ".join(text[: 8 * _SHORT].split()), _SHORT)
-
-
-def _marked(observed: str, expected: str) -> str:
-    """Return what was observed with `»…«` around the words that are wrong; as it is where all or none are."""
-    unwanted = expected.startswith("not: ")
-    known = {found.casefold() for found in _WORD.findall(expected)}
-
-    def is_wrong(word: str) -> bool:
-        return any(map(str.isalnum, word)) and (word.casefold() in known) == unwanted
-
-    words = [word for word in _WORD.findall(observed) if any(map(str.isalnum, word))]
-    if all(map(is_wrong, words)):
-        return observed
-    return _WORD.sub(lambda found: f"»{found[0]}«" if is_wrong(found[0]) else found[0], observed)
-
-
-def _expected(evaluation: Evaluation) -> str:
+def expected_text(evaluation: Evaluation) -> str:
+    """Return what was expected, or which option shows it."""
     return evaluation.expected.replace(REDACTED, _HIDDEN)
 
 
@@ -132,11 +78,11 @@ def error_text(outcome: Outcome) -> str:
 
 
 def _short(evaluation: Evaluation) -> str:
-    if evaluation.reason in _REASONS:
-        return _REASONS[evaluation.reason]
+    if evaluation.reason in REASON_TEXTS:
+        return REASON_TEXTS[evaluation.reason]
     criterion = f"{evaluation.criterion}: " if evaluation.criterion else ""
     observed = "" if evaluation.observed == HIDDEN_TEXT else f", observed {evaluation.observed}"
-    return f"{criterion}expected {_expected(evaluation)}{observed}"
+    return f"{criterion}expected {expected_text(evaluation)}{observed}"
 
 
 def _details(evaluation: Evaluation) -> list[str]:
@@ -146,6 +92,6 @@ def _details(evaluation: Evaluation) -> list[str]:
         lines.append(f"  reason: {evaluation.reason}")
     return [
         *lines,
-        f"  expected: {quoted(_expected(evaluation))}",
+        f"  expected: {quoted(expected_text(evaluation))}",
         f"  observed: {quoted(evaluation.observed)}",
     ]

@@ -13,7 +13,7 @@ import pytest
 from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_closed
 from pytest_helmbench.benchmarks.registry import places_of
-from pytest_helmbench.core.case_texts import brief_text, quoted_texts
+from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import CaseError, HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
@@ -37,6 +37,7 @@ from pytest_helmbench.pytest_side.items import (
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.selection import arrange, broken_cases, share_out
+from pytest_helmbench.reports.session_failures import brief_text
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, plan_jobs

@@ -1,4 +1,4 @@
-"""Failed cases at the end of a session: counted by part, alike errors once."""
+"""Failed cases at the end of a session: one in three lines, all counted by part, alike errors once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pytest_helmbench.core.case import JUDGED_RULE
+from pytest_helmbench.core.case_texts import REASON_TEXTS, expected_text
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, excerpt, full_observed, quoted
 from pytest_helmbench.reports.tables import share, table
 
 _PARTS_SHOWN = 10
 _FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
+_NOT_SHOWN = "text of the reply, not shown in CI (--helmbench-with-text=failures)"
+_NOT_ITS_REASON = ("reply", "output")
+"""Excerpts of an outcome that do not say why it is wrong."""
+_SHORT = 160
+_HEADING = re.compile(r"^#.*$", re.MULTILINE)
+_WORD = re.compile(r"\w+(?:[.,]\d+)*|[^\w\s]")
 
 
 @dataclass(slots=True)
@@ -64,6 +74,53 @@ def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:
         counts[alike] += 1
         first.setdefault(alike, place)
     return [(first[alike], count) for alike, count in counts.most_common()]
+
+
+def brief_text(outcome: Outcome, asked: str, *, with_text: bool) -> str:
+    """Return what a terminal shows of a case that was judged wrong, in three lines: message, expected, observed.
+
+    Args:
+        asked: The message; empty where there is none.
+        with_text: The message and running text of the reply are shown.
+    """
+    wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
+    first = wrong[0]
+    observed = full_observed(first) if with_text else first.observed
+    if observed == HIDDEN_TEXT:
+        observed = _NOT_SHOWN
+    elif first.reason not in REASON_TEXTS:
+        observed = _marked(observed, first.expected)
+    elif not observed.startswith("("):
+        observed = f"{REASON_TEXTS[first.reason]}: {observed}"
+    said = first.justification if first.rule == JUDGED_RULE else None
+    if outcome.excerpt_of not in _NOT_ITS_REASON:
+        said = outcome.excerpt
+    if with_text and said and said != REDACTED:
+        observed += f": {_in_short(said)}"
+    more = f" (and {len(wrong) - 1} more criteria)" if len(wrong) > 1 else ""
+    criterion = f"{first.criterion}: " if first.criterion else ""
+    lines = [("expected", f"{criterion}{expected_text(first)}"), ("observed", observed + more)]
+    if with_text and asked:
+        lines.insert(0, ("asked", _in_short(_HEADING.sub("", asked))))
+    return "\n".join(f"  {name + ':':<9} {quoted(' '.join(text.split()))}" for name, text in lines)
+
+
+def _in_short(text: str) -> str:
+    return excerpt(" ".join(text[: 8 * _SHORT].split()), _SHORT)
+
+
+def _marked(observed: str, expected: str) -> str:
+    """Return what was observed with `»…«` around the words that are wrong; as it is where all or none are."""
+    unwanted = expected.startswith("not: ")
+    known = {found.casefold() for found in _WORD.findall(expected)}
+
+    def is_wrong(word: str) -> bool:
+        return any(map(str.isalnum, word)) and (word.casefold() in known) == unwanted
+
+    words = [word for word in _WORD.findall(observed) if any(map(str.isalnum, word))]
+    if all(map(is_wrong, words)):
+        return observed
+    return _WORD.sub(lambda found: f"»{found[0]}«" if is_wrong(found[0]) else found[0], observed)
 
 
 @dataclass(frozen=True, slots=True)

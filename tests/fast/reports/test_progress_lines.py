@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.reports.session_failures import PartCounts, failure_table, same_errors
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
+from pytest_helmbench.reports.session_failures import PartCounts, brief_text, failure_table, same_errors
 from pytest_helmbench.reports.session_progress import Progress, live_text, progress_text
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.run_counts import RunCounts
@@ -52,3 +52,31 @@ def test_columns_stand_under_each_other_whatever_letters_they_hold() -> None:
     names = ["表表", "e\N{COMBINING ACUTE ACCENT}te", "\N{GRINNING FACE}", "\u202e"]
     lines = table(("name", "n"), [(name, "7") for name in names], left=("name",))
     assert lines == ["name    n", "表表    7", f"{names[1]}     7", f"{names[2]}      7", "\\u202e  7"]
+
+
+def _brief(
+    expected: str, observed: str, asked: str = "", *, reason: str | None = None, text: str = ""
+) -> str:
+    wrong = Evaluation(
+        "", "rule", "0" * 16, False, 0.0, reason, None, expected, observed, observed_text=text or None
+    )
+    return brief_text(Outcome(Verdict.FAILED, evaluations=(wrong,)), asked, with_text=bool(text or asked))
+
+
+def test_a_failed_case_is_told_in_three_lines_that_mark_what_differs() -> None:
+    asked = "## User's input\n\nIs it\nfar?" + " Very" * 60
+    assert _brief("42.5 km", "42.7 km", asked).splitlines() == [
+        f"  asked:    {'Is it far?' + ' Very' * 29} Ver…",
+        "  expected: 42.5 km",
+        "  observed: »42.7« km",
+    ]
+    assert _brief("not: RISK", "[RISK, CALM]").endswith("observed: [»RISK«, CALM]")
+    assert _brief("RISK", "CALM").endswith("observed: CALM")
+    assert _brief("<redacted>", "(text of the reply)").splitlines() == [
+        "  expected: hidden by the pack (--helmbench-show-hidden)",
+        "  observed: text of the reply, not shown in CI (--helmbench-with-text=failures)",
+    ]
+    assert _brief("7", "(text of the reply)", text="\n::error::\x1b[2J").endswith(
+        "observed: | ::error::\\x1b[2J"
+    )
+    assert _brief("7", "x", reason="echo").endswith("observed: the reply only repeats what it was given: x")
