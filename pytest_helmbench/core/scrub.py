@@ -22,7 +22,7 @@ _HARMFUL = re.compile(
     "\ud800-\udfff\ufffe\uffff]"  # not encodable, not allowed in XML
 )
 _TOKEN = re.compile(r"relay-[A-Za-z0-9_-]{20,}")  # also one that a cut has shortened
-_COMMAND = re.compile(r"##(?=\[|vso\[|teamcity\[)")  # of logs: anywhere in a line
+_COMMAND = re.compile(r"##(?=\[|vso\[|teamcity\[)", re.IGNORECASE)  # of logs: anywhere in a line
 _LOST = "\N{REPLACEMENT CHARACTER}"
 
 
