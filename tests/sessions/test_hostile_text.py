@@ -243,7 +243,7 @@ def _echo(request: Request) -> Answer | None:
 def test_no_line_of_a_session_or_command_is_a_command_of_a_ci(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
-    words = "\n::error::forged\n##[command]x ##vso[task.complete]x ##teamcity[x]"
+    words = "\n::error::forged\n##[command]x ##VSO[task.complete]x ##TeamCity[x]"
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
 
     def answered(request: Request) -> Answer:
@@ -262,4 +262,4 @@ def test_no_line_of_a_session_or_command_is_a_command_of_a_ci(
     for result in results:
         for line in (result.stdout.str() + result.stderr.str()).splitlines():
             assert not line.lstrip().startswith("::"), line
-            assert not re.search(r"##\[|##vso\[|##teamcity\[", line), line
+            assert not re.search(r"##(\[|vso\[|teamcity\[)", line, re.IGNORECASE), line

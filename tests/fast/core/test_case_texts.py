@@ -8,9 +8,9 @@ from typing import NamedTuple
 from pytest_helmbench.core.case_texts import error_text, failure_text, quoted_texts
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
 
-_COMMAND = re.compile(r"^\s*::|##(?:\[|vso\[|teamcity\[)", re.MULTILINE)
+_COMMAND = re.compile(r"^\s*::|##(?:\[|vso\[|teamcity\[)", re.MULTILINE | re.IGNORECASE)
 _EVIL = (
-    "::stop-commands::token\n::error::forged\n \t::add-mask::a\r\n##[error]legacy ##vso[task.complete]\n"
+    "::stop-commands::token\n::error::forged\n \t::add-mask::a\r\n##[error]legacy ##Vso[task.complete]\n"
     "##teamcity[testFailed]\u2028::set-output name=a::b\v::group::x\x85::debug::y\x1c::z"
 )
 
