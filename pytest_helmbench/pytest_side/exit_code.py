@@ -181,15 +181,13 @@ class ExitRule:
             return None
         # Some models judged and others not: said only where it was asked for.
         of_all = plan is None or len(unjudged) == len({run.model for run in plan.runs})
-        variables = (
-            "" if plan is None else ", ".join(sorted({run.variable for run in plan.runs if run.variable}))
-        )
+        keyless = dict.fromkeys(run.why_not for run in plan.runs if run.variable) if plan is not None else {}
         if not of_all:
             return f"nothing was judged of {', '.join(unjudged)} ({wanted})" if wanted else None
-        if settings.dry_run or not variables:
+        if settings.dry_run or not keyless:
             return f"nothing was judged ({wanted})" if wanted else None
         if wanted or (in_ci() and self._models_named):
-            return f"nothing was judged: {variables} is empty"
+            return f"nothing was judged: {'; '.join(map(str, keyless))}"
         return None
 
     def _all_skipped(self, foreign_skips: Mapping[str, int]) -> bool:

@@ -81,13 +81,18 @@ def test_a_dry_run_that_was_asked_for_calls_nothing_and_knows_list_prices(
 @pytest.mark.parametrize(
     ("options", "ci", "ending", "sentence"),
     [
-        (["--helmbench-model=openai/gpt-4o-mini"], "1", 1, "nothing was judged: OPENROUTER_API_KEY is empty"),
+        (
+            ["--helmbench-model=openai/gpt-4o-mini"],
+            "1",
+            1,
+            "nothing was judged: neither OPENROUTER_API_KEY nor",
+        ),
         (["--helmbench-model", "a/b"], "1", 1, "nothing was judged: OPENROUTER_API_KEY is empty"),
         (
             ["--helmbench-model=a/b", "--helmbench-api-key-env=MINE"],
             "1",
             1,
-            "nothing was judged: MINE is empty",
+            "nothing was judged: MINE is not set",
         ),
         (["--helmbench-model=a/b"], "", 0, ""),
         ([], "1", 0, ""),
