@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 
@@ -24,8 +23,8 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.comparison_lines import comparison_lines, comparison_markdown
 from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
-from pytest_helmbench.reports.headline import gate_block, headline
-from pytest_helmbench.reports.tables import readable_json
+from pytest_helmbench.reports.headline import Headline, SessionState, gate_block, headline
+from pytest_helmbench.reports.tables import readable_json, reasons_text
 from pytest_helmbench.results.baselines import PairError, parse_limits, partner
 from pytest_helmbench.results.comparing import (
     ComparedRun,
@@ -39,8 +38,9 @@ from pytest_helmbench.results.comparison_records import (
     comparison_records,
     comparison_with,
 )
-from pytest_helmbench.results.gates import Gates, JudgedCases
+from pytest_helmbench.results.gates import Gates, JudgedCases, read_gates
 from pytest_helmbench.results.run_addresses import Addressed, resolve, shown_session
+from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.changes import Conclusion
@@ -50,6 +50,7 @@ from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import runs as recorded_runs
 
 _MAX_DROP = "Drop that is allowed: 0.02 or P1-B4=0.05,0.02 (default: 0)."
+_GATES = ("min_score", "min_coverage")
 
 
 @click.command("report")
@@ -94,13 +95,20 @@ def report_command(
         reports = [report for report in found if report is not None]
         if gates is None or to.file is not None:
             compared = _comparisons(path, reports, limits["baseline"], limits["max_drop"])
-            shown = ReportedRuns.of(
-                (replace(report, comparison=one) for report, one in zip(reports, compared, strict=True)), path
-            )
+            reports = [report.compared(one) for report, one in zip(reports, compared, strict=True)]
+            shown = ReportedRuns.of(reports, path)
             numbers = f"run{'s' if len(refs) > 1 else ''} {', '.join(ref.name.removeprefix('run ') for ref in refs)}"
-            to.write(REPORTS[form](shown, texts=to.texts), f"report of {numbers}", is_page=form == PAGE)
+            text = REPORTS[form](shown, texts=to.texts, top=_standing(refs, reports, gates))
+            to.write(text, f"report of {numbers}", is_page=form == PAGE)
     if gates is None:
         return 0
+    top = _standing(refs, reports, gates)
+    say(*gate_block(top))
+    return 0 if top.holds else 1
+
+
+def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates | None) -> Headline:
+    """Return how runs stand to gates; where none are given, to those of their session."""
     models = [report.detail.model for report in reports]
     names = [
         model if models.count(model) == 1 else f"{model} ({ref.name})"
@@ -108,9 +116,23 @@ def report_command(
     ]
     named = dict(zip(names, reports, strict=True))
     cases = {name: JudgedCases(one.counts.judged, one.detail.total_tests) for name, one in named.items()}
-    verdict = gates.judge({name: one.score for name, one in named.items()}, cases=cases)
-    say(*gate_block(headline(verdict)))
-    return 0 if verdict.holds else 1
+    scores = {name: one.score for name, one in named.items()}
+    if gates is not None:
+        return headline(gates.judge(scores, cases=cases))
+    settings = reports[0].detail.settings if reports else {}
+    asked_for = {name: str(settings[name]) if settings.get(name) else None for name in _GATES}
+    kept = read_gates(asked_for["min_score"], asked_for["min_coverage"])
+    compared = {name: one.comparison for name, one in named.items() if one.comparison is not None}
+    counts = RunCounts.sum(one.counts for one in reports)
+    left = sum(one.planned - one.judged for one in cases.values())
+    is_open = any(one.detail.status != "complete" for one in reports)
+    state = SessionState(
+        hint=f"the same command with --helmbench-resume asks the {left} again" if left and is_open else "",
+        several_benchmarks=len({one.detail.key for one in reports}) > 1,
+        cause="" if counts.judged else reasons_text(counts.reasons),
+    )
+    asked = kept.asked or kept.min_coverage is not None or bool(compared)
+    return headline(kept.judge(scores, compared, cases), state, asked=asked)
 
 
 def _gates(min_score: str | None, min_coverage: str | None) -> Gates | None:

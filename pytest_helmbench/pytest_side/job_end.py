@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import quoted_page
 from pytest_helmbench.pytest_side.ci import in_github_actions
 from pytest_helmbench.pytest_side.failures import Worst
 from pytest_helmbench.pytest_side.report_files import session_reports
@@ -34,6 +34,7 @@ class JobEnd:
         self._config = config
         self._coordinator = coordinator
         self._end = end
+        self._is_green = False
         self._worst: Worst[Annotation] = Worst(MOST_ANNOTATIONS)
         self._broken: list[Annotation] = []
 
@@ -52,15 +53,15 @@ class JobEnd:
             self._worst.add(carried, found)
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the summary: at the end of what the job has, or as a file of its own."""
-        coordinator = self._coordinator
+        coordinator, top = self._coordinator, self._end.headline
+        self._is_green = session.exitstatus == pytest.ExitCode.OK
         place = self._place()
-        if place is None or not coordinator.book.tallies:
+        if place is None or not (coordinator.book.tallies or top is not None):
             return
         try:
-            verdicts = [] if self._end.headline is None else [self._end.headline.text]
-            text = job_summary(verdicts, session_reports(coordinator))
+            text = job_summary(top, session_reports(coordinator))
             with place.open("a" if coordinator.settings.summary == "auto" else "w", encoding="utf-8") as file:
                 file.write(text)
         except (OSError, StoreError) as error:
@@ -73,21 +74,23 @@ class JobEnd:
         if lines:
             terminalreporter.ensure_newline()
         for line in lines:
-            terminalreporter.write_line(scrub(line))
+            terminalreporter.write_line(quoted_page(line))
 
     def _annotations(self) -> Iterator[Annotation]:
-        """Yield gates that do not hold, broken files, failed cases; these not where a gate holds."""
-        if not in_github_actions():
+        """Yield the headline, cases that fail newly, broken files, failed cases; nothing of a shard or a green job."""
+        coordinator, top, gated = self._coordinator, self._end.headline, self._end.gated
+        if not in_github_actions() or self._is_green or coordinator.settings.share is not None:
             return
-        gated = self._end.gated
-        found = self._end.headline
-        for run in (found.runs or (found,)) if found is not None else ():
-            if run.holds is False:
-                yield Annotation(f"gate {run.subject}".rstrip(), run.text)
+        if top is not None and top.holds is False:
+            hint = f" Next: {top.hint}" if top.hint else ""
+            yield Annotation(f"gate {top.subject}".rstrip(), top.text + hint)
+        if top is not None and top.newly_failing:
+            cases = ", ".join(f"{case.code} (severity {case.severity})" for case in top.newly_failing)
+            yield Annotation(f"newly failing: {len(top.newly_failing)}", cases)
         yield from self._broken
-        is_data = self._coordinator.gates.asked and gated is not None and gated.holds
+        is_data = coordinator.gates.asked and gated is not None and gated.holds
         if not is_data and not self._config.pluginmanager.has_plugin(_SAME_WORK):
-            yield from self._worst.first(self._coordinator.book.losses)
+            yield from self._worst.first(coordinator.book.losses)
 
     def _place(self) -> Path | None:
         wanted = self._coordinator.settings.summary

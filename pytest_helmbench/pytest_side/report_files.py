@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.formats import PAGE, wanted_reports, write_reports
+from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.results.run_report import run_report
 from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.run.coordinator import Coordinator
@@ -31,27 +30,29 @@ def refuse_unwritable(settings: Settings) -> None:
             ) from error
 
 
-def write_report_files(coordinator: Coordinator) -> None:
-    """Write the reports of a session; what cannot be written is said in its summary.
+def write_report_files(coordinator: Coordinator, top: Headline | None) -> None:
+    """Write the reports of a session; its summary says what cannot be written.
 
     Args:
         coordinator: Of the session, closed.
+        top: Of the session; of one that has run nothing, Markdown says it alone.
     """
     settings, book = coordinator.settings, coordinator.book
     wanted = wanted_reports(settings)
     if not wanted:
         return
     if not book.tallies:
-        names = " and ".join(str(path) for path in wanted)
-        coordinator.note(f"{names}: not written, since nothing was run")
-        return
+        said = {path: name for path, name in wanted.items() if name == "markdown" and top is not None}
+        if names := " and ".join(str(path) for path in wanted if path not in said):
+            coordinator.note(f"{names}: not written, since nothing was run")
+        wanted = said
     try:
         reports = session_reports(
             coordinator,
             with_text=settings.shown_texts.any,
             all_cases=PAGE in wanted.values(),
         )
-        written = write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)
+        written = write_reports(wanted, reports, coordinator.note, settings.shown_texts, top)
         coordinator.files.extend(written)
     except StoreError as error:
         coordinator.note(f"no report: {error}")
@@ -71,7 +72,7 @@ def session_reports(
         for run_id in book.tallies
     ]
     return ReportedRuns.of(
-        replace(report, comparison=coordinator.comparisons.get(report.detail.id))
+        report.compared(coordinator.comparisons.get(report.detail.id))
         for report in found
         if report is not None
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import pytest
@@ -149,13 +149,19 @@ class SessionEnd:
         self.gated = rule.gated
         if self._config.getoption("xmlpath", None):
             add_suite_properties(self._config, coordinator)
-            runs = self.headline.runs if self.headline is not None and rule.gated is not None else ()
-            for run in runs:
+            for run in self._gate_cases(coordinator):
                 add_gate_case(self._config, run.subject, scrub(run.text), holds=run.holds is True)
         if coordinator.settings.wants_reports:
             from pytest_helmbench.pytest_side.report_files import write_report_files
 
-            write_report_files(coordinator)
+            write_report_files(coordinator, self.headline)
+
+    def _gate_cases(self, coordinator: Coordinator) -> Sequence[Headline]:
+        """Return the headlines that are test cases: of each run with a gate, of the session where one alone ran."""
+        found = self.headline
+        if found is None or (self.gated is None and not (coordinator.gates.asked and found.holds is False)):
+            return ()
+        return found.runs if len(found.runs) > 1 else (found,)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.reports.tables import pipe_table, plain, share
+from pytest_helmbench.reports.tables import code_span, pipe_table, plain, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.scoring.changes import Conclusion, about
 from pytest_helmbench.scoring.comparison import BehaviourChange
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
 
 _FEW = 6
-_GONE_SHOWN = 10
+_GONE_SHOWN = _FLIPPED_SHOWN = 10
+_NO_TEXTS: Mapping[str, str] = {}
 
 
 def points(value: float | Fraction) -> str:
@@ -166,23 +167,51 @@ def comparison_markdown(comparisons: Iterable[RunComparison]) -> str:
     return "\n".join(line for found in comparisons for line in comparison_section(found, "###")) + "\n"
 
 
-def comparison_section(found: RunComparison, head: str) -> Iterator[str]:
-    """Yield a comparison as a section.
+def comparison_section(
+    found: RunComparison, head: str, opening: Mapping[str, str] = _NO_TEXTS
+) -> Iterator[str]:
+    """Yield a comparison as a section: the cases that came out otherwise, then its figures.
 
     Args:
         found: Of one run.
         head: Marks of its headline.
+        opening: First line of the perturbation by code, where it is known.
     """
     baseline = "its baseline" if found.baseline is None else found.baseline.name
     yield from (f"{head} {plain(found.model)} with {plain(baseline)}: {found.verdict.value}", "")
+    for title, cases in (("Newly failing", found.newly_failing), ("Newly passing", found.newly_passing)):
+        if cases:
+            rows = [(one.code, str(one.severity), code_span(opening.get(one.code, ""), 120)) for one in cases]
+            left = ("case", "perturbation")
+            table = pipe_table(("case", "severity", "perturbation"), rows, left=left, most=_FLIPPED_SHOWN)
+            yield from (f"**{title}: {len(cases)}**", "", *table, "")
+    if found.gone:
+        more = len(found.gone) - _GONE_SHOWN
+        codes = ", ".join(map(plain, found.gone[:_GONE_SHOWN])) + (f" and {more} more" if more > 0 else "")
+        advice = "" if found.allows_gone else " (`--helmbench-allow-gone` or a new baseline accepts that)"
+        yield from (f"**Gone: {len(found.gone)}**{advice}: {codes}", "")
     if found.scopes:
-        yield from (
-            *pipe_table(_SCOPE_HEAD, [_scope_cells(found, one) for one in found.scopes], left=_LEFT),
-            "",
-        )
-    yield from (*(f"- {plain(line)}" for line in comparison_lines(found, found.model)), "")
+        scopes = [_scope_cells(found, one) for one in found.scopes]
+        yield from (*pipe_table(_SCOPE_HEAD, scopes, left=_LEFT), "")
+    yield from (*(f"- {plain(line)}" for line in _remarks(found)), "")
     if found.behaviours:
         yield from (*pipe_table(_BEHAVIOUR_HEAD, [*map(_behaviour_cells, found.behaviours)], left=_LEFT), "")
+
+
+def _remarks(found: RunComparison) -> Iterator[str]:
+    """Yield what the figures of a comparison do not say."""
+    if not found.scopes:
+        yield found.reason
+        return
+    for scope in found.scopes:
+        verdict, said = found.verdict_of(scope), conclusion_text(found, scope)
+        if verdict is not Conclusion.REGRESSED and said != verdict.value:
+            yield f"{scope.code}: {said}".removeprefix(": ")
+    compared = {scope.code for scope in found.scopes}
+    yield from (
+        f"no case of {limit.code} is in both runs" for limit in found.limits if limit.code not in compared
+    )
+    yield from comparison_notes(found)
 
 
 _SCOPE_HEAD = ("", "baseline", "now", "change (points)", "90 %", "p", "changed", "verdict")

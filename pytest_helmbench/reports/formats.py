@@ -26,6 +26,7 @@ from pytest_helmbench.reports.exports import (
     export_schema,
     json_export,
 )
+from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.reports.json_report import json_report, report_schema
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.results.comparing import RunComparison
@@ -39,10 +40,16 @@ _FORMS: Mapping[str, Literal["eval", "json"]] = {".eval": "eval", ".json": "json
 class Report(Protocol):
     """Writes runs with their numbers."""
 
-    def __call__(self, found: ReportedRuns, /, texts: ShownTexts) -> str: ...
+    def __call__(self, found: ReportedRuns, /, texts: ShownTexts, top: Headline | None) -> str: ...
 
 
-def _html(found: ReportedRuns, /, texts: ShownTexts) -> str:
+def _json(found: ReportedRuns, /, texts: ShownTexts, top: Headline | None) -> str:
+    del top
+    return json_report(found, with_text=texts.any)
+
+
+def _html(found: ReportedRuns, /, texts: ShownTexts, top: Headline | None) -> str:
+    del top
     from pytest_helmbench.reports.page.columns import PagePart
     from pytest_helmbench.reports.page.document import page_of
 
@@ -99,8 +106,8 @@ PAGE = "html"
 """The one that is for a browser and needs every case."""
 
 REPORTS: Mapping[str, Report] = {
-    "markdown": lambda found, /, texts: markdown_report(found, with_text=texts.any),
-    "json": lambda found, /, texts: json_report(found, with_text=texts.any),
+    "markdown": lambda found, /, texts, top: markdown_report(found, top, with_text=texts.any),
+    "json": _json,
     PAGE: _html,
 }
 """What `helmbench report` writes, by name; a session writes NAME to the setting `NAME_report`."""
@@ -124,7 +131,11 @@ def wanted_reports(settings: Settings) -> Mapping[Path, str]:
 
 
 def write_reports(
-    wanted: Mapping[Path, str], found: ReportedRuns, note: Callable[[str], None], texts: ShownTexts
+    wanted: Mapping[Path, str],
+    found: ReportedRuns,
+    note: Callable[[str], None],
+    texts: ShownTexts,
+    top: Headline | None,
 ) -> list[Path]:
     """Write the reports of a session, and return their files.
 
@@ -133,11 +144,12 @@ def write_reports(
         found: Its runs.
         note: Says something in the summary.
         texts: Of which cases prompts and replies are shown.
+        top: Of the session.
     """
     written = []
     for path, name in wanted.items():
         try:
-            text = REPORTS[name](found, texts=texts)
+            text = REPORTS[name](found, texts=texts, top=top)
             put_in_place(path, text)
         except OSError as error:
             note(f"{path}: the report cannot be written: {error.strerror}")

@@ -3,50 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.reports.comparison_lines import comparison_markdown
-from pytest_helmbench.reports.markdown import failure_rows, markdown_report
+from pytest_helmbench.reports.headline import Headline
+from pytest_helmbench.reports.markdown import LONGEST, failure_rows, opening, run_tables
 from pytest_helmbench.reports.tables import folded, pipe_table, plain
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import ReportedRuns
 
-LONGEST_SUMMARY = 65_000
-"""Bytes. GitHub drops a step's summary of more than 1 MiB whole, and a comment of more than 65,536 characters."""
-
 _FAILURES = 5
-_HALF = LONGEST_SUMMARY // 2
 _HEAD = ("case", "model", "points lost", "severity", "rule", "reason", "expected", "observed")
 
 
-def job_summary(verdicts: Sequence[str], found: ReportedRuns) -> str:
-    """Return verdicts, comparisons, the worst failures, then everything else behind a click; no prompts or replies.
+def job_summary(top: Headline | None, found: ReportedRuns) -> str:
+    """Return headline, comparisons, the worst failures, then everything else behind a click; no prompts or replies.
 
     Args:
-        verdicts: The last lines of the session, one per run.
+        top: Of the session.
         found: Its runs, with their comparisons.
 
     Returns:
-        At most `LONGEST_SUMMARY` bytes: tables are cut, and the breakdowns left out where even so there is no room.
+        At most `LONGEST` bytes: tables are cut, and the breakdowns left out where even so there is no room.
     """
-    lines = ["## helmbench", "", *(f"- {plain(line)}" for line in verdicts), ""]
-    comparisons = [report.comparison for report in found.runs if report.comparison is not None]
-    compared = comparison_markdown(comparisons)
-    if len(compared.encode()) > _HALF:
-        compared = "The comparisons are too long for this page: `helmbench compare` prints them.\n"
-    lines += [compared] if comparisons else []
-    lines += _worst(found.runs)
-    first = "\n".join(lines)
-    room = LONGEST_SUMMARY - len(first.encode()) - 200
-    rest = replace(found, runs=tuple(replace(report, comparison=None) for report in found.runs))
-    whole = markdown_report(rest, longest=room) if found.runs else ""
-    if not whole or len(whole.encode()) > room:
-        return first + "\n"
-    return (
-        "\n".join([first, *folded("Scores by part, all failures, costs, settings", whole.split("\n"))]) + "\n"
-    )
+    first = opening(found, top) + "".join(f"{line}\n" for line in _worst(found.runs))
+    room = LONGEST - len(first.encode()) - 200
+    tables = run_tables(found, room) if found.runs else ""
+    if not tables or len(tables.encode()) > room:
+        return first
+    rest = folded("Scores by part, all failures, costs, settings", tables.split("\n"))
+    return first + "\n".join(rest) + "\n"
 
 
 def _worst(reports: Sequence[RunReport]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.cards import evaluation_texts, prompt_lines
 from pytest_helmbench.reports.comparison_lines import comparison_section
+from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.reports.panel_tables import panel_table
 from pytest_helmbench.reports.run_facts import (
     COST_HEAD,
@@ -29,7 +30,7 @@ from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
 
 LONGEST = 65_000
-"""Bytes; a comment on GitHub takes 65,536 characters."""
+"""Bytes. A comment on GitHub takes 65,536 characters; a step's summary of more than 1 MiB is dropped whole."""
 
 _EVERYTHING = 1_000_000
 # What is left out of a report that would be too long: texts first, then rows of every table.
@@ -49,16 +50,38 @@ class _Extent:
     texts: int
 
 
-def markdown_report(found: ReportedRuns, *, with_text: bool = False, longest: int = LONGEST) -> str:
+def markdown_report(found: ReportedRuns, top: Headline | None = None, *, with_text: bool = False) -> str:
     """Return the report of some runs.
 
     Texts, then tables, are shortened until the whole fits.
 
     Args:
         found: In the order they are shown.
+        top: How they stand; None where nothing is known but their scores.
         with_text: Also prompts, replies and the judge's words of failures, cut.
-        longest: Bytes that it may have; a comment's unless given.
     """
+    first = opening(found, top)
+    return first + run_tables(found, LONGEST - len(first.encode()), with_text=with_text)
+
+
+def opening(found: ReportedRuns, top: Headline | None) -> str:
+    """Return the headline, what to do next, and the comparisons with the baselines."""
+    lines = ["## helmbench" if top is None else f"## {plain(top.text)}", ""]
+    if top is not None and top.hint:
+        lines += [f"Next: {plain(top.hint)}", ""]
+    compared = [
+        line
+        for report in found.runs
+        if report.comparison is not None
+        for line in comparison_section(report.comparison, "###", report.opening)
+    ]
+    if len("\n".join(compared).encode()) > LONGEST // 2:
+        compared = ["The comparisons are too long for this page: `helmbench compare` prints them.", ""]
+    return "\n".join([*lines, *compared]) + "\n"
+
+
+def run_tables(found: ReportedRuns, longest: int, *, with_text: bool = False) -> str:
+    """Return the tables of some runs, in at most so many bytes where that can be."""
     extents = [_Extent(_EVERYTHING, texts) for texts in _FEWER_TEXTS] if with_text else []
     extents += [_Extent(rows, 0) for rows in _FEWER_ROWS]
     text = ""
@@ -70,15 +93,12 @@ def markdown_report(found: ReportedRuns, *, with_text: bool = False, longest: in
 
 
 def _lines(found: ReportedRuns, extent: _Extent) -> Iterator[str]:
-    yield from ("## helmbench", "")
     for board in found.boards:
         yield from standings_markdown(board)
     for report in found.runs:
         run = report.detail
         yield from (f"### {code_span(run.model)} on {plain(run.benchmark)} (run {run.id})", "")
         yield from _cautions(report)
-        if report.comparison is not None:
-            yield from comparison_section(report.comparison, "####")
         if report.score is not None:
             yield from _scores(report, report.score, extent)
         if report.words is not None and report.words.section is not None:

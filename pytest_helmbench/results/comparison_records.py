@@ -157,6 +157,8 @@ def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None
         # Where the run of another file stands is not on record: only its name is.
         named = (first.baseline_run, "", detail.key, detail.model, "", "")
         baseline = RunRef(Path("baseline.json"), 0, *named) if other is None else RunRef.of(path, other, path)
+    at_hand = None if baseline is None or not baseline.run_id else ComparedRun.stored(baseline)
+    again = _compared(ref, at_hand, limits)
     return RunComparison(
         model=first.model,
         candidate=ref,
@@ -167,6 +169,8 @@ def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None
         cases_compared=first.cases_compared,
         cases_left_out=first.cases_left_out,
         cases_not_selected=first.cases_not_selected,
+        newly_failing=() if again is None else again.newly_failing,
+        newly_passing=() if again is None else again.newly_passing,
         gone=first.gone,
         allows_gone=bool(detail.settings.get("allow_gone")),
         common=None if first.common is None else Fraction(first.common),

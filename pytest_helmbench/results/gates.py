@@ -58,12 +58,12 @@ class Gates:
     def _run(self, name: str, score: RunScore | None, comparisons: Mapping[str, RunComparison]) -> RunGates:
         if score is None:
             return RunGates(name)
-        if not (self.asked or self.min_coverage is not None):
+        comparison = comparisons.get(name)
+        if not (self.asked or self.min_coverage is not None or comparison is not None):
             return RunGates(name, score, min_coverage=Fraction(0))
         coverage = self.min_coverage if self.min_coverage is not None else Fraction(1)
         verdicts = tuple(gate(score, threshold, coverage) for threshold in self.thresholds)
-        comparison = comparisons.get(name)
-        worse = self.baseline is not None and (comparison is None or comparison.verdict in _FAILING)
+        worse = self.baseline is not None if comparison is None else comparison.verdict in _FAILING
         return RunGates(name, score, verdicts, coverage, comparison, worse=worse)
 
 

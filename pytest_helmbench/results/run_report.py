@@ -41,6 +41,7 @@ from pytest_helmbench.store.result_queries import (
     ResultRow,
     case_steps,
     in_flight,
+    perturbation_texts,
     recorded_outcomes,
     results,
     timed_cases,
@@ -49,6 +50,8 @@ from pytest_helmbench.store.result_queries import (
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
 
 _FAILED = "failed"
+FLIPPED_SHOWN = 10
+"""Most cases that a report lists as newly failing, or as newly passing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class RunReport:
         steps: Of the cases that were worked on in steps (agents, Bench Packs), likewise, by code and repetition.
         speed: How fast the replies came.
         losses: Points of the score that each case and part has lost.
+        opening: First line of the perturbation by code, of the cases that are shown as newly failing or passing.
         path: Results file.
     """
 
@@ -103,7 +107,22 @@ class RunReport:
     steps: Mapping[tuple[str, int], tuple[Event, ...]] = field(default_factory=dict)
     speed: Speed = Speed()
     losses: Losses = Losses()
+    opening: Mapping[str, str] = field(default_factory=dict)
     path: Path = Path()
+
+    def compared(self, comparison: RunComparison | None) -> RunReport:
+        """Return the report with a comparison, and with the first lines of cases whose verdict differs.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        if comparison is None:
+            return self
+        flipped = (*comparison.newly_failing[:FLIPPED_SHOWN], *comparison.newly_passing[:FLIPPED_SHOWN])
+        codes = [case.code for case in flipped]
+        texts = perturbation_texts(self.path, self.detail.id, codes) if codes else {}
+        opening = {code: _first_line(text) for code, text in texts.items()}
+        return replace(self, comparison=comparison, opening=opening)
 
     @property
     def judge(self) -> str:
@@ -165,6 +184,11 @@ def run_report(
         path=path,
     )
     return _with_cases(report, path, facts, found) if all_cases else report
+
+
+def _first_line(text: str) -> str:
+    """Return the first line that says something: no heading."""
+    return next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
 
 
 def tree_constants(facts: RunFacts, *, add_no_context: bool) -> ConstantScores:

@@ -39,13 +39,6 @@ class RecordedCase:
     neutral: bool
 
 
-_COST = (  # by run, since calls have an index by run, code and repetition only
-    "SELECT max(calls.cost_usd) FROM evaluation_runs CROSS JOIN calls ON calls.run_id = evaluation_runs.id"
-    " AND calls.code = ? AND calls.repetition = responses.repetition AND calls.response_id = responses.id"
-    " WHERE calls.from_cache = 0"
-)
-
-
 class RecordedRuns:
     """Reads recorded replies while the same file is being written. Used on one thread.
 
@@ -64,15 +57,15 @@ class RecordedRuns:
     def reply(
         self, code: str, question: tuple[str | None, str | None, str, int], *, anywhere: bool
     ) -> RecordedReply | None:
-        """Return the newest reply of a model at an address, or where that has none `anywhere`; none at no address.
-
-        It has the cost of the call of another run for the case `code`, where there is one.
-        """
+        """Return the newest reply of a model at an address, or where that has none `anywhere`; none at no address."""
         asked, address, request_hash, repetition = question
         if address is None:
             return None
         return self._newest(
-            f"SELECT body, 0, ({_COST}), address FROM responses WHERE request_hash = ? AND repetition = ?"
+            "SELECT body, 0, (SELECT max(calls.cost_usd) FROM evaluation_runs CROSS JOIN calls"
+            " ON run_id = evaluation_runs.id AND code = ? AND calls.repetition = responses.repetition"
+            " AND response_id = responses.id WHERE from_cache = 0), address"
+            " FROM responses WHERE request_hash = ? AND repetition = ?"
             " AND body IS NOT NULL AND asked = ? AND (address = ? OR ? AND address IS NOT NULL)"
             " ORDER BY address = ? DESC, rowid DESC LIMIT 1",
             (code, request_hash, repetition, asked, address, anywhere, address),

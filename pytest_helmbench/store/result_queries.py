@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
@@ -154,7 +154,9 @@ def results(
                 ResultRow,
                 row,
                 neutral=bool(row["neutral"]),
-                reply_hash=_hash(row["response_body"]),
+                reply_hash=sha256(body).hexdigest()
+                if isinstance(body := row["response_body"], bytes)
+                else None,
                 evaluations=evaluations.get(row["id"], ()),
             )
             for row in named_rows(conn.execute(_RESULTS, asked))
@@ -162,8 +164,16 @@ def results(
     return tuple(sorted(rows, key=lambda row: (natural_key(row.code), row.repetition)))
 
 
-def _hash(body: object) -> str | None:
-    return hashlib.sha256(body).hexdigest() if isinstance(body, bytes) else None
+_PERTURBATIONS = (
+    "SELECT DISTINCT results.code, body FROM results JOIN perturbations ON perturbations.id = perturbation_id"
+    " JOIN texts ON hash = text_hash WHERE run_id = ? AND results.code IN (SELECT value FROM json_each(?))"
+)
+
+
+def perturbation_texts(path: Path, run_id: int, codes: Sequence[str]) -> dict[str, str]:
+    """Return the texts of the perturbations of some cases, by code; a pack has none."""
+    with reading(path) as conn:
+        return dict(conn.execute(_PERTURBATIONS, (run_id, json.dumps(codes))).fetchall())
 
 
 def result_codes(path: Path, run_id: int) -> tuple[str, ...]:

@@ -59,7 +59,9 @@ def _stored_reports_have_it(
 
     assert compared("2") == [reported]
     assert compared("1") == []
-    assert "#### test/good with run 1: regressed" in report("2")[1]
+    again = report("2")[1]
+    assert again.startswith("## ✗ FAILS test/good: −")
+    assert "### test/good with run 1: regressed\n\n**Newly failing: 6**\n" in again
     page = report("2", "--format", "html")[1]
     assert "regressed" in shown_text(page)
     assert cells_of(page, "flip").count("worse") == 6
@@ -104,7 +106,7 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
     (reported,) = json.loads((pytester.path / "out.json").read_text())["runs"][0]["comparisons"]
     assert (reported["baseline_run"], reported["verdict"], reported["p"]) == ("run 1", "regressed", 0.015625)
     markdown = (pytester.path / "out.md").read_text()
-    assert "#### test/good with run 1: regressed" in markdown
+    assert "### test/good with run 1: regressed" in markdown
     assert "6 of 8: 6 down, 0 up | regressed |" in markdown
     properties = {
         found.get("name"): found.get("value")

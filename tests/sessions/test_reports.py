@@ -406,7 +406,7 @@ def test_a_stored_run_is_held_to_thresholds(
     assert said.splitlines()[-1].startswith(
         "  score      100.0 % (34.2 – 100.0, only 2 perturbations), threshold 50.0"
     )
-    assert (pytester.path / "report.md").read_text().startswith("## helmbench")
+    assert (pytester.path / "report.md").read_text().startswith("## ✓ HOLDS baseline/first: 100.0 %")
     missed = captured(capsys, *report, "P5=0.1", "--min-coverage", "0.5")
     assert missed[0] == 1
     assert missed[1] == "✗ FAILS   baseline/first: P5 is not part of the run\n"
