@@ -10,6 +10,8 @@ import pytest
 from paths import ROOT
 from readme import TASK_PAGES
 
+from pytest_helmbench.options.declarations import OPTIONS
+
 _DOCS = ROOT / "docs"
 _PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(_DOCS.glob("*.md"))]
 _MOST_WORDS = {
@@ -88,3 +90,14 @@ def test_messages_name_pages_that_exist() -> None:
         for name in re.findall(r"docs/[a-z-]+\.md", path.read_text("utf-8"))
     }
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_docs_name_options_that_exist() -> None:
+    known = {name for option in OPTIONS for name in (option.flag, option.key)}
+    named = {
+        (page.name, name)
+        for page in _PAGES
+        for name in re.findall(r"--helmbench-[a-z-]*[a-z]|\bhelmbench_[a-z_]*[a-z]", page.read_text("utf-8"))
+    }
+    fixtures = {"helmbench_openai", "helmbench_async_openai", "helmbench_model"}
+    assert sorted((page, name) for page, name in named if name not in known | fixtures) == []
