@@ -178,7 +178,7 @@ const verdictOf = (alike) => (k) => {
 function alikes() {
   const found = [];
   for (const run of runs) {
-    const place = found.find(([first, ...more]) => first.model === run.model && [first, ...more].every((one) => one.benchmark !== run.benchmark));
+    const place = found.find((alike) => alike.every((one) => one.model === run.model && one.benchmark !== run.benchmark));
     if (place) place.push(run);
     else found.push([run]);
   }
@@ -188,7 +188,6 @@ let COLUMNS = [];
 function everyColumn() {
   const many = runs.length > 1, compared = !many && runs[0].base;
   const title = (k) => { const [run, i] = of(k), rep = run.get("rep", i); return run.code(i) + (rep > 1 ? ` (${rep})` : ""); };
-  const seen = (k) => cell("observed")(k) ?? cell("reason")(k);
   return [
     { name: "case", kind: "wide", of: title },
     !many && { name: "outcome", of: cell("outcome"), coloured: true },
@@ -197,8 +196,8 @@ function everyColumn() {
     { name: "severity", kind: "n", of: cell("severity") },
     { name: "difficulty", kind: "n", of: cell("difficulty"), off: true },
     { name: "expected", kind: "text", of: cell("expected"), off: narrow.matches && many },
-    ...many ? alikes().map((alike) => ({ name: `run ${alike.map((run) => run.run).join(", ")}`, kind: "run", model: alike[0].model, of: verdictOf(alike) })) : [],
-    !many && { name: "observed", kind: "text", of: seen },
+    ...many ? alikes().map((alike) => ({ name: `run ${alike.map((run) => run.run).join(", ")}`, kind: "run", coloured: true, model: alike[0].model, of: verdictOf(alike) })) : [],
+    !many && { name: "observed", kind: "text", of: (k) => cell("observed")(k) ?? cell("reason")(k) },
     !many && { name: "reason", of: cell("reason"), off: true },
     { name: "rule", of: cell("rule"), off: true },
     ...many ? [] : ["score", "ms", "tokens_in", "tokens_out", "usd"].map((name) => ({ name, kind: "n", of: cell(name), off: name === "ms" ? compared && narrow.matches : name !== "usd" || narrow.matches })),
@@ -221,8 +220,8 @@ function row(k, place) {
     const value = column.of(k), box = el("span", null, column.kind ?? "");
     box.setAttribute("role", "gridcell");
     if (column.name === "case") { const link = el("a", value); link.href = address(k); link.tabIndex = -1; box.append(link); }
-    else if (column.model) { const [outcome] = (value ?? "").split(":"); box.textContent = value?.replace(/^\w+:?/, MARKS[outcome]) ?? ""; box.classList.add(outcome || "none"); }
-    else { box.textContent = value ?? ""; if (column.coloured && /^\w+$/.test(value ?? "")) box.classList.add(value); }
+    else box.textContent = column.model ? value?.replace(/^\w+:?/, (outcome) => MARKS[outcome.replace(":", "")]) : value;
+    if (column.coloured && value !== null) box.classList.add(/^\w*/.exec(value)[0] || "none");
     if (value !== null && (column.model || String(value).length > 12)) box.title = column.model ? `${column.model}: ${value}` : value;
     made.append(box);
   }
@@ -245,7 +244,7 @@ function head() {
   made.setAttribute("role", "row");
   for (const column of shown) {
     const box = el("span", null, column.kind ?? ""), press = el("button", column.name.replace("_", " "));
-    if (column.model) { press.prepend(el("span", column.model.split("/").pop(), "long"), " "); press.title = column.model; }
+    if (column.model) { press.prepend(el("span", column.model.split("/").pop(), "long")); press.title = column.model; }
     box.setAttribute("role", "columnheader");
     box.setAttribute("aria-sort", sort === column.name ? "ascending" : sort === `-${column.name}` ? "descending" : "none");
     if (sort.replace(/^-/, "") === column.name) press.append(sort.startsWith("-") ? " ↓" : " ↑");
@@ -362,7 +361,7 @@ function side(run, i, [more, texts], first) {
   box.append(top, ...verdicts.map(verdictTable));
   if (texts && "r" in texts) box.append(el("h3", "Reply"), ...laid(texts.r, verdicts.map((one) => one[6] ?? "")));
   for (const [name, text] of texts?.w ?? []) box.append(el("h3", name), pre(text));
-  if (!texts && meta.texts === "failures") box.append(el("p", "The texts of this case are not in this file: it holds the texts of failed cases only (--with-text=all).", "hint"));
+  if (!texts && meta.texts === "failures") box.append(el("p", "The texts of this case are not in this file: it was written with --with-text=failures.", "hint"));
   const say = (name, value, unit = "") => value === null || value === undefined ? [] : [`${name} ${value}${unit}`];
   box.append(el("p", [...say("score", get("score")), ...say("time", get("ms"), " ms"), ...say("tokens in", get("tokens_in")), ...say("out", get("tokens_out")), ...say("cost USD", get("usd") ?? "unknown")].join(" · "), "hint"));
   if (more.w) box.append(table(["said by the pack", ""], Object.entries(more.w)));
@@ -420,10 +419,11 @@ async function open(k) {
   if (found.length > 1) body.tabIndex = 0;
   const title = el("h2", COLUMNS[0].of(k));
   title.id = "drawer-head";
-  const facts = one.get("scenario", at0) ? [`severity ${one.get("severity", at0)} · difficulty ${one.get("difficulty", at0)}${one.get("neutral", at0) ? " · neutral, ignored by scores" : ""}`] : [];
+  const get = (name) => one.get(name, at0), neutral = get("neutral") ? " · neutral, ignored by scores" : "";
+  if (get("scenario")) top.unshift(el("p", `severity ${get("severity")} · difficulty ${get("difficulty")}${neutral}`, "hint"));
   if (opened !== k) return;
   drawer.style.width = `min(${Math.max(760, 320 * found.length + 40)}px, 100vw)`;
-  drawer.replaceChildren(buttons, title, ...facts.map((text) => el("p", text, "hint")), ...top, body);
+  drawer.replaceChildren(buttons, title, ...top, body);
   drawer.hidden = false;
   drawer.scrollTop = 0;
   if (first) leave.focus();
@@ -464,7 +464,7 @@ async function route() {
       }
     }
     if (opened !== null) { opened = null; $("drawer").hidden = true; draw(); }
-    const box = el("p", `This file has no case ${code}${rep > 1 ? ` (repetition ${rep})` : ""}${asked === null ? "" : ` of run ${asked}`}. `, "lost"), all = el("a", "All cases");
+    const box = el("p", `This file has no case ${code}${rep > 1 ? ` (repetition ${rep})` : ""}${asked === null ? "" : ` of run ${asked}`}. `, "lost bad"), all = el("a", "All cases");
     all.href = "#/cases";
     box.id = "lost";
     box.setAttribute("role", "alert");
@@ -512,8 +512,9 @@ const ready = (async () => {
   columns();
   head();
   let timer, busy = false;
-  $("q").oninput = () => { clearTimeout(timer); timer = setTimeout(() => ask($("q").value), 80); };
-  $("filter").onsubmit = (event) => { event.preventDefault(); ask($("q").value); };
+  const asked = () => ask($("q").value);
+  $("q").oninput = () => { clearTimeout(timer); timer = setTimeout(asked, 80); };
+  $("filter").onsubmit = (event) => { event.preventDefault(); asked(); };
   for (const press of document.querySelectorAll("[data-q]")) press.onclick = () => ask(press.dataset.q);
   $("scroll").onscroll = () => { if (!busy) { busy = true; requestAnimationFrame(() => { busy = false; if (!whole) draw(); }); } };
   $("rows").onclick = (event) => { const line = event.target.closest(".r"); if (line && !event.target.closest("a")) location.hash = address(view[+line.dataset.at]); };
