@@ -1,6 +1,6 @@
 """The entry of pytest: options, fixtures, and whether this session asks for us.
 
-It imports nothing of the package but the options until somebody asks.
+It imports nothing of the package but the options until a session needs it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def pytest_load_initial_conftests(
 ) -> Iterator[None]:
     """Keep pytest from taking settings from a benchmark, and from running a conftest.py of one.
 
-    In a closed one an empty plugin stands for it: pytest names the plugin of a conftest.py by its path, and imports
+    In a closed one an empty plugin represents it: pytest names the plugin of a conftest.py by its path, and imports
     none that it has.
     """
     _complete_bare_options(early_config, args, parser)
@@ -97,7 +97,7 @@ def pytest_load_initial_conftests(
         )  # only sessions that ask
 
         refuse_files_of_benchmarks(early_config, parser, arguments, paths, named=bool(named))
-    # A Bench Pack may be somebody's repository: where nobody asks for it, its conftest.py is for its own tests.
+    # A Bench Pack may be a whole repository: where no session of ours runs it, its conftest.py is for its own tests.
     asked = bool(named) or _asks_by_option(arguments)
     for folder in dict.fromkeys(_closed_folders(paths, asked=asked)):
         name = str(folder / "conftest.py")
@@ -122,7 +122,7 @@ def _paths(config: pytest.Config, named: Sequence[object], start: Path) -> Itera
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave packs alone where nobody asks: Python files in them are data, whatever they are named."""
+    """Leave packs alone where no session of ours runs them: Python files in them are data, whatever they are named."""
     if config.pluginmanager.has_plugin("helmbench-session") or not _may_be_closed(collection_path):
         return None
     has_python = next(collection_path.rglob("*.py"), None) is not None
@@ -153,7 +153,7 @@ def _may_be_closed(folder: Path) -> bool:
 
 
 def _is_closed(folder: Path, *, asked: bool) -> bool:
-    """Return whether no Python file of a folder is run; those of some kinds are, where nobody asks for us."""
+    """Return whether no Python file of a folder is run; those of some kinds are, without a session of ours."""
     if not _may_be_closed(folder):
         return False
     from pytest_helmbench.benchmarks.registry import places_of  # only where a manifest stands
@@ -163,7 +163,7 @@ def _is_closed(folder: Path, *, asked: bool) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Bring the session plugin in when, and only when, somebody asks."""
+    """Bring the session plugin in when, and only when, an option or ini key says so."""
     config.addinivalue_line("markers", MARKER)
     if asks(config):
         with _quick_start():

@@ -43,7 +43,7 @@ class KindPlaces:
         files: Returns the files of a benchmark that items stand in, where it is closed: collected as one thing, in
             which nothing else is looked for and no Python file is run. None for an open one, through which pytest
             walks.
-        manifests: Returns the files of a folder that stand for a benchmark that cannot be read.
+        manifests: Returns the files of a folder that represent a benchmark that cannot be read.
         own_folders: Folders of an open one that hold no other benchmark.
         is_data: Python files in one are data, and never run, in sessions of anybody.
         is_outermost: Whatever lies inside is part of it, even what looks like a benchmark.
@@ -186,7 +186,7 @@ class Adopter(Protocol):
 
 
 Broken: TypeAlias = "tuple[tuple[str, tuple[Problem, ...]], ...]"
-"""Broken things that a file stands for: what each is named by, and all that is wrong with it."""
+"""Broken things that a file represents: what each is named by, and all that is wrong with it."""
 
 
 class Loaded(Protocol):

@@ -1,6 +1,6 @@
 """The record of a kind of benchmark beside the tables that all kinds share, as reports and exports read it.
 
-A kind that keeps nothing of its own needs no such object: `NO_RECORD` stands for it.
+A kind that keeps nothing of its own needs no such object: `NO_RECORD` represents it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class KindRecord(Protocol):
         """What the reasons of failed cases are called on a run's page."""
 
     def statements(self, conn: sqlite3.Connection, run_id: int) -> Mapping[str, CaseStatement]:
-        """Return what was said of the judged results of a run, by `results.id`, for a session that goes on."""
+        """Return what was said about the judged results of a run, by `results.id`, for a session that goes on."""
 
     def results(
         self, path: Path, run_id: int, code: str | None, *, with_text: bool
     ) -> Mapping[str, ResultWords]:
-        """Return what is said of the results of a run, by `results.id`.
+        """Return what is said about the results of a run, by `results.id`.
 
         Args:
             path: Results file.
@@ -53,7 +53,7 @@ class KindRecord(Protocol):
         """
 
     def run(self, path: Path, run_id: int) -> RunWords | None:
-        """Return what is said of a run; None for nothing.
+        """Return what is said about a run; None for nothing.
 
         Raises:
             StoreError: The file is missing or no results file.

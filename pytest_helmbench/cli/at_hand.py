@@ -116,7 +116,7 @@ def run_of(path: Path, named: str) -> RunDetail:
 
 
 def recorded_unstated_lines(path: Path, run_id: int, name: str) -> list[str]:
-    """Return what must be said of replies of a run that state no answer.
+    """Return what must be said about replies of a run that state no answer.
 
     Args:
         path: Results file.

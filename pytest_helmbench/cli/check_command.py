@@ -54,7 +54,7 @@ class _Found:
 def check_command(path: Path | None, *, install: bool, as_json: bool, unprotected: bool) -> int:
     """Report every problem of the benchmark at PATH by file and line; no model is asked.
 
-    Rows of packs are held to their own answers: these must pass, and what must not pass must fail. Bench Packs are
+    Rows of packs are tried with their own answers: these must pass, and what must not pass must fail. Bench Packs are
     loaded in Node and list their scenarios.
 
     Of a tree it prints the effective numbers of perturbations and cases, and where another perturbation would buy most.

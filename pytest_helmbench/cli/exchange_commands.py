@@ -81,7 +81,7 @@ def export_command(
 
 
 def _named(path: Path, named: tuple[str, ...], form: str) -> Sequence[RunDetail]:
-    """Return the runs that were named; for a baseline, which stands for a session, all runs of that."""
+    """Return the runs that were named; for a baseline, which represents a session, all runs of that."""
     details = [run_of(path, name) for name in dict.fromkeys(named or ("last",))]
     if form == _BASELINE and len({detail.session_id for detail in details}) == 1:
         return [run_of(path, str(run.id)) for run in run_summary(path, details[0].session_id)]

@@ -1,4 +1,4 @@
-"""`helmbench judge` and `rescore`: judges held to anchors and to a person's labels; replies judged anew."""
+"""`helmbench judge` and `rescore`: judges checked against anchors and to a person's labels; replies judged anew."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class ReportOutput:
     Args:
         file: None for stdout.
         texts: Of which cases it holds texts.
-        opens: Show it in a browser; where nobody sits before one, that is said instead.
+        opens: Show it in a browser; where there is no desktop, the command says so instead.
     """
 
     file: Path | None

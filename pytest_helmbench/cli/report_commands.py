@@ -78,8 +78,8 @@ def report_command(
 ) -> int:
     """Report runs: Markdown that pastes into a pull request, JSON (`helmbench schema report`), or one HTML page.
 
-    A RUN is a number, `last`, FILE.db or FILE.db#3; `last` (the default) and a file stand for their session. Several
-    runs of a benchmark stand side by side: score with interval, place, cost, speed, and which pairs are told apart.
+    A RUN is a number, `last`, FILE.db or FILE.db#3; `last` (the default) and a file represent their session. Several
+    runs of a benchmark stand side by side: score with interval, place, cost, speed, and which pairs differ.
 
     With --gate the lines of the gate are printed, and the report is written where -o names a file.
     """
@@ -209,7 +209,7 @@ def compare_command(
     """Say whether CANDIDATE is worse than BASELINE: by how much, how sure that is, and where.
 
     A run is a number, `last`, `last~1`, FILE.db (its last), FILE.db#3, or a baseline FILE.json (see `helmbench
-    export --format baseline`), and stands for its session: its runs are paired by benchmark and model. Two runs of
+    export --format baseline`), and represents its session: its runs are paired by benchmark and model. Two runs of
     different models, or of one session, are compared with each other.
 
     Ends 1 when a run is worse, 2 when there is nothing to compare.

@@ -83,7 +83,7 @@ def spread_command(
         raise CommandError(
             "spread needs the package distributed\n  hint: pip install 'pytest-helmbench[dask]'"
         )
-    # Dask comes only where somebody spreads.
+    # Dask is imported only to spread.
     from pytest_helmbench.run.spread import Spread, connected, hosts_of, is_safe, refuse_others
 
     if not is_safe(address):

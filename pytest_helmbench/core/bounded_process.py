@@ -15,7 +15,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 
 
 def main(paths: Sequence[str]) -> None:
-    """Make one call after the other, until nobody is at the other end of the pipe.
+    """Make one call after the other, until the other end of the pipe is closed.
 
     Args:
         paths: Where modules are looked for, behind our own.

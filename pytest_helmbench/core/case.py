@@ -1,4 +1,4 @@
-"""A case: what is sent, and the rule that the reply is held to. Plain data that any process can take over."""
+"""A case: what is sent, and the rule for its reply. Plain data that any process can take over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def justified_by(rule: str) -> str:
 
 
 class CaseRule:
-    """What the reply to a case is held to. Every kind of benchmark has classes of its own for it.
+    """The rule for the reply to a case. Every kind of benchmark has classes of its own for it.
 
     They are frozen values: thousands of cases may share one, and all that decides stands in it.
     """
@@ -32,7 +32,7 @@ class CaseRule:
     __slots__ = ()
 
     def of_case(self, _part: str) -> CaseRule:
-        """Return what one case is held to, by the code of the part that tells it from the others."""
+        """Return the rule for one case, by the code of the part that tells it from the others."""
         return self
 
 

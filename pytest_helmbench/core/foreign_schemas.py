@@ -1,4 +1,4 @@
-"""JSON held to a schema that a benchmark brings, in bounded time whatever the two are."""
+"""JSON checked against a schema that a benchmark brings, in bounded time whatever the two are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _VALUES_A_PART = 20
 """Values of an `enum` that take as long as a part."""
 
 _SHORT = 10_000
-"""Characters of a schema that is held to that of its draft at once."""
+"""Characters of a schema that is checked against that of its draft at once."""
 
 _TOO_DEEP = "too deep"
 
@@ -147,7 +147,7 @@ def _breach(validator: Draft202012Validator, value: JsonValue) -> str | None:
 
 
 def _is_quick(schema: JsonObject, value: JsonValue) -> bool:
-    """Return whether every part of the schema, held to every part of the value, is soon done."""
+    """Return whether every part of the schema, checked against every part of the value, is soon done."""
     parts = _parts(_Identity(schema))
     return parts is not None and parts * _size(value) <= _MOST_AT_ONCE
 

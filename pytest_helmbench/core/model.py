@@ -10,7 +10,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import UsersWord
 
 NO_MODEL = "no-model"
-"""Stands for the model in the ids of a dry run that names none."""
+"""Represents the model in the ids of a dry run that names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ModelEntry:
     Args:
         id: `vendor/name`, `ollama/name`, `baseline/lexical`, …
         max_concurrency: Calls of this model in flight; None for the session's limit.
-        budget_tokens: Bound of a completion that is sent where nobody states one, so that a budget can be held;
+        budget_tokens: Bound of a completion that is sent where none is stated, so that a budget can be held;
             None for none.
         base_url: OpenAI-compatible server, up to and with `/v1`; None for the provider's own.
         api_key_env: Name of the environment variable that holds the key; None for the usual one.

@@ -112,7 +112,7 @@ class Reply:
         provider_model: The model id that the provider says has answered.
         key: Names this reply until the store has given it a row.
         recorded: It was taken from the record: what it took then is not measured now.
-        first_cost_usd: Of a recorded one: what it cost when it came; None where nobody knows.
+        first_cost_usd: Of a recorded one: what it cost when it came; None where it is unknown.
         thoughts: As far as the reply has them; empty for none.
         inner_thoughts: How many of them stood in the middle of the text.
         raw: Content of the message as it came, thoughts in it included; empty where that is the text.
@@ -150,7 +150,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one of several marking models said of one criterion: a row of `judgements`.
+    """What one of several marking models said about one criterion: a row of `judgements`.
 
     Args:
         place: Its place among the judges, from 1.
@@ -289,9 +289,9 @@ class AttemptRecord:
         unanswered: It was sent and brought no reply, and the provider may bill it all the same.
         reserved_usd: What the budget counts for it while its cost is unknown; None without a budget.
         judge: Id of the marking model that was asked; None for other calls.
-        asked: Id of the model that was asked, a marking model too; None where nobody says.
+        asked: Id of the model that was asked, a marking model too; None where none is stated.
         prompt_characters: Of a prompt that is long enough for its tokens to tell whether the server has cut it.
-        address: Where it was asked; None where its reply stands for no other call.
+        address: Where it was asked; None where its reply represents no other call.
     """
 
     run_id: int

@@ -10,7 +10,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.scrub import excerpt
 
 _PLACE = re.compile(r"\{\{(?P<literal>\w+)\}\}|\{(?P<name>\w+)\}")
-"""`{name}` is a place; `{{name}}` stands for the text `{name}`."""
+"""`{name}` is a place; `{{name}}` gives the text `{name}`."""
 
 _MEANT = re.compile(r"\{\{\{?\s*[#/^>&!]?\s*[A-Za-z_][^{}\n]*\}\}\}?")
 

@@ -17,7 +17,7 @@ class Sample:
         rule: As asked for: `0.2`, `200` or `pairwise`.
         seed: Another one draws other cases.
         of: Cases that it was drawn from.
-        weights: What the points of each drawn case are multiplied by, so that they stand for those left out, too.
+        weights: What the points of each drawn case are multiplied by, so that they represent those left out, too.
     """
 
     rule: str

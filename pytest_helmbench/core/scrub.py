@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 REDACTED = "<redacted>"
-"""What stands for a hidden value wherever people look."""
+"""What represents a hidden value wherever people look."""
 
 OBSERVED_LIMIT = 200
 """Most characters of a reply that an evaluation row shows."""

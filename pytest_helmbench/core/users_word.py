@@ -31,7 +31,7 @@ class UsersWord(Generic[T_co]):
 
 
 NOT_ALLOWED: UsersWord[bool] = UsersWord(value=False)
-"""What needs leave, where nobody has given it."""
+"""A permission that was not given."""
 
 NOTHING_NAMED: UsersWord[tuple[str, ...]] = UsersWord(())
-"""What is named one by one, where nobody has named anything."""
+"""A list of names without any."""

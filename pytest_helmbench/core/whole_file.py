@@ -1,4 +1,4 @@
-"""Files that are put in place as a whole, so that nobody opens half of one."""
+"""Files that are put in place as a whole, so that no reader meets half of one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DATABASE = b"SQLite format 3\0"
 
 
 def put_in_place(path: Path, content: str | bytes) -> None:
-    """Write a file as a whole: whoever opens it meets the old one or the new one.
+    """Write a file as a whole: a reader meets the old one or the new one.
 
     What is no ordinary file (a pipe, `/dev/stdout`) is written to. Text is UTF-8, with its line ends as they are.
 

@@ -226,7 +226,7 @@ class Share:
 
     @property
     def slack(self) -> int:
-        """Cases that wait for leave beside those that have it, so that the limiter always finds somebody."""
+        """Cases that wait for leave beside those that have it, so that the limiter always finds one to start."""
         return 0 if self.few_ahead else max(4, self.concurrency // 4)
 
 
@@ -235,7 +235,7 @@ class CaseEngineSettings:
     """What the cases of a session share.
 
     Args:
-        recorded: Whether replies on record may stand for calls.
+        recorded: Whether replies on record may replace calls.
         limits: Of models, by model id.
     """
 
@@ -292,7 +292,7 @@ class CaseEngine:
         self.engine: JobQueue[CaseJob] = JobQueue(loop, runner.run, width, share.window, queue_of)
 
     def start(self, jobs: Sequence[CaseJob | None]) -> None:
-        """Begin with these jobs, in this order; None stands for one that is not started ahead."""
+        """Begin with these jobs, in this order; None means one that is not started ahead."""
         begun = [job for job in jobs if job is not None]
         self.engine.start(begun)
 

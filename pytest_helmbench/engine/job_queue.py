@@ -24,7 +24,7 @@ _LAST_S = 1.0  # for what does not even end when it is cancelled
 
 
 class CancelledRunError(HelmbenchError):
-    """The run was cancelled while somebody waited for an outcome."""
+    """The run was cancelled while an outcome was waited for."""
 
 
 class Queued(Protocol):
@@ -131,7 +131,7 @@ class JobQueue(Generic[JobT]):
         self._loop.soon(self._enqueue, tuple(jobs))
 
     def obtain(self, job: JobT, tick: Callable[[], None] = lambda: None) -> Outcome:
-        """Wait for the outcome of a job and take it; a job that nobody has started is started now.
+        """Wait for the outcome of a job and take it; a job that was not started is started now.
 
         Args:
             job: Any job, from any thread but the loop's; one waiter at a time.
@@ -141,7 +141,7 @@ class JobQueue(Generic[JobT]):
             CancelledRunError: The run was cancelled first.
             LoopEndedError: The loop's thread has ended.
         """
-        # Said before looking: what is done after the look finds somebody to wake.
+        # Said before looking: an outcome that comes after the look finds a waiter to wake.
         self._awaited = job
         try:
             if job not in self._done and job not in self._running:

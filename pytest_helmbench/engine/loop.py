@@ -61,7 +61,7 @@ class LoopThread:
 
     @property
     def alive(self) -> bool:
-        """Whether somebody runs what is scheduled."""
+        """Whether the loop's thread runs what is scheduled."""
         return self._thread.is_alive()
 
     @property
@@ -116,7 +116,7 @@ class LoopThread:
     def run_last(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run what ends a session: a loop that has ended, or has not come round for a while, is left alone.
 
-        Somebody's rule may be at work on it, and take however long.
+        A rule of a benchmark may be at work on it, and take however long.
         """
         if self._stuck or not self.alive:
             coroutine.close()

@@ -1,4 +1,4 @@
-"""Replies held to rules: at once where that is cheap, else in a thread; what breaks down is told."""
+"""Replies checked against rules: at once where that is cheap, else in a thread; what breaks down is told."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def held(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T:
     """Return what a rule finds in a reply; other cases go on where it takes its time.
 
     Args:
-        rule: It reads the reply, asks nobody and writes nothing, since it may be begun twice. It returns an outcome
+        rule: It reads the reply, calls no model and writes nothing, since it may be begun twice. It returns an outcome
             where no verdict can be reached.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The JSON Schemas of file formats, and documents held to them with messages for people."""
+"""The JSON Schemas of file formats, and documents checked against them with messages for people."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def _nearest_branch(error: ValidationError) -> list[ValidationError]:
 
 
 def _out_of_place(error: ValidationError, root: JsonObject) -> tuple[str, str]:
-    """Return what is said of a key that must not stand beside the value of another one.
+    """Return what is said about a key that must not stand beside the value of another one.
 
     The schema says so by an `if` with the other one as `const`, and a `then` with `"not": {}` for the key.
     """

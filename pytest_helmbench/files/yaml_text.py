@@ -140,7 +140,7 @@ def _check_depth(text: str) -> None:
 
 
 def _check_aliases(root: yaml.Node) -> None:
-    """Refuse a value that holds itself, and aliases of aliases that stand for too many values."""
+    """Refuse a value that holds itself, and aliases of aliases that represent too many values."""
     sizes: dict[int, int] = {}
     waiting = [root]
     while waiting:
@@ -157,7 +157,7 @@ def _check_aliases(root: yaml.Node) -> None:
         waiting.pop()
         sizes[id(node)] = 1 + sum(sizes[id(part)] for part in parts)
         if sizes[id(node)] > _MOST_VALUES:
-            raise ValueError(f"its aliases stand for more than {_MOST_VALUES:,} values")
+            raise ValueError(f"its aliases represent more than {_MOST_VALUES:,} values")
 
 
 def _parts(node: yaml.Node) -> list[yaml.Node]:

@@ -161,7 +161,7 @@ def cut_by_budget(call: Call, reply: Reply) -> Fault:
         None,
         "cut_by_budget",
         f"the reply was cut at {call.entry.budget_tokens} tokens, the bound that --helmbench-max-cost sets where"
-        " nobody states one",
+        " none is stated",
         hint="state a bound that is large enough: --helmbench-max-tokens=N, or max_tokens in models.yml",
         usage=reply.usage,
         finish_reason=reply.finish_reason,

@@ -31,7 +31,7 @@ class CacheMode(StrEnum):
 
 
 class RecordedUse(StrEnum):
-    """Whether replies on record may stand for calls."""
+    """Whether replies on record may replace calls."""
 
     NEVER = "never"
     FIRST = "first"
@@ -50,7 +50,7 @@ class Wanted:
         repetition: From 1; another repetition is another request.
         request_hash: SHA-256 (hex) of the body, which may name the same model at two servers.
         asked: Id of the model.
-        address: Where it is asked; None where no reply of another run may stand for this one.
+        address: Where it is asked; None where no reply of another run may replace this one.
         judge: The same of a marking model; None for other calls.
     """
 
@@ -210,7 +210,7 @@ class LocalBackend:
         self._reply_cache = reply_cache
 
     async def acquire(self, wanted: PermitRequest) -> Permit:
-        """See `Backend.acquire`; who has leave waits for room on the disk, and lets nobody pass meanwhile."""
+        """See `Backend.acquire`; who has leave waits for room on the disk, and lets no other call pass meanwhile."""
         permit = await self._limiter.acquire(wanted)
         if self._disk is None:
             return permit

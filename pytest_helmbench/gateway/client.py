@@ -87,7 +87,7 @@ MAX_BODY_BYTES = 32 * 2**20
 """Largest answer that is read."""
 
 _KEPT_S = 15
-"""How long a connection is kept that nobody uses; servers keep them for 5 s at least."""
+"""How long an unused connection is kept; servers keep them for 5 s at least."""
 
 _STATUS = re.compile(r"HTTP/\S+ +(\d{3})(?!\d)", re.ASCII)
 _STOP = -1  # what a callback returns to have the transfer ended
@@ -98,7 +98,7 @@ class _Target:
     """What every request to one endpoint has in common.
 
     Args:
-        handles: Those that nobody uses at the moment.
+        handles: Those that are unused at the moment.
     """
 
     endpoint: Endpoint
@@ -295,7 +295,7 @@ def _target(endpoint: Endpoint) -> _Target:
     options = dict(_proxy_options(url))
     if url.startswith("https:") or options:
         options |= _certificates()
-    # Nobody is asked whether to go on with a long body: few servers answer that.
+    # No server is asked whether to go on with a long body: few servers answer that.
     return _Target(
         endpoint,
         url,

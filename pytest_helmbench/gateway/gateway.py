@@ -69,7 +69,7 @@ class Gateway:
             and dry runs need none, and its library takes a seventh of the CPU of a short session.
         patience: Limits of time and attempts.
         name: Distinguishes the reply keys of this process from those of others.
-        recorded: Whether replies on record may stand for calls.
+        recorded: Whether replies on record may replace calls.
         sleep: For waiting between attempts.
         jitter: A number in [0, 1).
     """
@@ -96,7 +96,7 @@ class Gateway:
         self._stops = ModelStops(patience.grace_s)
 
     def use_recorded(self) -> None:
-        """Let replies on record stand for calls from now on."""
+        """Let replies on record replace calls from now on."""
         if self._recorded is RecordedUse.NEVER:
             self._recorded = RecordedUse.FIRST
 

@@ -269,7 +269,7 @@ class Limiter:
             self._give_up_budget(f"{state.model_id.model} has no known price and its reply names no cost")
 
     def _account_unanswered(self, state: _LimitsInUse, permit: Permit) -> None:
-        """Count a call as spent that the provider may bill, though nobody will ever know what it cost."""
+        """Count a call as spent that the provider may bill, though its cost stays unknown."""
         if state.model_id.free or self.budget.most_usd is None:
             return
         may_cost = state.costs.unknown_usd(permit.reserved_usd)
@@ -323,7 +323,7 @@ class Limiter:
         state.waiting.clear()
 
     def _dispatch(self) -> None:
-        """Let go whoever may go, the urgent and the early first."""
+        """Let every call go that may, the urgent and the early first."""
         now = self._clock()
         wake_s: float | None = None
         while True:
@@ -365,7 +365,7 @@ class Limiter:
             *_, wanted, waiter = state.waiting[0]
             cost = self._cost(state, wanted)
             if cost is None and not self.budget.is_spent:
-                # Nobody knows what this model costs: one call at a time until a reply tells.
+                # The price of this model is unknown: one call at a time until a reply tells.
                 return state.in_flight == 0
             if cost is not None and self.budget.can_ever_pay(cost):
                 return self.budget.can_pay_now(cost)
@@ -391,7 +391,7 @@ class Limiter:
         return f"budget spent: {spent}, the call may cost {may_cost}"
 
     def _cost(self, state: _LimitsInUse, wanted: PermitRequest) -> float | None:
-        """Return what to reserve; None when nobody can say and it matters."""
+        """Return what to reserve; None when it is unknown and matters."""
         if self.budget.most_usd is None:
             return 0.0
         prompt_tokens = wanted.most_prompt_tokens or wanted.prompt_tokens

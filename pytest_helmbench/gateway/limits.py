@@ -163,7 +163,7 @@ _KEPT_PER_CALL = 10  # replies within their bound for each call that goes with n
 
 
 def may_have_cost_usd(usage: Usage, reserved_usd: float) -> float:
-    """Return what a budget counts for a reply: where nobody has counted its tokens, the most that they may be.
+    """Return what a budget counts for a reply: where its tokens were not counted, the most that they may be.
 
     Args:
         usage: With its cost.
@@ -212,7 +212,7 @@ class CallCosts:
         return (_CHEAPER_AT_FIRST if self._price is not None else 1) + 2 * self._known
 
     def bound_usd(self, prompt_tokens: int, max_tokens: int | None, beside: int) -> float | None:
-        """Return what a call may cost; None when nobody can say.
+        """Return what a call may cost; None when it is unknown.
 
         Args:
             prompt_tokens: Estimate.
@@ -246,7 +246,7 @@ class CallCosts:
         return max(by_token, self.largest_usd or 0.0)
 
     def unknown_usd(self, reserved_usd: float) -> float | None:
-        """Return what to count for a call whose cost nobody has said; None when nobody can say.
+        """Return what to count for a call whose cost was not stated; None when it is unknown.
 
         Args:
             reserved_usd: What was reserved for it.

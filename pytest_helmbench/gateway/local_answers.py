@@ -125,7 +125,7 @@ def _takes_request(function: str, found: Callable[..., object]) -> bool:
     """
     try:
         signature = inspect.signature(found)
-    except (TypeError, ValueError):  # of C: nobody knows
+    except (TypeError, ValueError):  # of C: unknown
         return False
     takes_request = "request" in signature.parameters
     try:
@@ -155,7 +155,7 @@ async def _on_its_own(call: Awaitable[object]) -> object:
         ours = asyncio.current_task()
         if ours is not None and ours.cancelling():
             raise
-        raise RuntimeError("asyncio.CancelledError, though nobody had cancelled the call") from error
+        raise RuntimeError("asyncio.CancelledError, although the call was not cancelled") from error
 
 
 async def _in_thread(call: Callable[[], object]) -> object:

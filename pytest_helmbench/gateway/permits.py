@@ -272,7 +272,7 @@ class ModelStops:
         try:
             yield
         except asyncio.CancelledError:
-            # Whoever else cancelled the task must be obeyed.
+            # A cancellation from elsewhere must be obeyed.
             if task not in self._ended or task.uncancel() > 0:
                 raise
             raise ModelStoppedError(self._sentences[model]) from None

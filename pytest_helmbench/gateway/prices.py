@@ -119,7 +119,7 @@ _FREE = Price(0.0, 0.0)
 
 
 def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:
-    """Return USD per million tokens for estimates, or None when nobody knows.
+    """Return USD per million tokens for estimates, or None when it is unknown.
 
     Args:
         entry_price: `price` of models.yml; it goes before the list, or raises it.
@@ -153,7 +153,7 @@ def _higher(one: Price | None, other: Price | None) -> Price | None:
 
 
 def context_tokens(endpoint: Endpoint) -> int | None:
-    """Return how many tokens prompt and completion of a model may have together, or None when nobody knows."""
+    """Return how many tokens prompt and completion of a model may have together, or None when it is unknown."""
     if _is_free(endpoint) or _is_unlisted(endpoint):
         return None
     place = _first_priced(endpoint.server.price_places(endpoint.wire_model, endpoint.base_url))

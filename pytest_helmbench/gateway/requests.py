@@ -126,7 +126,7 @@ def request_hash(encoded: bytes, number: int = 1) -> str:
 
 
 _SEVERAL = ("n", "best_of")
-"""How many completions are written, also such as nobody gets."""
+"""How many completions are written, unread ones among them."""
 _ASCII_BYTES_PER_TOKEN = 4
 _OTHER_BYTES_PER_TOKEN = 2
 _DATA = re.compile(rb'"data:[^"\\]*"')  # a picture as a rule: fewer tokens than bytes
@@ -136,7 +136,7 @@ _DATA_BYTES_PER_TOKEN = 2
 def completion_bound(body: JsonObject) -> int | None:
     """Return how many tokens the completions of a request may have; None when it states no bound that counts.
 
-    Of several bounds the largest counts, since nobody knows which one the server takes.
+    Of several bounds the largest counts, since it is unknown which one the server takes.
     """
     bound = max(_wholes(body, TOKEN_BOUNDS), default=None)
     choices = max(_wholes(body, _SEVERAL), default=1)
@@ -277,7 +277,7 @@ class ForwardedRequest:
             endpoint: Who is asked.
             sampling: Of the model.
             repetition: From 1.
-            most_tokens: Bound of the completion where nobody states one; None for none.
+            most_tokens: Bound of the completion where none is stated; None for none.
         """
         if self._sent is None or self._sent[0] is not endpoint or self._sent[1] != most_tokens:
             body = passed_body(endpoint, sampling, self.stated, repetition=repetition)

@@ -45,7 +45,7 @@ class Settings(Options):
 
     @property
     def may_use_recorded(self) -> bool:
-        """Whether a recorded reply may stand for a call."""
+        """Whether a recorded reply may replace a call."""
         return self.cache_mode.reads or self.resume is not None
 
     @property

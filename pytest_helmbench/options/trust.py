@@ -45,7 +45,7 @@ def results_folder(root: Path, start: Path, *, named: bool) -> Path:
 
 
 def check_ini(ini: Path, start: Path) -> None:
-    """Refuse the settings of an ini file that pytest has picked up, and that nobody has named.
+    """Refuse the settings of an ini file that pytest has picked up, and that the user has not named.
 
     Raises:
         TrustError: It is not the user's own, and says something.

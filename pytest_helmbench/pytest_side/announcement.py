@@ -49,7 +49,7 @@ def refuse_unknown_gates(coordinator: Coordinator, plan: Plan) -> None:
 
 
 def gate_warnings(coordinator: Coordinator, plan: Plan) -> Iterator[str]:
-    """Yield what is to be said of the baselines before anything is paid, one line each."""
+    """Yield what is to be said about the baselines before anything is paid, one line each."""
     baselines = coordinator.baselines
     if baselines is None:
         return

@@ -171,7 +171,7 @@ class ExitRule:
         return "a gate" if self._has_gate else ""
 
     def _nothing_judged(self) -> str | None:
-        """Return why nothing can be said of a model, where that is asked or its key is missing in CI."""
+        """Return why nothing can be said about a model, where that is asked or its key is missing in CI."""
         if self._only_collected:
             return None
         settings, wanted = self._coordinator.settings, self._wanted

@@ -127,7 +127,7 @@ class ShownFailures:
     def _prepared(
         self, failed: list[Any], errors: list[Any], broken: int, stats: dict[str, Any]
     ) -> list[str]:
-        """Put what pytest shows in full into its lists; return the lines that stand for the others."""
+        """Put what pytest shows in full into its lists; return the lines that represent the others."""
         worst = self._worst.first(self._losses)
         for report in worst:
             report.__dict__.pop("node", None)  # pytest names an xdist worker above each failure
@@ -157,7 +157,7 @@ class ShownFailures:
         return lines
 
     def lines(self, place: RunPlace) -> Iterator[str]:
-        """Yield what stands for those that were not shown.
+        """Yield what represents those that were not shown.
 
         Args:
             place: Of the session's runs.

@@ -20,11 +20,13 @@ from pytest_helmbench.pytest_side.role import INTERRUPT_GRACE_S, INTERRUPTED, Se
 from pytest_helmbench.run.coordinator import Coordinator
 
 _ENDING = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
-"""The signals, with what nobody else has taken them for."""
+"""The signals, with their handlers where no plugin has set its own."""
 
-_ONE_STROKE_S = 0.5  # whoever ends a group of processes may send several signals, to several of them, at once
+_ONE_STROKE_S = (
+    0.5  # a parent that ends a group of processes may send several signals, to several of them, at once
+)
 _PASSED_ON_S = 0.1  # a parent passes on what the terminal has sent to both; no second stroke is so fast
-_UNHEARD_S = 2.0  # after so long somebody has caught the exception, and the next signal raises it again
+_UNHEARD_S = 2.0  # after so long other code has caught the exception, and the next signal raises it again
 _LOOK_S = 0.4
 _ORDERLY_END_S = 1.0
 
@@ -202,7 +204,7 @@ class EndingHooks:
         if self._coordinator is not None and self._coordinator.limiter is not None:
             try:
                 _say_what_is_awaited(self._config, self._coordinator.limiter.in_flight)
-            except OSError:  # whoever read it was sent the signal, too
+            except OSError:  # its reader was sent the signal, too
                 _let_go_of_closed_pipes()
         if not self._config.getoption("fulltrace", False):
             # pytest shows the innermost line, but formats every frame first: half a second in each process.
@@ -238,7 +240,7 @@ def _say_what_is_awaited(config: pytest.Config, in_flight: int) -> None:
 
 
 def _let_go_of_closed_pipes() -> None:
-    """Print into nothing from now on where nobody reads any more, as when Ctrl-C has ended `| tee` as well.
+    """Print into nothing from now on where the reader is gone, as when Ctrl-C has ended `| tee` as well.
 
     Else pytest's own next line would break off the end of the session, and what it still has to store.
     """

@@ -162,7 +162,7 @@ def _broken_items(parent: pytest.File, broken: Broken, loaded: Loaded | None) ->
 
 
 class BrokenItem(PlainItem):
-    """Stands for cases that cannot be read; errors in setup with all problems of its file."""
+    """Represents cases that cannot be read; errors in setup with all problems of its file."""
 
     code: str
     problems: tuple[Problem, ...]
@@ -196,7 +196,7 @@ class CaseItem(PlainItem):
     outcome: Outcome | None
 
     def iter_markers_with_node(self, name: str | None = None) -> Iterator[tuple[Any, pytest.Mark]]:
-        """Yield the marks; our own is made only when somebody looks for it."""
+        """Yield the marks; our own is made only when it is looked up."""
         if name is None or name == "helmbench":
             yield self, pytest.mark.helmbench(**self.job.facts()).mark
         yield from super().iter_markers_with_node(name)
@@ -205,7 +205,7 @@ class CaseItem(PlainItem):
         """Begin anew without fixtures: pytest-retry asks every item that it repeats for this."""
 
     def listextrakeywords(self) -> set[str]:
-        """Let `-k` find a case by its family, and by code and model as written; made only when somebody looks."""
+        """Let `-k` find a case by its family, and by code and model as written; made only when looked up."""
         return {self.job.family, self.job.code, self.job.model_id, *super().listextrakeywords()}
 
     def setup(self) -> None:

@@ -31,7 +31,7 @@ def add_gate_case(config: pytest.Config, name: str, verdict: str, *, holds: bool
     Args:
         config: pytest's.
         name: Of the run (its model).
-        verdict: What is said of it.
+        verdict: What is said about it.
         holds: Whether it passes.
     """
     writer = junit_writer(config)

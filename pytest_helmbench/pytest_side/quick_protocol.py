@@ -1,7 +1,7 @@
-"""A shorter way from an item to its three reports, taken while nobody but pytest's own plugins looks at the item.
+"""A shorter way from an item to its three reports, taken while only pytest's own plugins look at the item.
 
 pytest calls some twenty functions around each phase of a test; of a case that passes only the first phase does
-anything, and nothing at all where nobody has to wait for its outcome. What is left out here has nothing to do for an
+anything, and nothing at all where its outcome is at hand. What is left out here has nothing to do for an
 item without fixtures and marks (`docs/design.md`).
 """
 
@@ -45,7 +45,7 @@ class _File:
     Args:
         parent: Their collector.
         ihook: The hooks of its folder.
-        quick: Whether nobody else looks at them.
+        quick: Whether only these look at them.
     """
 
     parent: pytest.Collector | None

@@ -80,7 +80,7 @@ class SessionEnd:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
-        """Take note before others print, and let go of what nobody will print."""
+        """Take note before others print, and let go of what is never printed."""
         carried = self._take_note(report)
         yield
         self._let_go(report)

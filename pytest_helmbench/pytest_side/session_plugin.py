@@ -140,7 +140,7 @@ class SessionPlugin:
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
     ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-        """Collect a file of a benchmark. But for Python files, nobody else takes one there: a doctest would run it."""
+        """Collect a file of a benchmark. No other plugin takes one, Python files apart: a doctest would run it."""
         found = yield
         if found and file_path.suffix != ".py" and self._is_of_foreign_cases(file_path.parent):
             found = []
@@ -234,7 +234,7 @@ class SessionPlugin:
         pytest.exit(reason, returncode=code)
 
     def has_passed(self, item: CaseItem) -> bool:
-        """Return whether nobody has to wait for an item, and it passes: then none of its phases does anything."""
+        """Return whether the outcome of an item is at hand, and it passes: then none of its phases does anything."""
         engine = self._role.engine
         if engine is None or item.outcome is not None:
             return False

@@ -78,7 +78,7 @@ def session_lines(
 
     Args:
         coordinator: Of the session, closed.
-        broken: Erring items that stand for broken files.
+        broken: Erring items that represent broken files.
         start: Where pytest was started: paths are shown from there.
         found: The headline; None where there is nothing to say.
         verbose: Also the scores of pillars, behaviours and groups.
@@ -213,7 +213,7 @@ def _scored_row(row: SummaryRun, scored: ScoredRun, constant: Fraction | None) -
 
 
 def _unanswered_lines(coordinator: Coordinator) -> list[str]:
-    """Return what the budget counts for calls that nobody knows the cost of."""
+    """Return what the budget counts for calls of unknown cost."""
     budget = coordinator.limiter.budget if coordinator.limiter is not None else None
     if budget is None or not budget.unanswered:
         return []

@@ -162,7 +162,7 @@ class XdistController(SessionRole):
                     server.send("cancel", INTERRUPTED_AGAIN)
 
     def hurry(self) -> None:
-        """See `SessionRole.hurry`: the workers are told by whoever awaits them."""
+        """See `SessionRole.hurry`: the code that awaits the workers tells them."""
         self._in_a_hurry = True
         self._coordinator.hurry()
 
@@ -214,7 +214,7 @@ class XdistController(SessionRole):
         self._loop.soon(self._tick_again)
 
     def _tick_again(self) -> None:
-        """Let the live line be drawn about once a second: here nobody waits for an item who could."""
+        """Let the live line be drawn about once a second: no item is waited for here."""
         if self._coordinator.ended is None:
             self._tick()
             self._loop.loop.call_later(_TICK_S, self._tick_again)

@@ -144,7 +144,7 @@ class SliceScheduling:
         self._reported[node] = item
 
     def mark_test_pending(self, item: str) -> None:
-        """Queue an item once more, whoever else has asked for that."""
+        """Queue an item once more, even if another plugin has done so."""
         if self._places is None:
             self._places = {node_id: index for index, node_id in enumerate(self._collection or ())}
         index = self._places[item]

@@ -104,7 +104,7 @@ def case_card(
         calls: Of the case, in order.
         model: Under test.
         words: What its kind says of it; None for nothing.
-        judgements: What several judges said of it.
+        judgements: What several judges said about it.
     """
     repetition = f" (repetition {row.repetition})" if row.repetition > 1 else ""
     reason = f" ({row.reason})" if row.reason else ""

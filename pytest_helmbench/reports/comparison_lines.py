@@ -37,7 +37,7 @@ def p_text(p: float) -> str:
 
 
 def comparison_lines(found: RunComparison, name: str) -> list[str]:
-    """Return all that is said of a comparison.
+    """Return all that is said about a comparison.
 
     Args:
         found: The comparison.
@@ -74,7 +74,7 @@ def _gone(found: RunComparison, baseline: str) -> str:
 
 
 def scope_line(found: RunComparison, scope: ScopeChange) -> str:
-    """Return what is said of the run or a part of it, without its name."""
+    """Return what is said about the run or a part of it, without its name."""
     verdict = found.verdict_of(scope)
     if verdict is Conclusion.NO_CHANGE:
         return conclusion_text(found, scope)

@@ -43,7 +43,7 @@ def disputed_cells(row: JudgedCriterion, judges: int) -> tuple[str, ...]:
 
 
 def judgement_lines(rows: Sequence[JudgedCriterion]) -> list[str]:
-    """Return what each judge said of a case."""
+    """Return what each judge said about a case."""
     lines = ["", "judges"] if rows else []
     for row in rows:
         for one in row.said:

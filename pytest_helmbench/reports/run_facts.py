@@ -40,7 +40,7 @@ def made_with(detail: RunDetail) -> Mapping[str, object]:
 
 
 def server_name(base_url: str) -> str:
-    """Return the host of an address: the rest of a private one is nobody's business."""
+    """Return the host of an address: the rest of a private one stays private."""
     try:
         return urlsplit(base_url).hostname or ""
     except ValueError:

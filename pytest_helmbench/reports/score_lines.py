@@ -57,7 +57,7 @@ def score_parts(scores: Mapping[str, RunScore], *, behaviours: bool = True) -> l
 
 
 def _asked_once(scores: Mapping[str, RunScore]) -> Iterable[str]:
-    """Say once, for however many scores, that nobody knows how far they move when asked again."""
+    """Say once, for however many scores, that their re-run variation is unknown."""
     names = [name for name, run in scores.items() if run.total.score is not None and run.total.rerun is None]
     if names:
         yield f"{names[0] if len(names) == 1 else f'{len(names)} scores'}: {rerun_text(None)}"

@@ -1,4 +1,4 @@
-"""Runs side by side: one table per benchmark, what their numbers rest on, and which pairs are told apart."""
+"""Runs side by side: one table per benchmark, what their numbers rest on, and which pairs differ."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class StandingsTable:
         winner: Row of the run that is shown to be better than all others; -1 for none.
         notes: What the numbers in the last column mean, in order from 1.
         said: How the runs were compared, or why they were not; empty for one run.
-        pairs: Cells below `PAIR_HEAD`, those that are told apart first.
+        pairs: Cells below `PAIR_HEAD`, those that differ first.
     """
 
     title: str
@@ -149,7 +149,7 @@ def _said(board: Board) -> str:
         )
     told = sum(pair.better is not None for pair in board.pairs)
     compared = sum(pair.found is not None for pair in board.pairs)
-    return f"{told} of {compared} compared pairs are told apart."
+    return f"{told} of {compared} compared pairs differ."
 
 
 def _doubt(pair: Pair) -> float:
@@ -166,9 +166,9 @@ def _pair_cells(pair: Pair) -> tuple[str, ...]:
     elif found.cannot_tell:
         count = f"only {found.changed}" if found.changed else "no"
         words = f"{pair.unit} differs" if found.changed in (0, 1) else f"{pair.unit}s differ"
-        word = f"not told apart: {count} {words}"
+        word = f"no difference shown: {count} {words}"
     else:
-        word = "not told apart"
+        word = "no difference shown"
     changed = f"{found.changed} of {found.units} {pair.unit}{'s' * (found.units != 1)}"
     p_value = p_text(pair.p_adjusted).removeprefix("p ").removeprefix("= ")
     return (*names, points(found.difference), p_value, changed, word)

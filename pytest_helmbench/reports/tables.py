@@ -58,7 +58,7 @@ def number(value: float | None) -> str:
 
 
 def seconds(ms: float | None) -> str:
-    """Return a duration for people; a dash for one that nobody knows."""
+    """Return a duration for people; a dash for an unknown one."""
     if ms is None:
         return "-"
     return f"{ms:.3g} ms" if ms < 1000 else f"{ms / 1000:.3g} s"

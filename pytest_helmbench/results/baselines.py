@@ -94,7 +94,7 @@ def read_baseline_options(
 
 
 def parse_limits(max_drop: str | None, option: str) -> tuple[Limit, ...]:
-    """Return how far what may drop: the run by 0 where nothing else is said of it.
+    """Return how far what may drop: the run by 0 where nothing else is said about it.
 
     Raises:
         ThresholdError: It cannot be read.

@@ -112,7 +112,7 @@ class RunComparison:
 
     @property
     def verdict(self) -> Conclusion:
-        """What is said of the run and its named parts together: the worst of it."""
+        """What is said about the run and its named parts together: the worst of it."""
         verdicts = [self.verdict_of(scope) for scope in self.scopes]
         if len(verdicts) < len(self.limits):
             verdicts.append(Conclusion.NOT_COMPARABLE)
@@ -121,7 +121,7 @@ class RunComparison:
         return min(verdicts, key=_WORST_FIRST.index)
 
     def verdict_of(self, scope: ScopeChange) -> Conclusion:
-        """Return what is said of the run or a named part."""
+        """Return what is said about the run or a named part."""
         if self.has_too_little_in_common:
             return Conclusion.INCONCLUSIVE
         found = scope.change.verdict

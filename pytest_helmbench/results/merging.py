@@ -1,4 +1,4 @@
-"""Shards merged into one run: read, held to one plan, copied, scored, and put in place when it is whole."""
+"""Shards merged into one run: read, checked against one plan, copied, scored, and put in place when it is whole."""
 
 from __future__ import annotations
 

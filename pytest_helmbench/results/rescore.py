@@ -507,7 +507,7 @@ def _question(stored: StoredReply) -> str | None:
 
 
 def refuse_run(detail: RunDetail) -> None:
-    """Refuse a run of another tool, and one of a kind whose replies nobody but itself can judge.
+    """Refuse a run of another tool, and one of a kind whose replies only itself can judge.
 
     Raises:
         HelmbenchError: It is such a run, or its kind is not installed.
@@ -521,7 +521,7 @@ def refuse_run(detail: RunDetail) -> None:
 
 
 def refuse_kind(run_id: int, kind: str) -> None:
-    """Refuse a kind whose replies nobody but itself can judge; see `refuse_run`."""
+    """Refuse a kind whose replies only itself can judge; see `refuse_run`."""
     sentence = places_named(kind).not_rescored
     if sentence:
         raise HelmbenchError(f"run {run_id} cannot be judged anew: {sentence}")

@@ -1,4 +1,4 @@
-"""Addresses of runs: `12`, `last`, `last~1`, `old.db`, `old.db#3`, `main.json`; each stands for its session."""
+"""Addresses of runs: `12`, `last`, `last~1`, `old.db`, `old.db#3`, `main.json`; each represents its session."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RunAddressError(HelmbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """The runs that an address stands for.
+    """The runs that an address represents.
 
     Args:
         address: As given.
@@ -73,7 +73,7 @@ def resolve(
     benchmark: BenchmarkKey | None = None,
     shown: str = "--db",
 ) -> Addressed:
-    """Return the runs that an address stands for.
+    """Return the runs that an address represents.
 
     Args:
         address: As typed.
@@ -156,7 +156,7 @@ def _last(address: str, files: tuple[Path, Path], back: int, benchmark: Benchmar
         hint = (
             "name a run by its number; `helmbench runs` lists them"
             if known
-            else "run once without a baseline: later sessions can be held to that one"
+            else "run once without a baseline: later sessions can be compared with that one"
         )
         raise RunAddressError(
             f"{path} has no complete session{of_what} for {address!r}: {len(wanted)} found{_unfinished(known)}\n"

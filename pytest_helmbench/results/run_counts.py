@@ -36,7 +36,7 @@ class RunCounts:
     Args:
         verdicts: Cases by verdict.
         reasons: Errors and skips by reason.
-        skips: Skipped cases by what was said of them.
+        skips: Skipped cases by what was said about them.
         parses: How the JSON of replies was read.
         unstated: Judged cases whose reply states no answer, and which no model has read.
         form_faults: Judged cases that fell for the form of their reply.
@@ -48,7 +48,7 @@ class RunCounts:
         prompt_tokens: As far as known.
         completion_tokens: As far as known.
         known_cost_usd: What is known of the cost, judges included.
-        unknown_costs: Calls whose cost nobody knows: answered, or not answered and perhaps billed.
+        unknown_costs: Calls of unknown cost: answered, or not answered and perhaps billed.
         from_record: Verdicts that a session which goes on has reported again, among `verdicts`.
         estimated: Calls whose tokens were counted here, since the provider named none.
         cut: Prompts that a server has cut, their characters and its tokens, by judge (None: the model under test).

@@ -67,7 +67,7 @@ class RunReport:
         failures: Cases judged wrong, neutral ones too, the most points lost first; with texts where asked for.
         counts: What a session's summary counts.
         judges: Ids of the marking models, in order; empty where none was named.
-        panel: What several of them said of the same replies; None where one alone has judged.
+        panel: What several of them said about the same replies; None where one alone has judged.
         comparison: With the baseline of the session that writes the report; None where it has none.
         judgements: Evaluation rows that a judge has decided.
         costs: By behaviour and purpose.

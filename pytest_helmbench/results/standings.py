@@ -1,4 +1,4 @@
-"""Runs side by side, benchmark by benchmark: who stands where, and which pairs are told apart."""
+"""Runs side by side, benchmark by benchmark: who stands where, and which pairs differ."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Pair:
         second: The other.
         found: Its difference, first minus second; None where they were not compared.
         p_adjusted: By Holm over all compared pairs of the benchmark.
-        better: The one that is shown to be better; None where they are not told apart.
+        better: The one that is shown to be better; None where no difference is shown.
         cases: Compared.
         unit: `perturbation`, `cluster` or `row`.
         reason: Why they were not compared; empty where they were.
@@ -105,7 +105,7 @@ class Board:
         benchmark: Its name, and its place where several have that.
         standings: The best score first, those without a score last.
         pairs: Every two of them, in that order; empty for one run, and for more than `MOST_COMPARED`.
-        reference: The run whose content and settings most others share: what differs is said of the others.
+        reference: The run whose content and settings most others share: what differs is said about the others.
     """
 
     benchmark: str

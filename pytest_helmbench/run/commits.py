@@ -75,7 +75,7 @@ class Commits:
         while len(self._replies) > self._most_waiting or self._store.lease_is_old:
             self._check()
             if self._store.lease_is_old:
-                # Somebody else may have gone on with the run while this process stood still.
+                # Another process may have gone on with the run while this process stood still.
                 self._store.heartbeat()
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._senders.append(waiter)
@@ -114,7 +114,7 @@ class Commits:
         )
 
     def session_ends(self) -> None:
-        """Take note that somebody waits for all that is left. From any thread."""
+        """Take note that all that is left is waited for. From any thread."""
         self._ends_at = self._clock()
         self._said = False
 

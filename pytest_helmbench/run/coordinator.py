@@ -160,7 +160,7 @@ class Coordinator:
 
     @property
     def may_judge_for_nothing(self) -> bool:
-        """Whether replies on record may stand for calls: any reply, or those that a session that goes on has left."""
+        """Whether replies on record may replace calls: any reply, or those that a session that goes on has left."""
         resumption = self.book.resumption
         if self.settings.cache_mode.reads or resumption is None:
             return self.settings.cache_mode.reads
@@ -190,7 +190,7 @@ class Coordinator:
         return Resumed(self.book.run_ids, self.judged, self.add_changed)
 
     def use_own_replies(self, backend: LocalBackend) -> None:
-        """Let replies that a dead worker has brought in stand for calls: they are paid. Waits for the disk."""
+        """Let replies that a dead worker has brought in replace calls: they are paid. Waits for the disk."""
         if self.book.store is None:
             return
         self.book.store.flush()
@@ -363,7 +363,7 @@ class RecordedReplies:
     Args:
         store: The session's own, still writing.
         mode: `--helmbench-cache`.
-        runs: Runs of the session whose own replies on record may stand for calls.
+        runs: Runs of the session whose own replies on record may replace calls.
         note: Takes a sentence for the summary, which it says once.
     """
 
@@ -377,7 +377,7 @@ class RecordedReplies:
         self._note = note
 
     def trust(self, runs: Iterable[int]) -> None:
-        """Let the own replies of more runs stand for calls."""
+        """Let the own replies of more runs replace calls."""
         self._runs = self._runs | frozenset(runs)
 
     def look_up(self, wanted: Wanted) -> RecordedReply | None:

@@ -98,7 +98,7 @@ def _history(
     try:
         return price_history(db, benchmark, model, purpose=purpose, judge=judge)
     except HelmbenchError:
-        return {}  # whoever opens the file for writing says what is wrong with it
+        return {}  # opening the file for writing says what is wrong with it
 
 
 def _span(

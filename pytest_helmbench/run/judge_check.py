@@ -46,7 +46,7 @@ class AnchorVerdict:
 
 @dataclass(frozen=True, slots=True)
 class JudgeHeld:
-    """One judge held to all anchors of a benchmark.
+    """One judge checked against all anchors of a benchmark.
 
     Args:
         judge: Id of the marking model.

@@ -1,4 +1,4 @@
-"""The gates of merged shards: the thresholds and baselines that the shards were given, held to the whole run."""
+"""The gates of merged shards: the thresholds and baselines that the shards were given, for the whole run."""
 
 from __future__ import annotations
 

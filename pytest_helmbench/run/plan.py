@@ -151,7 +151,7 @@ class Plan:
 
     @property
     def open_ended(self) -> bool:
-        """Whether it may be more calls: nobody knows what packs and agents will ask."""
+        """Whether it may be more calls: it is unknown what packs and agents will ask."""
         return any(run.open_ended and run.usable for run in self.runs)
 
 

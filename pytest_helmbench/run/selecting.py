@@ -36,7 +36,7 @@ def refuse_empty_selection(
             return
     broken = [name for loaded in benchmarks for name, _ in loaded.broken]
     if any(CaseCode.parse(name) is None for name in broken):
-        return  # whose cases nobody knows: any pattern may mean them
+        return  # whose cases are unknown: any pattern may mean them
     codes = [tuple(name.split("-")) for name in broken]
     is_empty = is_empty and not any(map(selection.may_match, codes))
     idle = [pattern for pattern in idle if not any(map(pattern.may_match, codes))]
@@ -80,7 +80,7 @@ def _levels(job: CaseJob) -> Iterator[str]:
 
 
 def sample_of(loaded: Loaded, settings: Settings) -> Sample | None:
-    """Return the sample of a benchmark; None where all is asked, or nobody but pytest knows its cases.
+    """Return the sample of a benchmark; None where all is asked, or only pytest knows its cases.
 
     It is drawn from what `--helmbench-select` leaves. Paths, `-k` and marks narrow the sample itself.
 

@@ -89,7 +89,7 @@ class Spreaded:
         hosts: That they came from, by name of file.
         is_whole: All have come to their end.
         stopped: The user has stopped it.
-        misused: What pytest said of arguments that it cannot use; empty for fine ones.
+        misused: What pytest said about arguments that it cannot use; empty for fine ones.
     """
 
     files: tuple[Path, ...]
@@ -135,7 +135,7 @@ def connected(address: str) -> Iterator[Client]:
 
 
 def is_safe(address: str) -> bool:
-    """Return whether a cluster may be at an address: Dask unpickles what it is sent, so nobody else may send it."""
+    """Return whether a cluster may be at an address: Dask unpickles what it is sent, so no other user may send it."""
     host = urlsplit(address if "://" in address else f"tcp://{address}").hostname or ""
     with suppress(ValueError):
         return address.startswith("tls://") or ip_address(host).is_loopback

@@ -1,4 +1,4 @@
-"""One shard on a host of a Dask cluster: a task that runs a session of pytest, and tells whoever spreads it."""
+"""One shard on a host of a Dask cluster: a task that runs pytest, and tells the process that spreads it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pytest_helmbench.store.shard_image import SentImage, image_of, put_image
 _LOOK_S = 1.0
 _SEND_S = 15.0
 _SILENCE_S = 60.0
-"""After so long without an answer nobody wants the shard any more."""
+"""After so long without an answer the shard is not wanted any more."""
 
 _PATIENCE_S = 30.0
 _TAIL = 4_000
@@ -67,7 +67,7 @@ class ShardedWork:
 
 
 class DroppedError(Exception):
-    """Nobody wants what the task does any more."""
+    """The result of the task is not wanted any more."""
 
 
 def this_host() -> tuple[str, str]:
@@ -87,7 +87,7 @@ def run_shard(work: ShardedWork, shard: Shard) -> None:
     """Run a shard, and go on with what is there of it: what a Dask task does.
 
     Raises:
-        DroppedError: Nobody wants it any more.
+        DroppedError: It is not wanted any more.
     """
     line = _Line(work.name, shard.index)
     folder = Path(tempfile.mkdtemp(prefix="helmbench-spread-"))
@@ -104,7 +104,7 @@ def run_shard(work: ShardedWork, shard: Shard) -> None:
 
 
 class _Line:
-    """Asks whoever spreads the shards, over the queues of Dask's scheduler."""
+    """Asks the process that spreads the shards, over the queues of Dask's scheduler."""
 
     def __init__(self, name: str, shard: int) -> None:
         from distributed import Queue, get_client  # the command imports this module without Dask
@@ -120,7 +120,7 @@ class _Line:
             self._questions.put(message, timeout=_SILENCE_S)
             answer: Mapping[str, Any] = self._answers.get(timeout=_SILENCE_S)
         except TimeoutError:
-            raise DroppedError("nobody answers") from None
+            raise DroppedError("no answer from the process that spreads") from None
         if answer.get("dropped"):
             raise DroppedError(str(answer["dropped"]))
         return answer

@@ -203,7 +203,7 @@ Word = UsersWord[str] | None
 
 
 def named_models(root: Path, settings: Settings) -> tuple[tuple[ModelEntry, ...], tuple[ModelEntry, ...]]:
-    """Return the models that a benchmark is run on, and its judges, with what the user has said of where they are.
+    """Return the models that a benchmark is run on, and its judges, with what the user has said about where they are.
 
     Args:
         root: Folder of the benchmark.
@@ -294,7 +294,7 @@ def _is_trusted(file: Path, settings: Settings) -> bool:
 
 
 def _as_stated(stated: StatedModel) -> ModelEntry:
-    """Return a model of a file that the user stands for."""
+    """Return a model of a file that the user represents."""
     return replace(
         stated.entry,
         base_url=None if stated.base_url is None else UsersWord(stated.base_url),
@@ -306,13 +306,13 @@ def _as_stated(stated: StatedModel) -> ModelEntry:
 
 
 def _as_far_as_said(stated: StatedModel, base_url: Word, key_env: Word, settings: Settings) -> ModelEntry:
-    """Return a model of a benchmark's file with what the user has said of it; the rest has been refused."""
+    """Return a model of a benchmark's file with what the user has said about it; the rest has been refused."""
     entry = replace(stated.entry, function=_named_code(stated.entry.id, settings))
     if entry.price is not None:
         entry = replace(entry, price=replace(entry.price, only_raises=True))
     if stated.base_url is None:
         return replace(entry, api_key_env=None if stated.api_key_env is None else key_env)
-    # Who names the address stands for the variable beside it.
+    # Who names the address represents the variable beside it.
     key = key_env if stated.api_key_env is None else UsersWord(stated.api_key_env)
     return entry if is_embedded(entry.id) else replace(entry, base_url=base_url, api_key_env=key)
 

@@ -53,7 +53,7 @@ class Bubble:
 
     Its first process is our launcher, which holds one end of a lifeline, and we alone the other: it ends when we let
     go of it, or are killed, at whatever point of its start. Bubblewrap itself is not told to die with us: its first
-    half would, while the second waits for it, for good. For the same reason it writes to a file, which nobody has to
+    half would, while the second waits for it, for good. For the same reason it writes to a file, that none has to
     read.
 
     Args:
@@ -213,7 +213,7 @@ def system_view(local: LocalPrograms) -> Iterable[str]:
 
 
 def bind(source: Path, target: str, *, read_only: bool = True) -> Iterable[str]:
-    """Return the flags of a mount; folders above it are open to all, whoever the command is."""
+    """Return the flags of a mount; folders above it are open to all, whatever user the command is."""
     for folder in reversed(PurePosixPath(target).parents[:-1]):
         yield from ("--perms", "0755", "--dir", str(folder))
     yield from ("--ro-bind" if read_only else "--bind", str(source), target)

@@ -1,4 +1,4 @@
-"""Shells and the like that nobody can look into while they judge what they start.
+"""Shells and the like that cannot be looked into while they judge what they start.
 
 Who runs a program that he may not read is closed to others of the same user, as the kernel has it: they neither read
 nor write its memory, its environment and its descriptors. So the programs of a box that run others and then decide

@@ -180,7 +180,7 @@ class ContainerProgram:
             empty where they never do.
         machine_sign: What stands in the answer when they do.
         server_question: What `version --format` is asked to learn who answers; empty where that is clear.
-        server_sign: What stands in the answer when it is somebody who takes no filter of system calls, and has its own.
+        server_sign: What stands in the answer of an engine that takes no filter of system calls, and has its own.
         run: The words of its command line that start a container.
         closed_proc: Flags of `run` that make `/proc` read-only; none where there are none.
     """

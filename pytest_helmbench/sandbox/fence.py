@@ -132,7 +132,7 @@ class Enclosed:
                 self._stop_waiting()
             said, descriptors, _, _ = socket.recv_fds(self._gate, _LONGEST_ANSWER, 1)
         if not descriptors:
-            raise OSError(f"{word} {port}: {said.decode(errors='replace') or 'nobody is there'}")
+            raise OSError(f"{word} {port}: {said.decode(errors='replace') or 'no answer'}")
         made = socket.socket(fileno=descriptors[0])
         made.setblocking(False)
         return made

@@ -28,7 +28,7 @@ _MARK_IN_PATH = re.compile(rb"/helmbench-([0-9a-f]{16}\.[0-9.]+\.[0-9a-f]+)-")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process, told apart from every other that had or will have its number.
+    """A process, distinguished from every other that had or will have its number.
 
     Args:
         machine: 16 hex digits for this boot of this machine and this space of process numbers.
@@ -98,7 +98,7 @@ def new_folder() -> Path:
 def remove_leftover_folders() -> None:
     """Remove the folders of processes that were killed, and nothing else, wherever their TMPDIR was.
 
-    A sandbox over such a folder is ended first. It ends by itself as a rule; somebody may have killed half of it.
+    A sandbox over such a folder is ended first. It ends by itself as a rule; a signal may have killed half of it.
     """
     for pid in _leftover_sandboxes():
         with suppress(OSError):
@@ -107,7 +107,7 @@ def remove_leftover_folders() -> None:
         owner = Owner.read(path.name.removeprefix(_FOLDER).rpartition("-")[0])
         if owner is None or not owner.is_gone():
             continue
-        # Several workers start at the same time and find the same folder: whoever renames it removes it.
+        # Several workers start at the same time and find the same folder: the one that renames it removes it.
         mine = path.with_name(f"{_FOLDER}{this_process().mark}-{secrets.token_hex(4)}")
         with suppress(OSError):
             path.rename(mine)

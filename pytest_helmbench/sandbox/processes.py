@@ -61,7 +61,7 @@ class _Collected:
         self._flood = flood
 
     async def read(self, stream: asyncio.StreamReader | None) -> None:
-        """Read to the end, whatever comes: a stream that nobody reads never closes."""
+        """Read to the end, whatever comes: an unread stream never closes."""
         if stream is None:
             return
         seen = 0

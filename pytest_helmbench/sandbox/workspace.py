@@ -62,8 +62,8 @@ class Workspace:
     command runs.
 
     Args:
-        path: An existing folder that belongs to nobody else.
-        uid: User and group that the files are given to; None leaves them to whoever we are.
+        path: An existing folder that no other process uses.
+        uid: User and group that the files are given to; None leaves them to the user of this process.
         remove_later: Removes a folder while others go on; None removes it at once.
     """
 

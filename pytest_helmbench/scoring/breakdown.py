@@ -43,7 +43,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """How one group of rows was told apart; neutral and unjudged rows are left out.
+    """How one group of rows was classified; neutral and unjudged rows are left out.
 
     Args:
         code: What the rows have in common; empty for all.
@@ -64,7 +64,7 @@ class Matrix:
 
     Args:
         scenario: `P1-B2-S1`.
-        conditions: Rows of the matrix in natural order; None stands for "without", first.
+        conditions: Rows of the matrix in natural order; None means "without", first.
         user_contexts: Columns, likewise.
         cells: One tuple per condition; None where no case is planned.
     """

@@ -1,8 +1,8 @@
-"""Samples of a benchmark's cases: which ones are drawn, and how many of the benchmark each of them stands for.
+"""Samples of a benchmark's cases: which ones are drawn, and how many of the benchmark each of them represents.
 
 A share or a number of cases draws whole perturbations (of packs rows, or clusters of rows): within each behaviour they
 are put in order of severity and cut into bands, and one of each band is drawn, as likely as it carries points; it
-stands for the points of its band. `pairwise` keeps every perturbation, and of its cells (condition × user context) so
+represents the points of its band. `pairwise` keeps every perturbation, and of its cells (condition × user context) so
 many that every two components of a scenario meet.
 """
 

@@ -41,7 +41,7 @@ def pack_score(verdicts: Iterable[PackVerdict]) -> RunScore:
     """Return the share passed of a run, with its families and groups in natural order.
 
     Every row counts 1. The 95 % interval is Wilson's with as many trials as there are judged rows: repetitions
-    of a row do not narrow it. Where rows have clusters, these stand for the perturbations of one behaviour.
+    of a row do not narrow it. Where rows have clusters, these represent the perturbations of one behaviour.
 
     Args:
         verdicts: Every row × repetition that the run has planned, in any order.

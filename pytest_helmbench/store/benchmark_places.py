@@ -20,7 +20,7 @@ class BenchmarkKey:
 
     Args:
         name: Of the benchmark.
-        kind: Of the benchmark; empty where nobody knows.
+        kind: Of the benchmark; empty where it is unknown.
         place: Where it lies, see `place_of`; None where the file does not say.
     """
 
@@ -35,7 +35,7 @@ class BenchmarkKey:
 
 
 def place_of(root: Path, db: Path) -> str:
-    """Return where a benchmark lies, so that a moved checkout says the same and nobody's name is in it.
+    """Return where a benchmark lies, so that a moved checkout says the same and holds no user's name.
 
     Relative to the folder of the results file; from the home folder (`~/`) where only that, or what lies above it,
     has both of them in it; and absolute where they have nothing in common.

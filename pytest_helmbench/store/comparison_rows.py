@@ -78,7 +78,7 @@ def write_comparisons(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Write comparisons; those of the same runs that a session has made before (a resumed one) are replaced.
 
     Args:
-        path: Results file, which nobody of this process is writing.
+        path: Results file, which this process does not write.
         rows: By column; lists become JSON.
 
     Raises:

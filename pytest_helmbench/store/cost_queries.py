@@ -50,7 +50,7 @@ class CostRow:
         prompt_tokens: Known part; None when nothing is known.
         completion_tokens: Known part; None when nothing is known.
         known_cost_usd: Known part.
-        unknown_costs: Calls whose cost nobody knows: answered, or not answered and perhaps billed.
+        unknown_costs: Calls of unknown cost: answered, or not answered and perhaps billed.
         estimated: Calls whose tokens were counted here.
         judge: Id of the marking model that was asked; None for other calls, and where the record does not say.
     """

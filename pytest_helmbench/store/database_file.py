@@ -99,7 +99,7 @@ class FilePlace:
     def leave(self, conn: sqlite3.Connection) -> None:
         """Close the connection to a file that was displaced, and take its log away from what stands there now.
 
-        SQLite leaves the log of a file that has moved, and whoever opens another file at its place would read it.
+        SQLite leaves the log of a file that has moved, and a reader of another file at its place would read it.
         """
         file, *log = self._parts
         is_kept = self._still_is(file)

@@ -26,7 +26,7 @@ _JUDGEMENTS = """
 
 @dataclass(frozen=True, slots=True)
 class JudgedCriterion:
-    """One criterion of one result, and what several judges said of it, in their order."""
+    """One criterion of one result, and what several judges said about it, in their order."""
 
     code: str
     repetition: int
@@ -150,7 +150,7 @@ def judged_rows(path: Path, run_id: int) -> tuple[JudgedRow, ...]:
 
 
 def criteria_of(path: Path, run_id: int) -> Mapping[str, JsonObject]:
-    """Return what the scenario of each case is held to, as it is on record."""
+    """Return the rule for the scenario of each case, as it is on record."""
     with reading(path) as conn:
         return {code: json.loads(about) for code, about in conn.execute(_CRITERIA, (run_id,))}
 
@@ -186,7 +186,7 @@ def label_counts(path: Path, run_id: int, *, points: bool) -> LabelCounts | None
 
 
 def write_labels(path: Path, run_id: int, labels: Mapping[RowKey, Label], at: str) -> None:
-    """Keep what a person has said of verdicts; the last word on each stands, and the last sample by points.
+    """Keep what a person has said about verdicts; the last word on each stands, and the last sample by points.
 
     Raises:
         StoreError: They cannot be written.

@@ -86,7 +86,7 @@ class Leases:
         self._now = now
 
     def take(self, conn: sqlite3.Connection, session_id: str) -> None:
-        """Take a session, whoever has it."""
+        """Take a session, even from another process."""
         pid = os.getpid()
         values = (session_id, self.owner, _host(), pid, _process_start(pid), iso_time(self._now()))
         conn.execute(f"INSERT OR REPLACE INTO leases ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", values)
@@ -134,7 +134,7 @@ class Leases:
             take_over: Also of an owner who has been silent for 60 s.
 
         Raises:
-            RunHeldError: Somebody has it.
+            RunHeldError: Another process has it.
         """
         which = (
             "id = ?" if run_id is not None else "status != 'complete' AND rescored_from IS NULL AND ? IS NULL"

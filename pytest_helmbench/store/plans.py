@@ -117,7 +117,7 @@ def write_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> t
 
 
 def write_size(conn: sqlite3.Connection, run_id: int, codes: tuple[str, ...]) -> None:
-    """Keep the cases that the benchmark of a run defines; nothing where nobody knows them."""
+    """Keep the cases that the benchmark of a run defines; nothing where it is unknown them."""
     if codes:
         conn.execute("UPDATE plans SET defined = ? WHERE run_id = ?", (packed(codes), run_id))
 

@@ -312,7 +312,7 @@ def write_run_statement(conn: sqlite3.Connection, run_id: int, statement: RunSta
 
 
 def _places(conn: sqlite3.Connection, results: Iterable[ResultRecord]) -> list[_Place]:
-    """Return the records that are to be written with the ids of their rows; later ones stand for earlier ones."""
+    """Return the records that are to be written with the ids of their rows; later ones replace earlier ones."""
     places: dict[_Key, _Place] = {}
     for record in results:
         key = (record.run_id, safe_text(record.code), record.repetition)

@@ -19,7 +19,7 @@ CaseKey = tuple[int, str, int]
 """Run, code, repetition."""
 
 StatementReader: TypeAlias = Callable[[sqlite3.Connection, int], Mapping[str, CaseStatement]]
-"""Returns what a kind has said of the judged results of a run, by `results.id`."""
+"""Returns what a kind has said about the judged results of a run, by `results.id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def cases_on_record(
     Args:
         path: Results file.
         run_id: `evaluation_runs.id`.
-        statements: Reads what the kind of its benchmark has said of them; None where it keeps nothing.
+        statements: Reads what the kind of its benchmark has said about them; None where it keeps nothing.
     """
     found: dict[CaseKey, RecordedCase] = {}
     with reading(path) as conn:
@@ -150,7 +150,7 @@ class StoredReply:
         body: HTTP body as received.
         text: Scrubbed, for people; None where there is none.
         latency_ms: Of the call; None when unknown.
-        address: Where it came from, of a judge's; None where it stands for no other call.
+        address: Where it came from, of a judge's; None where it represents no other call.
     """
 
     request_hash: str

@@ -63,7 +63,7 @@ class RunRecord:
         started_at: ISO 8601 UTC.
         codes: Planned cases; repetitions are in the settings.
         rescored_from: The run whose replies are judged anew; None for a run that asks.
-        defined: Cases that the files of the benchmark define, before any selection; empty where nobody knows.
+        defined: Cases that the files of the benchmark define, before any selection; empty where it is unknown.
         continues: `evaluation_runs.id` of the run that goes on; None for a new one.
         sample: What of the benchmark the planned cases are; None for all that were selected.
         shard: Which share of a plan it is; None for all of it.

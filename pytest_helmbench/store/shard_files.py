@@ -98,7 +98,7 @@ class ShardFile:
         path: Of the file.
         runs: Oldest first; those of other sessions are left out.
         newest_is_shard: Whether its last session is a shard.
-        held_by: Who still writes it, for people; empty for nobody.
+        held_by: Who still writes it, for people; empty for none.
     """
 
     path: Path
@@ -245,7 +245,7 @@ def _check_share(conn: sqlite3.Connection, path: Path, run: ShardRun) -> None:
 
 
 def _holder(conn: sqlite3.Connection, runs: tuple[ShardRun, ...], now_s: float) -> str:
-    """Return who writes one of these runs, for people; empty for nobody."""
+    """Return who writes one of these runs, for people; empty for none."""
     leases = leases_of(conn)
     for run in runs:
         lease = leases.get(run.session_id)
@@ -314,7 +314,7 @@ class MergedFile:
             open_database(path, _TIMEOUT_S).close()
             uri = f"{path.absolute().as_uri()}?mode=rw"
             self._conn = sqlite3.connect(uri, uri=True, isolation_level=None)
-            # Nobody sees the file before it is whole, so nothing of it has to be on disk sooner, nor to agree.
+            # No reader sees the file before it is whole, so nothing of it has to be on disk sooner, nor to agree.
             for pragma in ("journal_mode = MEMORY", "synchronous = OFF", "foreign_keys = OFF"):
                 self._conn.execute(f"PRAGMA {pragma}")
             self._conn.execute("PRAGMA trusted_schema = OFF")
@@ -452,7 +452,7 @@ class MergedFile:
         self._copy("sent_calls", of_run, ids, "OR IGNORE")
 
     def _copy_results(self, ids: Mapping[str, int]) -> None:
-        """Copy results: what a case was judged as first stands; where nobody has judged it, what came of it first."""
+        """Copy results: what a case was judged as first stands; where it was never judged, what came of it first."""
         columns = [name for name in columns_of(self._conn, "results") if name != "run_id"]
         changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
         self._copy("results", "part.run_id = :old", ids, after=_FIRST_VERDICT.format(changes))
@@ -483,7 +483,7 @@ class MergedFile:
         Args:
             table: Its name.
             which: Condition on its rows, `part`.
-            ids: What stands for `:old` and `:new` in it.
+            ids: What represents `:old` and `:new` in it.
             rule: `OR IGNORE` for rows that may be there already.
             after: What is done on a conflict.
             given: What is written in place of a column.
@@ -541,7 +541,7 @@ _PAYLOAD = (
     "iif(json_type(part.payload, '$.runId') = 'text',"
     " json_set(part.payload, '$.runId', CAST(:new AS TEXT)), part.payload)"
 )
-# Said of each share by itself; the merged run has an end of its own.
+# Said about each share by itself; the merged run has an end of its own.
 _NEWS = (
     "part.run_id = :old AND part.result_id IS NULL AND part.type <> 'run_finished'"
     f" AND (part.type, {_PAYLOAD}) NOT IN"

@@ -22,7 +22,7 @@ def image_of(path: Path) -> bytes:
 
 
 def put_image(path: Path, image: bytes) -> None:
-    """Put a results file down, for a session that goes on with it: nobody else has its runs.
+    """Put a results file down, for a session that goes on with it: no other process has its runs.
 
     Raises:
         sqlite3.Error: It is no results file.

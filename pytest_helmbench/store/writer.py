@@ -131,7 +131,7 @@ class Store:
             return self._accepted, self._settled, self._fault
 
     def listen(self, on_settled: Callable[[], object]) -> None:
-        """Have somebody told on the writer's thread, after every transaction and after a fault."""
+        """Have a function called on the writer's thread, after every transaction and after a fault."""
         with self._wake:
             self._on_settled = on_settled
 
@@ -201,7 +201,7 @@ class Store:
 
     @property
     def lease_is_old(self) -> bool:
-        """Whether nothing should be sent before the lease is renewed: somebody may have taken the run meanwhile."""
+        """Whether nothing should be sent before the lease is renewed: another process may have the run."""
         return self._file.lease_age_s > _OLD_LEASE_S
 
     def record_attempt(self, record: AttemptRecord) -> None:

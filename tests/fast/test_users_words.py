@@ -18,7 +18,7 @@ from pytest_helmbench.options.declarations import OPTIONS, Options
 from pytest_helmbench.options.option import declared_in
 
 _MADE_IN = {
-    "core/users_word.py": "where nobody has said anything",
+    "core/users_word.py": "where the user has said nothing",
     "options/declarations.py": "defaults of ours",
     "options/settings.py": "the command line and the user's own ini file",
     "run/targets.py": "a models.yml that the user has named or trusts, or of which he has said the same",

@@ -12,6 +12,7 @@ from house_figures import PACKAGE
 from pytest_helmbench.options.declarations import OPTIONS
 
 _ROOT = PACKAGE.parent
+_WITH_WORDS = {".py", ".js", ".cjs", ".mjs", ".sql", ".css", ".jinja", ".json"}
 
 
 def test_question_packs_and_bench_packs_have_no_word_in_common_but_pack() -> None:
@@ -20,6 +21,24 @@ def test_question_packs_and_bench_packs_have_no_word_in_common_but_pack() -> Non
     said += [(Path("options.py"), option.text) for option in OPTIONS]
 
     assert [path.name for path, text in said if "benchmark pack" in text.lower()] == []
+
+
+_STUMBLED_OVER = re.compile(
+    r"\btold apart\b|\bnobody\b|\bwhoever\b|\bsomebody\b|\bheld to\b|\bstands? for\b|\bsaid of\b",
+    re.IGNORECASE,
+)
+_KEPT = re.compile(
+    "nobody answers questions|A short reply stands for the accepted answer|nobody:x:65534:65534:nobody"
+)
+"""Two prompts whose words decide results, and a user of Unix."""
+
+
+def test_the_package_is_in_plain_words() -> None:
+    paths = [path for path in PACKAGE.rglob("*") if path.suffix in _WITH_WORDS]
+    assert len(paths) > 300
+    for path in paths:
+        lines = _KEPT.sub("", path.read_text("utf-8")).splitlines()
+        assert [line for line in lines if _STUMBLED_OVER.search(line)] == [], path
 
 
 def _pages() -> Iterator[Path]:

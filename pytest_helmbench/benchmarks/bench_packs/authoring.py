@@ -50,7 +50,7 @@ class ReadBenchPack:
         return Listing(f"{pack.name} {pack.version}", _HEAD, _HEAD, rows, notes, records)
 
     def prompt(self, code: str, _system_prompt: str | None) -> Prompt | None:
-        """Return what the pack shows of a prompt: nobody but its own code knows what it will send."""
+        """Return what the pack shows of a prompt: only its own code knows what it will send."""
         scenario = self._pack.scenarios.get(code)
         if scenario is None:
             return None
@@ -93,7 +93,7 @@ class ReadBenchPack:
 
 
 def loaded_bench_pack(root: Path, session: SessionValues) -> LoadedBenchPack:
-    """Return a Bench Pack with the scenarios that it lists; without Node, with one that stands for all.
+    """Return a Bench Pack with the scenarios that it lists; without Node, with one that represents all.
 
     Raises:
         UnreadableBenchmarkError: Its manifest is broken, or it cannot list its scenarios.

@@ -128,7 +128,7 @@ class ScenarioMeta:
         category: Empty for none; `description` and `prompt_text` likewise.
         tags: In order.
         cards: Title and content of each detail card.
-        stated: Everything that the pack said of it: it is handed back when the scenario runs.
+        stated: Everything that the pack said about it: it is handed back when the scenario runs.
     """
 
     id: str

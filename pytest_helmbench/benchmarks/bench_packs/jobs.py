@@ -52,7 +52,7 @@ class BenchPackJob(CaseJob):
         return BENCH_PACK
 
     def prompt_characters(self) -> int:
-        """Return the length of what the pack shows of its prompt; nobody knows what it will ask."""
+        """Return the length of what the pack shows of its prompt; only its code knows what it will ask."""
         return len(self.scenario.prompt_text)
 
     def case(self, _system_prompt: str | None) -> Case:
@@ -101,7 +101,7 @@ class LoadedBenchPack:
 
     Args:
         manifest: Checked.
-        scenarios: As the pack lists them; empty where it cannot be asked: one stands for all of them then.
+        scenarios: As the pack lists them; empty where it cannot be asked: one represents all of them then.
         targets: One per model, in order.
         work: How its scenarios are run.
         partial: What a partial result counts as.
@@ -194,7 +194,7 @@ class LoadedBenchPack:
         return 0
 
     def rule(self, scenario: ScenarioMeta, number: int) -> BenchPackRule:
-        """Return what a scenario is held to."""
+        """Return the rule for a scenario."""
         decisive = f"{self.manifest.hash}\n{scenario.id}\n{self._partial}"
         digest = hashlib.sha256(decisive.encode("utf-8", "surrogatepass")).hexdigest()
         return BenchPackRule(

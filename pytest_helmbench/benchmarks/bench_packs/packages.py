@@ -166,7 +166,7 @@ def _install(needs: PackageNeeds, folder: Path, environ: Mapping[str, str]) -> N
         try:
             making.rename(folder)
         except OSError:
-            if not (folder / "node_modules").is_dir():  # else somebody was faster, with the same
+            if not (folder / "node_modules").is_dir():  # else another process was faster, with the same
                 raise
 
 

@@ -153,7 +153,7 @@ class ScenarioRun:
 
     Args:
         told: What its pack is told.
-        rule: What the scenario is held to.
+        rule: The rule for the scenario.
         conversation: Its model calls.
         clock: Its time.
         news: Returns what has happened to the verifiers since it was last asked.

@@ -1,4 +1,4 @@
-"""Questions to a results file about Bench Packs: what they have said of results, runs and scenarios."""
+"""Questions to a results file about Bench Packs: what they have said about results, runs and scenarios."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JSON = ("timings", "output", "verifier", "artifacts")
 
 
 class BenchPackResult(NamedTuple):
-    """What a pack has said of a judged result, as it was said."""
+    """What a pack has said about a judged result, as it was said."""
 
     code: str
     repetition: int
@@ -71,7 +71,7 @@ _SCENARIOS = """
 def bench_pack_rows(
     conn: sqlite3.Connection, run_id: int, code: str | None = None, *, with_text: bool
 ) -> dict[str, JsonObject]:
-    """Return what a pack has said of the results of a run, by `results.id`: the columns of `pack_results`.
+    """Return what a pack has said about the results of a run, by `results.id`: the columns of `pack_results`.
 
     Args:
         conn: To a results file.
@@ -94,7 +94,7 @@ def _value(column: str, cell: Cell) -> JsonValue:
 
 
 def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[str, ScenarioResult]:
-    """Return what a pack has said of the judged cases of a run, by `results.id`; logs stay where they are."""
+    """Return what a pack has said about the judged cases of a run, by `results.id`; logs stay where they are."""
     return {
         str(row["result_id"]): made_of(
             ScenarioResult,
@@ -117,7 +117,7 @@ def untimed_results(conn: sqlite3.Connection, run_id: int) -> int:
 
 
 def bench_pack_results(path: Path, run_id: int) -> tuple[BenchPackResult, ...]:
-    """Return what a pack has said of every judged result of a run: by repetition, in the pack's own order.
+    """Return what a pack has said about every judged result of a run: by repetition, in the pack's own order.
 
     Raises:
         StoreError: The file is missing or no results file.

@@ -95,7 +95,7 @@ class ReadPack:
 
 
 def checked_pack(root: Path, session: SessionValues) -> Checked:
-    """Return what is wrong with a pack; its rows are held to their own answers, in a sandbox or not at all.
+    """Return what is wrong with a pack; its rows are checked against their own answers, in a sandbox or not at all.
 
     Raises:
         UnreadableBenchmarkError: Nothing of it can be used.

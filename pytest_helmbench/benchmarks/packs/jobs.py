@@ -98,7 +98,7 @@ class PackJob(CaseJob):
         )
 
     def _rule(self, task: PackTask) -> CaseRule:
-        """Return what the row is held to, and who reads its reply where words do not say enough.
+        """Return the rule for the row, and who reads its reply where words do not say enough.
 
         An embedded model stands in for a judge only where nothing else can judge.
         """
@@ -155,7 +155,7 @@ class PackJob(CaseJob):
             "severity": 0,
             "repetition": self.repetition,
         }
-        # Whoever makes a marker cannot hand over an argument of this name.
+        # A marker cannot carry an argument of this name.
         groups = {name: value for name, value in self.ref.groups if name != "self"}
         return {**groups, **own}
 
@@ -255,7 +255,7 @@ class LoadedPack:
         return int(ref is not None and (ref.judged or needs))
 
     def rule(self, task: PackTask) -> CaseRule:
-        """Return what a row is held to: a rubric in words goes to the judge."""
+        """Return the rule for a row: a rubric in words goes to the judge."""
         family, settings = family_of(task), self.work.settings
         judged = None if family is None else family.judge_rule(task, hidden=not settings.show_hidden)
         if judged is not None:

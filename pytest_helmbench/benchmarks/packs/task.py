@@ -1,4 +1,4 @@
-"""A row of a question pack, compiled: what the model sees, what the evaluator reads, what nobody sees."""
+"""A row of a question pack, compiled: what the model sees, what the evaluator reads, what stays hidden."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Environment:
     Args:
         image: Container image, or None.
         workdir: Folder in the container; None for the image's own.
-        timeout_s: Above 0, or None where nobody said. Text families: of a request.
+        timeout_s: Above 0, or None where none is stated. Text families: of a request.
         materialize_workdir_from_image: Copy the image's workdir into the workspace first.
         repository: Clone or bundle inside the pack that holds the repository of a patch task; None when
             it comes from the image.
@@ -85,7 +85,7 @@ class Asset:
     Args:
         path: Below its asset root, POSIX.
         mount: Where it goes, relative to the workspace (to the evaluator's folder for files of `eval`).
-        read_only: Whether whoever gets it must not change it.
+        read_only: Whether its user may not change it.
         source: The file or folder itself; None for a task that belongs to no pack.
         visibility: Public for `assets`; that of the field for file references in `eval`.
     """
@@ -219,7 +219,7 @@ class PlannedFile:
         mode: Permission bits.
         size: Bytes; 0 for a folder.
         is_folder: Whether it is a folder; its contents are planned on their own.
-        read_only: Whether whoever gets it must not change it.
+        read_only: Whether its user may not change it.
     """
 
     source: Path
@@ -232,7 +232,7 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class PackRule(CaseRule):
-    """A row as its reply or its workspace is held to it.
+    """A row as its reply or its workspace is judged by it.
 
     Args:
         task: The row.

@@ -66,7 +66,7 @@ def _options(connection: Connection, http_client: Callable[..., Any]) -> dict[st
 
 
 def _no_certificates() -> ssl.SSLContext:
-    """Trust nobody: the relay speaks plain HTTP, and loading the certificates of the world takes 25 ms."""
+    """Trust no certificate: the relay speaks plain HTTP, and loading the certificates of the world takes 25 ms."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 

@@ -283,7 +283,7 @@ class HandWrittenTests:
         if job is None or job not in self._open:
             return
         if stops:
-            # Nobody waits for its outcome any more: what is on the wire is let in, and no more is waited for.
+            # Nothing waits for its outcome any more: what is on the wire is let in, and no more is waited for.
             self._open.discard(job)
             job.passing.end(Finding(Verdict.SKIPPED, INTERRUPTED))
             return

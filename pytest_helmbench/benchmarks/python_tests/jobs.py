@@ -84,7 +84,7 @@ class _Turn:
     def __init__(self) -> None:
         self.address: Future[RelayAddress] = Future()
         self.finding: Future[Finding] = Future()
-        self.finding.set_running_or_notify_cancel()  # whoever is cancelled while it waits must not cancel it
+        self.finding.set_running_or_notify_cancel()  # a waiting caller that is cancelled must not cancel it
 
 
 class HandWrittenWork:
@@ -112,7 +112,7 @@ class HandWrittenWork:
         """See `Work.perform`."""
         turn = self._turn
         if turn is None:
-            raise RuntimeError(f"{case.code}: nobody runs its code")
+            raise RuntimeError(f"{case.code}: its code is not run here")
         line = ItemLine(context.origin, context.entry, context.endpoint, "case", trusted=True)
         async with Conversation(context.gateway, line, context.clock, context.watch) as conversation:
             try:
@@ -225,7 +225,7 @@ class HandWritten:
 
     @property
     def root(self) -> Path:
-        """Stands for the tests below rootdir where other benchmarks have a folder."""
+        """Represents the tests below rootdir where other benchmarks have a folder."""
         return self.outline.root
 
     def cases_in(self, _path: Path) -> bool:

@@ -131,7 +131,7 @@ class TreeJob(CaseJob):
 
 
 class LoadedTree:
-    """A scenario tree with the models it runs on, and its broken files by the file that stands for them.
+    """A scenario tree with the models it runs on, and its broken files by the file that represents them.
 
     Args:
         benchmark: As loaded.
@@ -229,7 +229,7 @@ def weighted_behaviours(benchmark: ScenarioTree) -> frozenset[str]:
 
 
 def _hosts(benchmark: ScenarioTree) -> dict[Path, Broken]:
-    """Give every broken file an existing file that stands for it: itself, or a neighbour when it is missing."""
+    """Give every broken file an existing file that represents it: itself, or a neighbour when it is missing."""
     hosts: dict[Path, dict[str, list[Problem]]] = defaultdict(lambda: defaultdict(list))
     for path, problems in benchmark.problems.items():
         hosts[_host(path, benchmark)][benchmark.broken[path]].extend(problems)

@@ -24,7 +24,7 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.judging.rubric import JudgeRule
 
 Rule = ReplyRule | JudgeRule
-"""What a scenario is held to."""
+"""The rule for a scenario."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Scenario:
         block: Composed body.
         category: The frontmatter's `category`, as written.
         response_format: `{"type": "json_schema", "json_schema": {name, strict, schema}}` as sent, or None.
-        rule: What replies are held to.
+        rule: The rule for replies.
         conditions: In natural order; empty when the axis is left out.
         user_contexts: In natural order; empty when there are none.
         perturbations: In natural order; never empty.

@@ -19,7 +19,7 @@ _CHOICE = re.compile(r"^([A-Z])\) .+$", re.MULTILINE)
 _MOST_NODES = 5_000
 _LARGEST_BOUND = 1_000
 _BOUNDS = ("minItems", "minLength")
-# What a schema may do to its reader that nobody has validated.
+# What a schema may do to its reader before it is validated.
 _TROUBLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 

@@ -1,4 +1,4 @@
-"""Base URLs: made uniform, refused where they would carry a secret, and told apart from this machine."""
+"""Base URLs: made uniform, refused where they would carry a secret, and distinguished from this machine."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Endpoint:
 
     @property
     def replies_from(self) -> str | None:
-        """The address whose replies on record may stand for a call; None where none may."""
+        """The address whose replies on record may replace a call; None where none may."""
         return self.base_url if self.server.version is not None else None
 
     @property
@@ -313,7 +313,7 @@ def _at_base_url(
 
 
 def _in_place_of(provider: Provider, model_id: str, base_url: str, key: _Key) -> Endpoint:
-    """Return a server that the environment names for a provider: one that nobody knows has its names of models."""
+    """Return a server that the environment names for a provider: an unknown one has its names of models."""
     server = provider_at(urlsplit(base_url).hostname or "")
     found = _endpoint(model_id, server, base_url, key)
     return found if server.base_url else replace(found, wire_model=provider.wire_model(model_id))

@@ -62,7 +62,7 @@ class Provider:
         list_id: What the price list calls it; empty where it goes by address.
         pull: Command that brings a model to it; empty for none.
         title_header: Where it wants to know who asks; empty for nowhere.
-        version: Of an application; None where it is not known, so that no reply on record stands for another.
+        version: Of an application; None where it is not known, so that no reply on record represents another.
     """
 
     name: str

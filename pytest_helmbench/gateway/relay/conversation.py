@@ -418,7 +418,7 @@ def _added(left: Usage, right: Usage) -> Usage:
 
 
 class NotAdmittedError(BadRequestError):
-    """A request whose path and token do not belong together, or to nobody.
+    """A request whose path and token do not belong together, or to no conversation.
 
     Args:
         conversation: What the path alone leads to; None where it leads nowhere.

@@ -180,7 +180,7 @@ _MOST_PARTS = 4_000_000  # a decoded part takes many times the bytes that it is 
 
 
 class BadRequestError(HelmbenchError):
-    """A request that is not passed on, through the fault of nobody but the code that makes it.
+    """A request that is not passed on, through the fault of the code that makes it.
 
     Args:
         message: What is wrong with it, for the author of the client.
@@ -301,7 +301,7 @@ def _status_of(fault: Fault) -> int:
     if fault.kind is FaultKind.TRANSIENT and 500 <= status < 600:
         return status
     known = _OF_REASONS.get(fault.reason) or _OF_KINDS.get(fault.kind)
-    # What is said of our key, name or account does not hold for the client's.
+    # What is said about our key, name or account does not hold for the client's.
     own = 400 <= status < 500 and status not in _ACCOUNT_STATUSES
     return known or (status if own else 400)
 

@@ -132,7 +132,7 @@ class Relay:
         return route.conversation
 
     def _secret(self, purpose: str, size: int) -> str:
-        """Return a text that nobody can tell from chance, and that is the same for no other purpose."""
+        """Return a text that looks random, and that is the same for no other purpose."""
         made = blake2b(purpose.encode(), key=self._seed, digest_size=size)
         return urlsafe_b64encode(made.digest()).rstrip(b"=").decode()
 

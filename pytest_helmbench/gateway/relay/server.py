@@ -291,7 +291,7 @@ def _result(completing: asyncio.Task[RawReply]) -> RawReply:
 
 def _error(status: int, message: str, code: str) -> web.Response:
     response = _json(status, error_body(status, message, code))
-    # What follows on the connection may be the rest of a body that nobody wants.
+    # What follows on the connection may be the rest of an unwanted body.
     response.force_close()
     return response
 

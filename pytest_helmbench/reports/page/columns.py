@@ -176,7 +176,7 @@ def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -
 
 
 def told_evaluation(row: ResultRow) -> Evaluation | None:
-    """Return the evaluation that stands for a case in one line: the first that failed, else the first."""
+    """Return the evaluation that represents a case in one line: the first that failed, else the first."""
     return next(
         (one for one in row.evaluations if not one.passed), row.evaluations[0] if row.evaluations else None
     )
@@ -270,7 +270,7 @@ def _numbers(values: Sequence[float | None]) -> dict[str, object]:
 
 
 def _shortened(value: float | None, digits: int) -> float | None:
-    """Return a number to some digits, whole where it is: in a table nobody reads more, and each takes room."""
+    """Return a number to some digits, whole where it is: a table needs no more, and each takes room."""
     if value is None or not isfinite(value):
         return None
     short = float(f"{value:.{digits}g}")
@@ -321,7 +321,7 @@ def _evaluation(one: Evaluation, *, with_text: bool) -> list[object]:
 
 
 def _call(call: CallRow, *, with_text: bool) -> list[object]:
-    """Return a call; what a server has said of a fault may quote anything, so it is a text."""
+    """Return a call; what a server has said about a fault may quote anything, so it is a text."""
     fault = "fault" if call.error else None
     answer = scrub(call.error) if call.error and with_text else fault or call.finish_reason
     return [

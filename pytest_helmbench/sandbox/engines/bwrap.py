@@ -40,7 +40,7 @@ _COUNTS_PIDS = sys.platform == "linux" and tuple(map(int, re.findall(r"\d+", os.
     14,
 )
 
-# Without a namespace for users when we are root: the command then becomes a user that nobody else is, for whom
+# Without a namespace for users when we are root: the command then becomes a user of its own, for whom
 # the kernel counts processes; root's own are never counted.
 _AS_ROOT = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
@@ -83,7 +83,7 @@ class BubblewrapEngine(LocalEngine):
         self._kit = BubbleKit(start, self._local.seccomp, way.groups)
 
     def new_workspace(self, image: str | None = None) -> Workspace:
-        """Make an empty folder; as root it belongs to a user that nobody else is."""
+        """Make an empty folder; as root it belongs to a user of its own."""
         del image  # there is one kind
         uid = None
         if self._way.drops:

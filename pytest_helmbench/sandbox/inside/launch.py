@@ -6,7 +6,7 @@ RLIMIT constants, and
 * `uid`: the user to become;
 * `join`: a descriptor of a `cgroup.procs` to write ourselves into; it may be named several times;
 * `lifeline`: a descriptor. We are the first process of a namespace: stay, and end, and with us all in it, when the
-  command has ended or nobody holds the other end any more;
+  command has ended or the other end is closed;
 * `gate`: the same, of a socket, at whose other end sockets of our network can be asked for;
 * `reap`: the process that starts us. There is no namespace: stay, kill what the command leaves behind, and end with
   that process.
@@ -104,7 +104,7 @@ def _stand_over(folder: str, argv: list[str], lifeline: int, *, is_gate: bool) -
     command = 0
 
     def look(*_: object) -> None:
-        """Take note of what has ended; as the first process we are the parent of whoever has none."""
+        """Take note of what has ended; as the first process we are the parent of every orphan."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -141,7 +141,7 @@ def _stand_over(folder: str, argv: list[str], lifeline: int, *, is_gate: bool) -
 
 
 def _answer(gate: int) -> None:
-    """Make sockets of our network for whoever is at the other end, until nobody is.
+    """Make sockets of our network for the process at the other end, until it is gone.
 
     Asked for are `listen PORT` and `connect PORT`; the answer is a descriptor, or why there is none. Nothing has been
     started before the word `go`, behind which we return.

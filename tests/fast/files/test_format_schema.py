@@ -1,4 +1,4 @@
-"""The JSON Schemas that ship with the package: valid, handed out fresh, told apart by name."""
+"""The JSON Schemas that ship with the package: valid, handed out fresh, distinguished by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs side by side: which of them, what is said of each, who is told apart, and hostile names in every form."""
+"""Runs side by side: which of them, what each row says, which pairs differ, and hostile names in every form."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_only_pairs_beyond_the_noise_are_told_apart(
     assert [pair["p_adjusted"] for pair in board["pairs"]] == holm_adjusted(raw)
     assert [pair["better"] for pair in board["pairs"]] == [None, 2, 3]
     markdown = captured(capsys, "report", 1, 2, 3)[1]
-    assert "2 of 3 compared pairs are told apart." in markdown
-    assert "not told apart: only 2 rows differ" in markdown
+    assert "2 of 3 compared pairs differ." in markdown
+    assert "no difference shown: only 2 rows differ" in markdown
     assert "**`test/" not in markdown
     assert "| **`test/good`** |" in captured(capsys, "report", 2, 1)[1]
     add_run(database, "test/same", _GOOD)
-    assert "not told apart: no row differs" in captured(capsys, "report", 2, 4)[1]
+    assert "no difference shown: no row differs" in captured(capsys, "report", 2, 4)[1]
 
 
 def test_every_form_shows_the_same_numbers(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +94,7 @@ def test_every_form_shows_the_same_numbers(database: Path, capsys: pytest.Captur
             assert text in page
     assert "unknown" in markdown
     assert "| 93.8 % |" in markdown
-    assert "1 of 1 compared pairs are told apart." in page
+    assert "1 of 1 compared pairs differ." in page
 
 
 def test_a_run_whose_process_is_gone_is_interrupted_in_every_report(

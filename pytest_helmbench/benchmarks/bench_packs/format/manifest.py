@@ -1,4 +1,4 @@
-"""The manifest of a Bench Pack (`benchlocal.pack.json`), held to Bench Protocol v1, and the files of the pack."""
+"""The manifest of a Bench Pack (`benchlocal.pack.json`), checked against Bench Protocol v1, and the pack's files."""
 
 from __future__ import annotations
 

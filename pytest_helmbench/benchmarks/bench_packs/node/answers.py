@@ -1,4 +1,4 @@
-"""Answers of a Bench Pack, held to the protocol: scenarios, results and scores, or what is wrong with them."""
+"""Answers of a Bench Pack, checked against the protocol: scenarios, results and scores, or what is wrong with them."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Bridge:
         return await self._asked(message, "scoreModelResults()")
 
     async def run(self, attempt: PackAttempt, limit_s: float, prepared: str | None = None) -> JsonValue:
-        """Run a scenario and return the JSON of what the pack made of it, which nobody has checked.
+        """Run a scenario and return the JSON of what the pack made of it, unchecked.
 
         Args:
             attempt: The item.
@@ -271,7 +271,7 @@ class Bridge:
 
 
 def _retrieve(task: asyncio.Task[Child]) -> None:
-    """Look at how a start ended: whoever waited for it may be gone."""
+    """Look at how a start ended: the call that waited for it may be gone."""
     if not task.cancelled():
         task.exception()
 

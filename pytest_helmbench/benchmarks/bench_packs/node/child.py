@@ -80,7 +80,7 @@ class Child:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits for one of its answers."""
+        """Whether nothing waits for one of its answers."""
         return self._users == 0
 
     @property
@@ -180,7 +180,7 @@ class Child:
             self._wire.send({"op": "abort", "id": number})
 
     def abandon(self, number: int) -> None:
-        """Abort an item that nobody waits for any more; when it ignores that, the process takes no new ones."""
+        """Abort an item that nothing waits for any more; when it ignores that, the process takes no new ones."""
         if self._asked.get(number) is None or self.lost:
             return
         self.abort(number)
@@ -198,7 +198,7 @@ class Child:
         for answer in (self._loaded, *(asked.answer for asked in self._asked.values())):
             if not answer.done():
                 answer.set_exception(error)
-                answer.exception()  # whoever waits for it gets it; that nobody does is no fault
+                answer.exception()  # a waiting call gets it; none need wait
         self._asked.clear()
         if self._pulse is not None:
             self._pulse.cancel()

@@ -98,7 +98,7 @@ class Loss:
 
 
 class ChildLostError(Exception):
-    """The process is gone, and nobody can say which of its items was to blame.
+    """The process is gone, and it is unknown which of its items was to blame.
 
     Args:
         loss: Reason and words, as far as they are known.
@@ -139,7 +139,7 @@ class Lines(asyncio.Protocol):
 
     Args:
         received: Called with each message.
-        spoilt: Called once, with what was wrong, when lines came that nobody can read; nothing is read after them.
+        spoilt: Called once, with what was wrong, when lines came that cannot be read; nothing is read after them.
         ended: Called when nothing more can come.
     """
 
@@ -310,6 +310,6 @@ class NodeProcess(asyncio.SubprocessProtocol):
             os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Stop reading, whoever else still holds the other ends."""
+        """Stop reading, even if other processes still hold the other ends."""
         if self._transport is not None:
             self._transport.close()

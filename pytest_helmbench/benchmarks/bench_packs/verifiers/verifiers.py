@@ -49,7 +49,7 @@ class _Place:
     Args:
         spec: As in the manifest.
         running: None while it does not run.
-        absent: Why it does not run; None while nobody has tried.
+        absent: Why it does not run; None while it was not tried.
         doubted: It failed an item, so it is looked at before the next.
     """
 
@@ -302,7 +302,7 @@ def _doubt(place: _Place, running: Running) -> None:
 
 
 def _only_stated(spec: VerifierSpec) -> AbsentVerifierError:
-    """Return why a verifier does not run whose address nobody but its manifest names: a manifest widens no rights."""
+    """Return why a verifier does not run whose address only its manifest names: a manifest widens no rights."""
     url = excerpt(spec.url, 200)
     choice = "cloud" if spec.default_mode is VerifierDefault.CLOUD else url
     if not url:

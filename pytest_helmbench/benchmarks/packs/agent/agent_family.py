@@ -12,7 +12,7 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
 
-if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
+if TYPE_CHECKING:  # reading rows needs no sandbox
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
     from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
     from pytest_helmbench.sandbox.workspace import Workspace

@@ -1,4 +1,4 @@
-"""Somebody else's agent: a program of the user's on this machine, which reaches its model through the relay alone."""
+"""An external agent: a program of the user's on this machine, which reaches its model through the relay alone."""
 
 from __future__ import annotations
 

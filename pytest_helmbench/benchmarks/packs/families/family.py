@@ -1,7 +1,7 @@
 """A family of rows: one object with all that tells it from the others. `registry` knows them by name.
 
 A family states the fields of its rows, writes their prompts, says how a row is run and what it needs for that, judges
-what comes of it, and brings the replies by which a row proves itself. Whoever works with rows asks their family.
+what comes of it, and brings the replies by which a row proves itself. Code that works with rows asks their family.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
-if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
+if TYPE_CHECKING:  # reading rows needs no sandbox
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 
 _HASH_FORM = "1"
@@ -37,7 +37,7 @@ _TESTS_PASS = "its tests pass"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of a reply that the pack itself brings, or that nobody should get away with.
+    """What came of a reply that the pack itself brings, or that must never pass.
 
     Args:
         label: What it is, without any hidden value.
@@ -273,7 +273,7 @@ class Family(ABC):
         )
 
     def _wanted_text(self, task: PackTask, *, shows: bool) -> str:
-        """Return for people what passes: `<redacted>` where it is hidden and nobody has asked to see it."""
+        """Return for people what passes: `<redacted>` where it is hidden and --helmbench-show-hidden is off."""
         if self.answer_field is None:
             return _TESTS_PASS
         if not shows:

@@ -18,7 +18,7 @@ from pytest_helmbench.files.yaml_text import Document, Place
 
 @dataclass(frozen=True, slots=True)
 class RuleSource:
-    """The files of a healthy prompt, as far as they say what replies are held to.
+    """The files of a healthy prompt, as far as they say the rule for replies.
 
     Args:
         reader: Reads the other files, and files what is wrong.
@@ -104,7 +104,7 @@ class EvaluationType:
         name: Value of `evaluation.type`, and `Scenario.family`.
         keys: Its keys below `evaluation`, beside `type` and `polarity`, with the JSON Schema of each. Types that share
             a key share its schema.
-        read: Returns what replies are held to, for frontmatter that fits its schema; None where another file is wrong.
+        read: Returns the rule for replies, for frontmatter that fits its schema; None where another file is wrong.
         check: Files what is wrong with the rule beyond the schemas of its keys. It is asked of any rule whose type is
             known; what the schemas refuse is told already and passed over.
         needed: Those of its keys that must be there.

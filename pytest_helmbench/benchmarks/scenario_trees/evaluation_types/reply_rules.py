@@ -319,7 +319,7 @@ class MeasuredRule(ReplyRule):
             unknown = "the reply is from the record, so nothing was measured"
         else:
             figure = reply.first_cost_usd if reply.recorded else reply.usage.cost_usd
-            unknown = "nobody has said what the call cost: 'price' in models.yml says it"
+            unknown = "the cost of the call is unknown: give the model a price: in models.yml"
         if figure is None:
             raise UnmeasuredError(f"{self.type}: {unknown}")
         return Checked(figure < self.bound, self._text(figure))

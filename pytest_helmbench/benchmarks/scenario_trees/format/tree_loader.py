@@ -286,7 +286,7 @@ def _load_rule(
     response_format: JsonObject | None,
     perturbations: tuple[str, ...] | None,
 ) -> Rule | None:
-    """Read what replies are held to; None after an error, with all that can be read checked all the same."""
+    """Read the rule for replies; None after an error, with all that can be read checked all the same."""
     if files.multi:
         return multi_criteria_rule(reader, files)
     for path in files.rubrics:

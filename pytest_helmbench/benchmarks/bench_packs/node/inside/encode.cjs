@@ -2,7 +2,7 @@
 // Built-ins as they are before a pack is loaded: what a pack does to prototypes afterwards does not reach them. Nothing in
 // this folder calls a method of a pack's value, of an array or of a string in any other way.
 // And any value a pack can make, as JSON text that is bounded and says where it was cut. Follows JSON.stringify where
-// that has an answer; bigint, NaN and Infinity become texts, so that whoever expects a number sees that it is none.
+// that has an answer; bigint, NaN and Infinity become texts, so that a reader who expects a number sees that it is none.
 
 const fs = require("node:fs");
 const { AsyncLocalStorage } = require("node:async_hooks");

@@ -250,7 +250,7 @@ def _tolerated(rewrite: Callable[..., object]) -> Callable[..., object]:
 
 
 def _instead(node: ast.stmt) -> list[ast.stmt]:
-    """Return what stands for a statement that fails: anything for what it imports, a test without its marks."""
+    """Return what represents a statement that fails: anything for what it imports, a test without its marks."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         names = [alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*"]
         text = "\n".join(name + " = __import__('unittest.mock').mock.MagicMock()" for name in names)

@@ -1,4 +1,4 @@
-"""code_completion: what a row is held to, the finding on a reply's code, and replies of known worth."""
+"""code_completion: the rule for a row, the finding on a reply's code, and replies of known worth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PYTHON = frozenset({"python", "python3", "py"})
 
 @dataclass(frozen=True, slots=True)
 class CodeTests:
-    """What a code completion is held to.
+    """The rule for a code completion.
 
     Args:
         code: Python (or what `language` says) that raises for a wrong candidate.
@@ -33,14 +33,14 @@ class CodeTests:
 
 
 def code_tests(public: JsonObject, hidden: JsonObject) -> CodeTests:
-    """Return what a row without faults is held to."""
+    """Return the rule for a row without faults."""
     tests = object_in(hidden, "tests")
     command = command_check(tests) if tests.get("command") is not None else None
     return CodeTests(text_in(tests, "code") or "", language_of(public), command)
 
 
 def code_tests_of(task: PackTask) -> CodeTests:
-    """Return what a row is held to.
+    """Return the rule for a row.
 
     Raises:
         TypeError: The row is of another family.

@@ -1,6 +1,6 @@
 """Languages other than Python: code and tests side by side in one fresh container, judged by a command.
 
-The code runs where its tests run, so it can forge their verdict: whoever writes such a pack decides by the command how
+The code runs where its tests run, so it can forge their verdict: the author of such a pack decides by the command how
 hard that is. Nothing else is promised than that it runs alone, without network, and within its limits.
 """
 

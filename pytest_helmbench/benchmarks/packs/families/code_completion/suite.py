@@ -100,7 +100,7 @@ class SuiteJob(TypedDict):
         given: What the tests take from the starter itself.
         wanted: Names to ask the candidate for.
         modules: Modules that the tests use without importing them.
-        needs: What the tests import, statement by statement, but for modules that stand for the candidate.
+        needs: What the tests import, statement by statement, but for modules that represent the candidate.
         tested: Modules by which the tests call the candidate.
         entry: The function that the starter declares last; empty for none.
         uncalled: Functions and classes of the tests that no statement of theirs calls.

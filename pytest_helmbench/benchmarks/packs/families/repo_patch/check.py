@@ -1,4 +1,4 @@
-"""repo_patch: what a row holds and is held to, and the steps of a patch."""
+"""repo_patch: what a row holds, its rule, and the steps of a patch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from pytest_helmbench.files.field_values import (
 
 @dataclass(frozen=True, slots=True)
 class PatchTests:
-    """What a patch is held to.
+    """The rule for a patch.
 
     Args:
         command: Exit 0 passes.
@@ -56,7 +56,7 @@ class PatchTests:
 
 
 def patch_tests(hidden: JsonObject) -> PatchTests:
-    """Return what a row without faults is held to."""
+    """Return the rule for a row without faults."""
     tests = object_in(hidden, "tests")
     policy = object_in(hidden, "candidate_policy") or object_in(tests, "candidate_policy")
     setup, added = (
@@ -69,7 +69,7 @@ def patch_tests(hidden: JsonObject) -> PatchTests:
 
 
 def patch_tests_of(task: PackTask) -> PatchTests:
-    """Return what a task's patch is held to.
+    """Return the rule for a task's patch.
 
     Raises:
         ConfigError: The task is of another family, or has no tests.

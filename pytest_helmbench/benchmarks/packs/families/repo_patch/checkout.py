@@ -85,7 +85,7 @@ def hardened(workspace: Workspace, git_dir: str) -> Iterator[None]:
     """Make a repository deaf: its own configuration, attributes and hooks are gone, for good.
 
     Inside, a configuration stands that lets git do nothing but what it is told; at the end, a plain one, so that
-    nothing of a foreign repository runs where somebody calls git in it.
+    nothing of a foreign repository runs when git is called in it.
 
     Args:
         workspace: That holds the repository.

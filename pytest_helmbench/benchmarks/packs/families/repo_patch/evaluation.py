@@ -189,7 +189,7 @@ class Testing:
         if found.verdict is not Verdict.PASSED:
             return replace(found, step=PatchPhase.COMMAND)
         if ran.changed and not self.parity:
-            # Some tests write to files of the repository, whoever is tested.
+            # Some tests write to files of the repository, whatever is tested.
             changed = ran.changed - (await self.without(False)).changed
             if changed:
                 what = f"files of the tests were changed while they ran: {_listed(changed)}"

@@ -289,7 +289,7 @@ def hard_fault(path: str, *, parity: bool = False) -> str | None:
 
 
 def covering(pattern: str) -> tuple[str, ...]:
-    """Return the globs, whose `*` crosses `/`, that stand for a pattern: itself, and all in the folder it names."""
+    """Return the globs, whose `*` crosses `/`, that represent a pattern: itself, and all in the folder it names."""
     folder = pattern.removesuffix("/**").removesuffix("/")
     return (pattern, folder, f"{folder}/*") if folder else (pattern,)
 

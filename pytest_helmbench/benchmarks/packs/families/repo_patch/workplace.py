@@ -84,7 +84,7 @@ def candidate_of(patch: str, final_text: str, artifact: str | None = None) -> st
     try:
         return read_patch(final_text)
     except MalformedPatchError:
-        # Whoever judges it says what is wrong with it.
+        # The judge of the patch says what is wrong with it.
         return final_text if has_signs_of_a_patch(final_text) else ""
 
 

@@ -1,4 +1,4 @@
-"""terminal_task: what a row holds, and what a workspace is held to."""
+"""terminal_task: what a row holds, and the rule for a workspace."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pytest_helmbench.files.field_values import (
 
 @dataclass(frozen=True, slots=True)
 class TerminalTests:
-    """What a workspace is held to.
+    """The rule for a workspace.
 
     Args:
         checker: Exit 0 passes.
@@ -48,7 +48,7 @@ class TerminalTests:
 
 
 def terminal_tests(hidden: JsonObject, files: PackFiles | None) -> TerminalTests:
-    """Return what a row without faults is held to.
+    """Return the rule for a row without faults.
 
     Args:
         hidden: Its `eval`.
@@ -72,7 +72,7 @@ def _file_check(checker: JsonObject, files: PackFiles | None) -> FileCheck:
 
 
 def terminal_tests_of(task: PackTask) -> TerminalTests:
-    """Return what a task's workspace is held to.
+    """Return the rule for a task's workspace.
 
     Raises:
         ConfigError: The task is of another family, or has no checker.

@@ -39,7 +39,7 @@ _IN_PLACE = {
     **dict.fromkeys(("uploadpack", "receivepack", "vcs", "gitproxy", "defaultkeycommand"), "false"),
     **dict.fromkeys(("alternaterefscommand", "packobjectshook", "browser", "proxycommand"), "false"),
 }
-"""By the last word of a setting that names a program: what stands for it."""
+"""By the last word of a setting that names a program: what represents it."""
 
 
 async def quiet_settings(

@@ -39,7 +39,7 @@ __import__("collections.abc")  # a reply may use it after `import collections`, 
 
 
 class _Printed:
-    """Stands for stdout and stderr: text is kept for tests that redirect theirs."""
+    """Represents stdout and stderr: text is kept for tests that redirect theirs."""
 
     encoding = "utf-8"
     errors = "strict"
@@ -84,7 +84,7 @@ class _Candidate:
 
     Args:
         wire: To the tests.
-        printed: What stands for stdout and stderr.
+        printed: What represents stdout and stderr.
     """
 
     def __init__(self, wire: Wire, printed: _Printed) -> None:

@@ -1,4 +1,4 @@
-"""The program that a reply stands for: which of its blocks, and how much of the starter goes before them.
+"""The program that a reply represents: which of its blocks, and how much of the starter goes before them.
 
 Syntax trees are asked for through `compile`: the `ast` module costs half a start of Python, and `typing` more.
 """

@@ -68,7 +68,7 @@ class _Report:
 
         Args:
             verdict: `passed`, `failed`, `error`, or `unloaded` where the reply's code does not load.
-            message: The event, without words of the reply or of the tests; `{}` stands for a name.
+            message: The event, without words of the reply or of the tests; `{}` represents a name.
             name: What the tests or the reply call it, and words that anybody may see instead.
         """
         report = {
@@ -111,7 +111,7 @@ class _Beside:
 
 
 class _Iterator:
-    """Stands for an iterator of the candidate."""
+    """Represents an iterator of the candidate."""
 
     def __init__(self, pull: Callable[[], object]) -> None:
         self._pull = pull
@@ -128,7 +128,7 @@ class _Iterator:
 
 
 class _Object:
-    """Stands for an object of the candidate that is no plain data: it has nothing, and equals nothing."""
+    """Represents an object of the candidate that is no plain data: it has nothing, and equals nothing."""
 
 
 class _Apart:
@@ -155,7 +155,7 @@ class _Apart:
         return str(self._ask("load", (job,)))
 
     def names(self, wanted: list[str]) -> dict[str, object]:
-        """Return what stands for some names of the candidate; those that it does not define are missing."""
+        """Return what represents some names of the candidate; those that it does not define are missing."""
         found = self._ask("names", tuple(wanted))
         if not isinstance(found, dict):
             self._report.end("unloaded", "the candidate's answer makes no sense")
@@ -223,7 +223,7 @@ class _Apart:
         return ["h", number]
 
     def _decode_object(self, tag: str, parts: list[Any]) -> object:
-        """Return what stands for something of the candidate that is no plain data."""
+        """Return what represents something of the candidate that is no plain data."""
         number = parts[0]
         if tag == "n":
             found = getattr(builtins, number)
