@@ -14,11 +14,10 @@ import pytest
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.items import CaseText
-from pytest_helmbench.reports.session_failures import PartCounts, RunPlace, failure_table, same_errors
+from pytest_helmbench.reports.session_failures import RunPlace, same_errors
 from pytest_helmbench.results.losses import CaseKey, Losses
 
 _IN_FULL_QUIETLY = 3
-_PARTS_QUIETLY = 3
 
 
 _T = TypeVar("_T")
@@ -73,7 +72,6 @@ class ShownFailures:
         self._quiet = config.get_verbosity() < 0
         self._all_listed = "A" in str(config.getoption("reportchars", ""))
         self._most = None if self._all_listed or config.get_verbosity() > 0 else show
-        self._parts: defaultdict[str, PartCounts] = defaultdict(PartCounts)
         self._worst: Worst[Any] = Worst(self._most or 0)
         self._seen = 0
         self._before: dict[str, list[Any]] = {}
@@ -83,15 +81,8 @@ class ShownFailures:
 
     def take(self, report: Any, carried: dict[str, Any]) -> None:
         """Count a judged case; of those that are not shown, only the first line is kept."""
-        if (
-            report.when != "call"
-            or carried["verdict"] not in ("passed", "failed")
-            or "hand_written" in carried
-        ):
-            return
-        if not carried["neutral"]:  # scores ignore it, and so does the table beside them
-            self._parts[carried["part"]].add(is_wrong=carried["verdict"] == "failed")
-        if not report.failed:
+        wrong = report.when == "call" and carried["verdict"] == "failed" and report.failed
+        if not wrong or "hand_written" in carried:
             return
         self._seen += 1
         if self._most is None:
@@ -165,7 +156,6 @@ class ShownFailures:
         yield from self._lines
         left_out = 0 if self._most is None else self._seen - self._most
         if left_out > 0:
-            yield from failure_table(self._parts, most=_PARTS_QUIETLY if self._quiet else 10)
             yield (
                 f"{left_out} more failed cases: {place.listing('--failed')} lists them,"
                 " --helmbench-show=all or -v shows them here"

@@ -120,8 +120,13 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
     hint = "" if found is not None and found.holds is not None else coordinator.goes_on
     lines += not_judged_lines(runs, hint)
     lines += _remarks(plan, coordinator, rows)
-    recorded = [f"{count_text(total.replays, 'answer')} from the record"] if total.replays else []
-    notes = [*routine_notes(total), *recorded, *coordinator.remarks]
+    neutral = sum(run.score.neutral_rows for run in runs if run.score is not None)
+    notes = [f"{count_text(neutral, 'neutral row')}, in no score"] if neutral else []
+    notes += routine_notes(total)
+    notes += [f"{count_text(total.replays, 'answer')} from the record"] if total.replays else []
+    notes += coordinator.remarks
+    if notes and coordinator.settings.repeat == 1:
+        notes.append("re-run variation not measured (--helmbench-repeat=2)")
     return [*lines, labelled("notes", " · ".join(notes))] if notes else lines
 
 

@@ -38,7 +38,7 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
         if note not in run.warnings
     ]
     notes += dict.fromkeys(warning for run in scores.values() for warning in run.warnings)
-    return [*score_parts(scores, behaviours=behaviours), *notes, *_asked_once(scores)]
+    return [*score_parts(scores, behaviours=behaviours), *notes]
 
 
 def score_parts(scores: Mapping[str, RunScore], *, behaviours: bool = True) -> list[str]:
@@ -54,13 +54,6 @@ def score_parts(scores: Mapping[str, RunScore], *, behaviours: bool = True) -> l
         groups = [group for group in run.groups if behaviours or "=" not in group.code]
         rows += [(f"  {group.code}", *score_cells(group)) for group in groups]
     return table(("", *SCORE_HEAD), rows, left=("",))
-
-
-def _asked_once(scores: Mapping[str, RunScore]) -> Iterable[str]:
-    """Say once, for however many scores, that their re-run variation is unknown."""
-    names = [name for name, run in scores.items() if run.total.score is not None and run.total.rerun is None]
-    if names:
-        yield f"{names[0] if len(names) == 1 else f'{len(names)} scores'}: {rerun_text(None)}"
 
 
 def corrected_text(found: CorrectedRate | None, what: str = "pass rate") -> str:
@@ -84,10 +77,8 @@ def corrections(run: RunScore) -> Iterable[str]:
         yield corrected_text(run.corrected_points, "share of points")
 
 
-def rerun_text(found: Rerun | None) -> str:
+def rerun_text(found: Rerun) -> str:
     """Return how far the score moves when the same cases are asked again."""
-    if found is None:
-        return "the model's own randomness is unknown: --helmbench-repeat=2 measures it"
     source = f"{found.repetitions} repetitions"
     if found.from_run is not None:
         source = f"from run {found.from_run}"

@@ -1,22 +1,19 @@
-"""Failed cases at the end of a session: one in three lines, all counted by part, alike errors once."""
+"""Failed cases at the end of a session: one in three lines, alike errors once, the others by a command."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.case_texts import REASON_TEXTS, expected_text
-from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, excerpt, full_observed, quoted
-from pytest_helmbench.reports.tables import share, table
 
-_PARTS_SHOWN = 10
 _FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
 _NOT_SHOWN = "text of the reply, not shown in CI (--helmbench-with-text=failures)"
 _NOT_ITS_REASON = ("reply", "output")
@@ -24,41 +21,6 @@ _NOT_ITS_REASON = ("reply", "output")
 _SHORT = 160
 _HEADING = re.compile(r"^#.*$", re.MULTILINE)
 _WORD = re.compile(r"\w+(?:[.,]\d+)*|[^\w\s]")
-
-
-@dataclass(slots=True)
-class PartCounts:
-    """Judged cases of a behaviour, or of a family where there are no behaviours."""
-
-    failed: int = 0
-    judged: int = 0
-
-    def add(self, *, is_wrong: bool) -> None:
-        """Count one."""
-        self.judged += 1
-        self.failed += is_wrong
-
-
-def failure_table(parts: Mapping[str, PartCounts], *, most: int = _PARTS_SHOWN) -> list[str]:
-    """Return the behaviours with failed cases, those with the most first.
-
-    Args:
-        parts: By code of behaviour or name of family.
-        most: Lines at most; the others are one line.
-    """
-    found = sorted(
-        ((name, counts) for name, counts in parts.items() if counts.failed),
-        key=lambda one: (-one[1].failed, natural_key(one[0])),
-    )
-    rows = [
-        (name, str(counts.failed), str(counts.judged), share(counts.failed / counts.judged))
-        for name, counts in found[:most]
-    ]
-    rest = found[most:]
-    if rest:
-        failed, judged = (sum(getattr(one, name) for _, one in rest) for name in ("failed", "judged"))
-        rows.append((f"{len(rest)} others", str(failed), str(judged), share(failed / judged)))
-    return table(("failed by behaviour", "failed", "judged", ""), rows, left=("failed by behaviour",))
 
 
 def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:

@@ -267,10 +267,9 @@ def _one_line(said: str) -> str:
 
 
 def routine_notes(counts: RunCounts) -> list[str]:
-    """Return what is routine, a few words each: neutral rows, recovered JSON, estimated tokens."""
+    """Return what is routine, a few words each: recovered JSON, estimated tokens."""
     strict, recovered = counts.parses[Parse.STRICT], counts.parses[Parse.RECOVERED]
     found = (
-        (counts.neutral_wrong, f"{count_text(counts.neutral_wrong, 'wrong neutral case')}, in no score"),
         (recovered, f"JSON recovered {count_text(recovered, 'time')}, strict {count_text(strict, 'time')}"),
         (counts.inner_thoughts, f"{count_text(counts.inner_thoughts, 'thought')} taken off before judging"),
         (

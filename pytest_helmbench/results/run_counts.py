@@ -120,11 +120,6 @@ class RunCounts:
         """Requests sent, judges' apart."""
         return self.calls.total() - self.calls[_JUDGE]
 
-    @property
-    def tokens(self) -> int:
-        """Of prompts and completions, as far as they are known."""
-        return self.prompt_tokens + self.completion_tokens
-
     def add_attempt(self, record: AttemptRecord) -> None:
         """Count a request; an answer from the record is counted apart and cost nothing."""
         usage, characters = record.usage, record.prompt_characters or 0

@@ -43,7 +43,6 @@ class GateVerdict:
         threshold: What was asked for.
         score: None when undefined.
         interval: None when the score is undefined.
-        coverage: Of what the threshold names; None when undefined.
         holds: Whether the gate holds.
         inconclusive: Whether the interval holds values on either side of the threshold.
         reason: Why the gate does not hold; empty when it does.
@@ -54,7 +53,6 @@ class GateVerdict:
     threshold: Threshold
     score: Fraction | None
     interval: Interval | None
-    coverage: Fraction | None
     holds: bool
     inconclusive: bool
     reason: str
@@ -112,14 +110,12 @@ def gate(score: RunScore, threshold: Threshold, min_coverage: Fraction = FULL_CO
     """
     found = score.of(threshold.code)
     value = found.score if found is not None else None
-    coverage = found.coverage if found is not None else None
     interval = found.interval if found is not None else None
     reason = _objection(score, threshold, min_coverage)
     return GateVerdict(
         threshold=threshold,
         score=value,
         interval=interval,
-        coverage=coverage,
         holds=not reason,
         inconclusive=interval is not None and interval.splits(threshold.least),
         reason=reason,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
-from pytest_helmbench.reports.session_failures import PartCounts, brief_text, failure_table, same_errors
+from pytest_helmbench.reports.session_failures import brief_text, same_errors
 from pytest_helmbench.reports.session_progress import Progress, live_text, progress_text
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.run_counts import RunCounts
@@ -38,14 +38,6 @@ def test_progress_is_cases_score_errors_cost_and_time_left() -> None:
 def test_errors_are_the_same_whatever_their_times_and_ports_but_not_with_another_status() -> None:
     texts = ["no answer in 1.5 s", "answered 503", "no answer in 20 s", "answered 429", "no answer in 3 s"]
     assert same_errors(texts) == [(0, 3), (1, 1), (3, 1)]
-
-
-def test_behaviours_with_the_most_failed_cases_stand_first_and_the_others_are_one_line() -> None:
-    parts = {f"P1-B{number}": PartCounts(number, 20) for number in range(13)}
-    lines = failure_table(parts)
-    assert lines[1].split() == ["P1-B12", "12", "20", "60.0", "%"]
-    assert lines[-1].split() == ["2", "others", "3", "40", "7.5", "%"]
-    assert len(lines) == 12
 
 
 def test_columns_stand_under_each_other_whatever_letters_they_hold() -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from analysis_rows import row
 
-from pytest_helmbench.reports.score_lines import rerun_text, score_lines
+from pytest_helmbench.reports.score_lines import rerun_text
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
@@ -71,11 +71,3 @@ def test_a_gate_says_when_the_same_cases_asked_again_might_not_hold(
     assert 0.01 < score.total.rerun.again < 0.2
     least = (score.score or Fraction(0)) - Fraction(points_below, 100)
     assert gate(score, Threshold("", least)).unstable is unstable
-
-
-def test_what_no_score_tells_is_said_once_for_all_of_them() -> None:
-    once = run_score(repeated("+", "x"))
-    unknown = "the model's own randomness is unknown: --helmbench-repeat=2 measures it"
-    assert score_lines({"a": once}, behaviours=False)[-1] == f"a: {unknown}"
-    several = score_lines({"a": once, "b": once, "c": run_score(repeated("++", "xx"))}, behaviours=False)
-    assert [line for line in several if unknown in line] == [f"2 scores: {unknown}"]

@@ -39,7 +39,6 @@ def test_a_score_below_its_threshold_does_not_hold_and_says_so() -> None:
         threshold=Threshold("P1-B1", Fraction(3, 10)),
         score=Fraction(9, 43),
         interval=SCORE.behaviours[0].interval,
-        coverage=Fraction(1),
         holds=False,
         inconclusive=True,
         reason="P1-B1 score 20.9 %, below the threshold of 30.0 %",
@@ -70,7 +69,7 @@ def test_what_was_never_judged_does_not_hold() -> None:
     assert (found.holds, found.score, found.interval, found.inconclusive) == (False, None, None, False)
     assert found.reason == "the score of the run is undefined: nothing that counts was judged"
     unknown = gate(SCORE, threshold("P9=0"))
-    assert (unknown.holds, unknown.coverage, unknown.reason) == (False, None, "P9 is not part of the run")
+    assert (unknown.holds, unknown.reason) == (False, "P9 is not part of the run")
 
 
 def test_coverage_below_the_least_does_not_hold_whatever_the_score() -> None:
