@@ -1,6 +1,6 @@
 """Make the README's pictures from a real run of its demo: docs/terminal.svg and docs/page.png.
 
-`python tests/support/pictures.py`, with Chromium and the extra `test`.
+`PYTHONPATH=tests/support python docs/pictures.py`, with Chromium and the extra `test`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from browsers import chromium
 from paths import ROOT
 from readme import readme_command
 
-_COLUMNS = 104
+_COLUMNS = 112
 _LINE_PX, _CHARACTER_PX, _EDGE_PX = 19, 8.4, 16
 _COLOURS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "36": "#79c0ff"}
 _NO_BREAK = "\N{NO-BREAK SPACE}"  # SVG joins other spaces
