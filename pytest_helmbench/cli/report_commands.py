@@ -129,7 +129,7 @@ def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates
     state = SessionState(
         hint=f"the same command with --helmbench-resume asks the {left} again" if left and is_open else "",
         several_benchmarks=len({one.detail.key for one in reports}) > 1,
-        cause="" if counts.judged else reasons_text(counts.reasons),
+        cause=reasons_text(counts.reasons) if left else "",
     )
     asked = kept.asked or kept.min_coverage is not None or bool(compared)
     return headline(kept.judge(scores, compared, cases), state, asked=asked)

@@ -11,6 +11,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.results.baselines import PairError, partner
 from pytest_helmbench.results.comparing import (
     ComparedRun,
+    PlannedCase,
     RunComparison,
     RunRef,
     compare_runs,
@@ -34,6 +35,7 @@ _COUNTS = (
     "rows_by_other_rules",
     "recorded",
 )
+_FLIPS = ("newly_failing", "newly_passing")
 _SCORES = ("score", "baseline_score", "change")
 _OF_CHANGE = ("low", "high", "p", "units", "changed", "down", "up", "least_p")
 _OF_BEHAVIOUR = ("code", "pairs", "changed", "p", "p_adjusted", "word")
@@ -54,6 +56,7 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
         "model": found.model,
         "benchmark": None if found.candidate is None else found.candidate.benchmark.name,
         **{name: getattr(found, name) for name in _COUNTS},
+        **{name: [_flip(case) for case in getattr(found, name)] for name in _FLIPS},
         "gone": list(found.gone),
         "common": None if found.common is None else float(found.common),
         "behaviours": behaviours,
@@ -157,8 +160,6 @@ def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None
         # Where the run of another file stands is not on record: only its name is.
         named = (first.baseline_run, "", detail.key, detail.model, "", "")
         baseline = RunRef(Path("baseline.json"), 0, *named) if other is None else RunRef.of(path, other, path)
-    at_hand = None if baseline is None or not baseline.run_id else ComparedRun.stored(baseline)
-    again = _compared(ref, at_hand, limits)
     return RunComparison(
         model=first.model,
         candidate=ref,
@@ -169,8 +170,8 @@ def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None
         cases_compared=first.cases_compared,
         cases_left_out=first.cases_left_out,
         cases_not_selected=first.cases_not_selected,
-        newly_failing=() if again is None else again.newly_failing,
-        newly_passing=() if again is None else again.newly_passing,
+        newly_failing=tuple(map(_flipped, first.newly_failing)),
+        newly_passing=tuple(map(_flipped, first.newly_passing)),
         gone=first.gone,
         allows_gone=bool(detail.settings.get("allow_gone")),
         common=None if first.common is None else Fraction(first.common),
@@ -209,6 +210,17 @@ def _scope(one: StoredComparison) -> ScopeChange:
         unit=one.unit or "row",
         detectable=one.detectable,
     )
+
+
+def _flip(case: PlannedCase) -> dict[str, object]:
+    return {"code": case.code, "severity": case.severity}
+
+
+def _flipped(one: Mapping[str, JsonValue]) -> PlannedCase:
+    """Return a case of which the record has code and severity alone."""
+    severity = one.get("severity")
+    known = severity if isinstance(severity, int) else 0
+    return PlannedCase(str(one.get("code")), "", "", "", stake=0, difficulty=0, criteria=0, severity=known)
 
 
 def _behaviour(one: Mapping[str, JsonValue]) -> BehaviourChange:

@@ -20,6 +20,7 @@ def earlier_detectable(path: Path, benchmark_hash: str) -> tuple[float, ...]:
         return tuple(found for (found,) in conn.execute(_DETECTABLE, (benchmark_hash,)))
 
 
+_LISTS = ("newly_failing", "newly_passing", "gone", "behaviours")
 _DETECTABLE = """
     SELECT comparisons.detectable FROM comparisons
     JOIN evaluation_runs ON evaluation_runs.id = comparisons.run_id
@@ -31,7 +32,7 @@ _DETECTABLE = """
 
 @dataclass(frozen=True, slots=True)
 class StoredComparison:
-    """One row of `comparisons`; `behaviours` and `gone` as the JSON form of a comparison has them."""
+    """One row of `comparisons`; lists as the JSON form of a comparison has them."""
 
     model: str
     baseline_run: str | None
@@ -52,6 +53,8 @@ class StoredComparison:
     cases_compared: int
     cases_left_out: int
     cases_not_selected: int
+    newly_failing: tuple[Mapping[str, JsonValue], ...]
+    newly_passing: tuple[Mapping[str, JsonValue], ...]
     gone: tuple[str, ...]
     common: float | None
     detectable: float | None
@@ -65,11 +68,7 @@ def stored_comparisons(path: Path, run_id: int) -> tuple[StoredComparison, ...]:
     with reading(path) as conn:
         found = conn.execute("SELECT * FROM comparisons WHERE run_id = ? ORDER BY id", (run_id,))
         return tuple(
-            made_of(
-                StoredComparison,
-                row,
-                **{name: tuple(json.loads(str(row[name]))) for name in ("behaviours", "gone")},
-            )
+            made_of(StoredComparison, row, **{name: tuple(json.loads(str(row[name]))) for name in _LISTS})
             for row in named_rows(found)
         )
 

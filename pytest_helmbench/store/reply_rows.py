@@ -54,9 +54,7 @@ class RecordedRuns:
         """Close the connection."""
         self._conn.close()
 
-    def reply(
-        self, code: str, question: tuple[str | None, str | None, str, int], *, anywhere: bool
-    ) -> RecordedReply | None:
+    def reply(self, code: str, question: tuple[object, ...], *, anywhere: bool) -> RecordedReply | None:
         """Return the newest reply of a model at an address, or where that has none `anywhere`; none at no address."""
         asked, address, request_hash, repetition = question
         if address is None:

@@ -410,6 +410,8 @@ CREATE TABLE comparisons (
     cases_compared INTEGER NOT NULL,
     cases_left_out INTEGER NOT NULL,
     cases_not_selected INTEGER NOT NULL,
+    newly_failing TEXT NOT NULL,
+    newly_passing TEXT NOT NULL,
     gone TEXT NOT NULL,
     common REAL,
     detectable REAL,

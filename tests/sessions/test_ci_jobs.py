@@ -239,6 +239,11 @@ def test_every_artifact_of_the_workflow_has_the_headline(
         assert ("**Gone: 30**" in text) is (case == "deleted")
         assert ("**Newly failing: 60**" in text) is (case == "worse")
         assert ("| `Message 1.` |" in text) is (case == "worse")
+    if case in ("plain", "deleted", "worse"):  # nothing but the results file tells a later report of it
+        (job.folder / "benchmark" / "baseline.json").unlink()
+        job.shell("helmbench report --format markdown -o later.md", {})
+        comment = (job.folder / "posted.md").read_text("utf-8")
+        assert (job.folder / "later.md").read_text("utf-8").split("\n<", 1)[0] == comment.split("\n<", 1)[0]
     root = ElementTree.parse(job.folder / "junit.xml").getroot()
     gates = [one for one in root.iter("testcase") if one.get("name", "").startswith("gate[")]
     assert [one.find("failure") is not None for one in gates] == [status == 1]
