@@ -47,7 +47,10 @@ _OF_KINDS = {name: places for places in all_places() for name in places.schemas}
 @click.argument("path", type=click.Path(path_type=Path))
 @no_db_option
 def init_command(path: Path) -> None:
-    """Make a small working benchmark at PATH, and let git ignore results. Nothing is overwritten."""
+    """Write a small working benchmark to PATH.
+
+    Git ignores its results, and existing files stay as they are.
+    """
     kind = next(places for places in all_places() if places.starter)
     package = kind.module.rpartition(".")[0]
     found = _starter(files(package).joinpath(kind.starter), Path())
@@ -112,8 +115,10 @@ def _ignore_results(path: Path) -> Path:
 @no_db_option
 @unprotected_option
 def list_command(place: Path | None, path: Path | None, *, as_json: bool, unprotected: bool) -> None:
-    """List what stands in the benchmark at PATH: scenarios with their behaviour, evaluation family and number of cases;
-    of packs, the rows; of Bench Packs, their scenarios."""
+    """List the scenarios or rows of the benchmark at PATH.
+
+    A scenario tree is listed with the behaviour, evaluation family and number of cases of each scenario.
+    """
     project = Project.at(Path.cwd())
     settings = project.settings(unprotected=unprotected or None)
     listings = [reading.listing() for reading in readings(project, settings, place or path)]
@@ -128,7 +133,7 @@ def list_command(place: Path | None, path: Path | None, *, as_json: bool, unprot
 @click.argument("name", type=click.Choice(sorted({*_OF_KINDS, *_OF_FILES, *SCHEMAS})), metavar="NAME")
 @no_db_option
 def schema_command(name: str) -> None:
-    """Print the JSON Schema of a kind of file, for editors and scripts."""
+    """Print the JSON Schema of a kind of file, for an editor."""
     say_json(_schema(name))
 
 
@@ -160,10 +165,10 @@ def prompt_command(
     *,
     as_json: bool,
 ) -> None:
-    """Print exactly what would be sent for the case CODE of the benchmark at PATH; nothing is sent.
+    """Print the request that a case would send, without sending it.
 
-    As text: the messages and the response format. As JSON, and whenever a model is named: the request body.
-    A Bench Pack writes its requests itself: of its scenarios, what it shows of them.
+    CODE is that of a case of the benchmark at PATH. The command prints messages and response format, or the request
+    body with --json or --model. A Bench Pack writes its requests itself, so only its own description is printed.
     """
     project = Project.at(Path.cwd())
     settings = project.settings(model=None if model is None else [model], system_prompt=system_prompt)

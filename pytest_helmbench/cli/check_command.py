@@ -52,17 +52,17 @@ class _Found:
 @no_db_option
 @unprotected_option
 def check_command(path: Path | None, *, install: bool, as_json: bool, unprotected: bool) -> int:
-    """Report every problem of the benchmark at PATH by file and line; no model is asked.
+    """Report every problem of a benchmark by file and line.
 
-    Rows of packs are tried with their own answers: these must pass, and what must not pass must fail. Bench Packs are
-    loaded in Node and list their scenarios.
+    No model is called. The rows of a pack are tried with their own answers: right ones must pass, wrong ones must
+    fail. Node loads a Bench Pack and lists its scenarios.
 
-    Of a tree it prints the effective numbers of perturbations and cases, and where another perturbation would buy most.
+    For a tree the command prints the effective numbers of perturbations and cases, and where one more helps most.
 
-    With --install, npm first puts the `dependencies` of a Bench Pack's package.json, and zod and smol-toml, which hosts
-    of Bench Packs offer, into your cache folder; no script of theirs is run, and nothing is written into the pack.
+    With --install, npm first puts the `dependencies` of a Bench Pack's package.json, with zod and smol-toml, into your
+    cache folder. npm runs none of their scripts and writes nothing into the pack.
 
-    Ends 1 when there are errors. Warnings never change the exit code.
+    The exit code is 1 when there are errors. Warnings never change it.
     """
     if install:
         say(*_installed(path))

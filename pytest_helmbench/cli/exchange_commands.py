@@ -53,7 +53,9 @@ _BASELINE = "baseline"
 def export_command(
     named: tuple[str, ...], form: str, output: Path | None, with_text: str, db: Path | None
 ) -> None:
-    """Write the results of runs for other programs: codes and hashes, texts only when asked for.
+    """Write the results of runs for other programs.
+
+    They hold codes and hashes, and texts only with --with-text.
 
     csv is one table, with a row per evaluation; json has a document per run. Both take several runs.
 
@@ -114,7 +116,7 @@ def _print(found: Exported) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @db_option
 def import_command(files: tuple[Path, ...], db: Path | None) -> None:
-    """Read results of other tools into the results database, to compare and to report them.
+    """Read results of other tools into the results database.
 
     FILE is a log of Inspect AI (*.eval, *.json; needs the extra `inspect`), what `promptfoo eval -o FILE.json` writes,
     results_….json of `lm_eval --log_samples`, with its samples beside it, or summary.json of the BenchLocal app.
@@ -152,7 +154,7 @@ _FILE = click.Path(path_type=Path)
     help="Merge what is there: the run stays unfinished, --helmbench-resume goes on.",
 )
 @click.option(
-    "--gate", is_flag=True, help="Hold the run to the thresholds and the baseline that the shards were given."
+    "--gate", is_flag=True, help="Check the run against the thresholds and the baseline of the shards."
 )
 @click.option("--junitxml", type=_FILE, metavar="FILE", help="Also write a JUnit report of all cases.")
 @click.option(
@@ -177,14 +179,14 @@ def merge_command(
     gate: bool,
     force: bool,
 ) -> int:
-    """Join the results files of shards (pytest --helmbench-shard=K/N) to one run, as if it had been one session.
+    """Join the results files of shards to one run.
 
-    FILE is the results file of a shard, in any order. They must be of one plan: the same benchmark, models, settings
-    and cases. Of a shard that ran twice the later session counts; what was paid is always added up. Scores,
-    intervals, verdicts, costs and links are those of one run. Inputs are only read.
+    FILE is the results file of a shard (pytest --helmbench-shard=K/N), in any order. All shards need the same
+    benchmark, models, settings and cases. If a shard ran twice, the later session counts; costs are always added up.
+    The result is the same as that of one session. The shards' files stay as they are.
 
-    Ends 1 when something is missing (nothing is written then; see --partial) or a gate does not hold, 2 when the
-    files do not belong together.
+    The exit code is 1 when something is missing (nothing is written then; see --partial) or a gate does not hold,
+    and 2 when the files do not belong together.
     """
     if junitxml is not None:
         _check_junitxml(junitxml, out)

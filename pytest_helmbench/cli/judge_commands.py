@@ -51,7 +51,7 @@ _WORDS = {True: "pass", False: "fail", None: UNKNOWN}
 
 @click.group("judge")
 def judge_command() -> None:
-    """Hold the judges of a benchmark to its anchors (check), or to a person's labels (sample, labels)."""
+    """Check judges against anchors or a person's labels."""
 
 
 @judge_command.command("check")
@@ -74,9 +74,11 @@ def check(
     as_json: bool,
     **servers: str | None,
 ) -> int:
-    """Have the judges of the benchmark at PATH judge its anchors (anchors.yml), and nothing else; nothing is stored.
+    """Have the judges of a benchmark judge its anchors.
 
-    Ends 1 when a judge gets more of them wrong than is allowed, or does not answer.
+    The benchmark at PATH has them in anchors.yml. Nothing is stored.
+
+    The exit code is 1 when a judge gets more of them wrong than is allowed, or does not answer.
     """
     project = Project.at(Path.cwd())
     settings = project.settings(
@@ -153,9 +155,10 @@ def _check_record(trial: AnchorTrial) -> dict[str, object]:
 )
 @db_option
 def sample(run: str, labels: int, by: str, seed: int, output: Path | None, db: Path | None) -> None:
-    """Write verdicts of the judge, half passes and half fails, for a person to label blind.
+    """Write verdicts of a judge for a person to label blind.
 
-    The file holds prompts and replies, and nothing of the verdicts. Write pass or fail into the column `label`, then
+    Half of them are passes. The file holds prompts and replies, and nothing of the verdicts. Write pass or
+    fail into the column `label`, then
     `helmbench judge labels RUN FILE`.
     """
     path = database_of(db)
@@ -200,9 +203,12 @@ def _label_row(row: JudgedRow, result: ResultRow, criteria: Mapping[str, JsonObj
 @click.argument("file", type=click.Path(path_type=Path))
 @db_option
 def labels(run: str, file: Path, db: Path | None) -> None:
-    """Store what a person says of a judge's verdicts, from a file of `helmbench judge sample`.
+    """Store a person's labels of a judge's verdicts.
 
-    Ends 1, and stores nothing, when a row is unknown or has no label. Scores then show the corrected pass rate.
+    FILE comes from `helmbench judge sample`.
+
+    The exit code is 1, and nothing is stored, when a row is unknown or has no label. Scores then show the
+    corrected pass rate.
     """
     path = database_of(db)
     detail = run_of(path, run)
@@ -224,9 +230,10 @@ def labels(run: str, file: Path, db: Path | None) -> None:
 @db_option
 @as_json_option
 def rescore_command(run: str, path: Path | None, db: Path | None, *, as_json: bool) -> None:
-    """Judge the stored replies of a run by the rules that the benchmark has now; nothing is asked.
+    """Judge the stored replies of a run by the present rules.
 
-    The outcome is a new run. Cases whose judge would be asked something new stay without a verdict, as do those
+    No model is called. The outcome is a new run. Cases whose judge would be asked something new stay without
+    a verdict, as do those
     that an agent has worked on.
     """
     database = database_of(db)

@@ -85,7 +85,7 @@ class _Commands(click.Group):
 @click.version_option(version("pytest-helmbench"), prog_name="helmbench")
 @click.pass_context
 def helmbench(context: click.Context) -> None:
-    """LLM benchmarks: write them, run them with pytest, read the record."""
+    """LLM benchmarks: write them, run them with pytest, read the results."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

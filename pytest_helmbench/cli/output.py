@@ -96,7 +96,7 @@ def texts_option(command: _Command) -> _Command:
         type=click.Choice([texts.value for texts in ShownTexts]),
         default="none",
         show_default=True,
-        help="Of which cases prompts, replies and the judge's words are shown.",
+        help="Cases whose prompts, replies and judge's words are shown.",
     )(command)
 
 

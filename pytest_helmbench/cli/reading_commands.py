@@ -89,11 +89,11 @@ _LISTED: dict[str, Callable[[ResultRow], bool]] = {
 @db_option
 @as_json_option
 def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, **lists: bool) -> None:
-    """Show a run (its number, or `last`), or one case of it with its verdict, prompt and reply.
+    """Show a run, or one case with verdict, prompt and reply.
 
-    A case of a Bench Pack also with all that its pack says: summary, log, detail cards, events.
+    RUN is a number or `last`. A case of a Bench Pack has its summary, log, detail cards and events, too.
 
-    CODE may also be the start of a code (P1-B2): then the cases below it are listed with their verdicts.
+    If CODE is the start of a code (P1-B2), the command lists the cases below it with their verdicts.
     """
     named = [name for name, is_given in lists.items() if is_given]
     if len(named) > 1:
@@ -258,7 +258,7 @@ def _verdict_cells(row: ResultRow, lost: str) -> tuple[str, ...]:
 @db_option
 @as_json_option
 def costs_command(run_id: int | None, model: str | None, db: Path | None, *, as_json: bool) -> None:
-    """Show what runs have cost, by run, behaviour and purpose; judges apart."""
+    """Show what runs cost, by run, behaviour and purpose."""
     path = database_of(db)
     if run_id is not None:
         run_of(path, str(run_id))
@@ -270,7 +270,7 @@ def costs_command(run_id: int | None, model: str | None, db: Path | None, *, as_
     if as_json:
         say_json([{**asdict(row), "cost_usd": row.cost_usd} for row in found])
     elif not found:
-        say("no call was recorded")
+        say("no call is stored")
     else:
         head = ("run", "model", *COST_HEAD)
         cells = [(str(row.run_id), row.model, *cost_cells(row)) for row in found]

@@ -60,10 +60,12 @@ _GATES = ("min_score", "min_coverage")
     "--gate", metavar="X", help="Least score: 0.7 or P1=0.7,P1-B2=0.9; ends 1 where it is not reached."
 )
 @click.option(
-    "--min-coverage", metavar="X", help="Of --gate: least share of the planned severity judged (default: 1)."
+    "--min-coverage",
+    metavar="X",
+    help="With --gate: least share of the planned severity that is judged (default: 1).",
 )
 @click.option(
-    "--baseline", metavar="RUN", help="Hold the runs against this one (default: as their session did)."
+    "--baseline", metavar="RUN", help="Compare the runs with this one (default: as their session did)."
 )
 @click.option("--max-drop", metavar="X", help=_MAX_DROP)
 @report_options
@@ -76,12 +78,12 @@ def report_command(
     db: Path | None,
     **limits: str | None,
 ) -> int:
-    """Report runs: Markdown that pastes into a pull request, JSON (`helmbench schema report`), or one HTML page.
+    """Report runs as Markdown, JSON or one HTML page.
 
     A RUN is a number, `last`, FILE.db or FILE.db#3; `last` (the default) and a file represent their session. Several
     runs of a benchmark stand side by side: score with interval, place, cost, speed, and which pairs differ.
 
-    With --gate the lines of the gate are printed, and the report is written where -o names a file.
+    With --gate the command prints the lines of the gate, and writes the report if -o names a file.
     """
     if form != PAGE:
         to.only_for_pages(form)
@@ -206,13 +208,13 @@ def compare_command(
     to: ReportOutput,
     db: Path | None,
 ) -> int:
-    """Say whether CANDIDATE is worse than BASELINE: by how much, how sure that is, and where.
+    """Say whether CANDIDATE is worse than BASELINE, and where.
 
     A run is a number, `last`, `last~1`, FILE.db (its last), FILE.db#3, or a baseline FILE.json (see `helmbench
     export --format baseline`), and represents its session: its runs are paired by benchmark and model. Two runs of
     different models, or of one session, are compared with each other.
 
-    Ends 1 when a run is worse, 2 when there is nothing to compare.
+    The exit code is 1 when a run is worse, 2 when there is nothing to compare.
     """
     if form != "html":
         to.only_for_pages(form)

@@ -65,7 +65,10 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("run-single")
 @_run_options
 def run_single_command(**options: Any) -> int:
-    """Run the first case of each scenario; of packs the first row of each family, of Bench Packs of each category."""
+    """Run the first case of each scenario.
+
+    In a pack it is the first row of each family, in a Bench Pack the first scenario of each category.
+    """
     wish = _Wish(**options)
     project = Project.at(Path.cwd())
     return _run_first_cases(project, wish, readings(project, project.settings(), wish.path))
@@ -116,7 +119,7 @@ def _refuse_unknown(scenarios: Iterable[str], loaded: Sequence[Reading]) -> None
 @click.command("run-all")
 @_run_options
 def run_all_command(**options: Any) -> int:
-    """List the scenarios, run the first case of each, then run everything.
+    """Run the first case of each scenario, then everything.
 
     The exit code is that of the last run; a session that itself fails ends the command.
     """

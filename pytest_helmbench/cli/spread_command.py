@@ -53,7 +53,7 @@ class _Ending:
     "-o", "--output", "out", type=_FILE, default=Path("helmbench.db"), help="The merged results file."
 )
 @click.option(
-    "--gate", is_flag=True, help="Hold the run to the thresholds and the baseline among PYTEST_ARGS."
+    "--gate", is_flag=True, help="Check the run against the thresholds and the baseline among PYTEST_ARGS."
 )
 @click.option("--junitxml", type=_FILE, metavar="FILE", help="Also write a JUnit report of all cases.")
 @click.option("--shared", is_flag=True, help="This folder is at the same path on all hosts: nothing travels.")
@@ -69,15 +69,15 @@ def spread_command(
     resume: bool,
     **ending: Any,
 ) -> int:
-    """Run `pytest PYTEST_ARGS` in shards on a Dask cluster, and merge what they record.
+    """Run pytest in shards on a Dask cluster, and merge them.
 
-    Each shard is a session on a worker's host, with the environment that the worker has: keys are the cluster's, and
-    none is sent. What PYTEST_ARGS name of files below this folder travels, with the project's settings. Each 15 s a
-    shard's record comes here, to helmbench-KofN.db; where a host is lost another one goes on from there. With `check`
-    for PYTEST_ARGS it says who is there, and nothing is run.
+    Each shard is a session on a worker's host, with the worker's environment: no key is sent. The files below this
+    folder that PYTEST_ARGS name are sent, with the project's settings. Every 15 s the results of a shard come here, to
+    helmbench-KofN.db; if a host is lost, another one goes on from there. With `check` for PYTEST_ARGS the command only
+    lists the workers.
 
-    Ends as `helmbench merge`: 1 where something is missing or a gate does not hold; 4 for a scheduler beyond this
-    machine without TLS, or arguments that pytest cannot use; 130 after Ctrl-C.
+    The exit code is that of `helmbench merge`: 1 if something is missing or a gate does not hold. It is 4 for a
+    remote scheduler without TLS or arguments that pytest cannot use, and 130 after Ctrl-C.
     """
     if find_spec("distributed") is None:
         raise CommandError(
@@ -112,7 +112,7 @@ def _merged(found: Spreaded, end: _Ending) -> int:
     if found.misused:
         raise CommandError(f"pytest cannot use its arguments:\n{found.misused}", code=_UNSAFE)
     if not found.files:
-        raise CommandError("no shard has recorded anything", code=1)
+        raise CommandError("no shard has stored anything", code=1)
     arguments = [*map(str, found.files), "-o", str(end.out), "--force"]
     arguments += ["--gate"] if end.gate and found.is_whole else []
     arguments += [] if end.junitxml is None else ["--junitxml", str(end.junitxml)]
@@ -124,7 +124,7 @@ def _merged(found: Spreaded, end: _Ending) -> int:
         raise
     if found.is_whole:
         return int(code or 0) or int(bool(found.problems))
-    complain("helmbench: add --resume to go on: nothing that is on record is asked again")
+    complain("helmbench: add --resume to go on: nothing that is stored is asked again")
     return _INTERRUPTED if found.stopped else 1
 
 

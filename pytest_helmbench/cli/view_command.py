@@ -37,10 +37,10 @@ from pytest_helmbench.view.local_server import View, serve
 def view_command(
     runs: tuple[str, ...], port: int, *, opens: bool, refresh: float, with_text: str, db: Path | None
 ) -> int:
-    """Show runs in a browser while sessions write them: the page of `helmbench report --format html`, the list of
-    all runs, and any two of them compared.
+    """Show runs in a browser while sessions write them.
 
-    The server listens at 127.0.0.1 alone, lets in who has the address that is printed, and reads only. Ctrl-C ends it.
+    It has the page of `helmbench report --format html`, the list of all runs, and comparisons of two. The server
+    listens at 127.0.0.1, needs the token in the printed address, and only reads. Ctrl-C ends it.
     """
     path = database_of(db).absolute()
     opened(path).close()  # told now, and not on its first page

@@ -79,5 +79,5 @@ def _sentence(error: Exception) -> str:
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return (
         f"the rule failed: {type(error).__name__}{place}\n"
-        "  hint: this is a fault of pytest-helmbench, please report it; the reply is on record"
+        "  hint: this is a fault of pytest-helmbench, please report it; the reply is stored"
     )

@@ -269,7 +269,7 @@ class Gateway:
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
         self._backend.record_replay(replace(record, from_cache=True))
-        _log.info("%s: %s call: answered from the record", call.origin.code, call.purpose)
+        _log.info("%s: %s call: answered by a stored reply", call.origin.code, call.purpose)
         return reply
 
     def _next_key(self) -> str:
@@ -411,7 +411,7 @@ _MISSING = Fault(
     FaultKind.REJECTED,
     None,
     NOT_ON_RECORD,
-    "no reply to this request is on record (--helmbench-cache=only)",
+    "no stored reply to this request (--helmbench-cache=only)",
     hint="run once with --helmbench-cache=reuse; another prompt, model or sampling option is another request, and an"
     " application is never replayed without a 'version' in models.yml",
 )

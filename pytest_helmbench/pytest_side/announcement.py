@@ -171,7 +171,7 @@ class Announcer:
         place = str(db.relative_to(start) if db.is_relative_to(start) else db)
         left = self._coordinator.book.left(plan)
         is_replay = settings.cache_mode is CacheMode.ONLY
-        fewer = "where replies are on record" if settings.cache_mode is CacheMode.REUSE else ""
+        fewer = "where replies are stored" if settings.cache_mode is CacheMode.REUSE else ""
         calls = PlannedCalls(0 if is_replay else left.calls, more=left.open_ended, fewer=fewer)
         bounds = budget_bounds(plan, self._coordinator.book.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]

@@ -129,16 +129,16 @@ class LiveLine:
                 self._said_limited.add(model)
                 yield (
                     f"{model}: for {seconds:.0f} s every call was answered with a rate limit (429), and none with a"
-                    " reply: it is tried on; --helmbench-requests-per-minute or --helmbench-concurrency ask for less"
+                    " reply: still trying; --helmbench-requests-per-minute or --helmbench-concurrency ask for less"
                 )
 
     def _unreached(self, coordinator: Coordinator) -> Iterator[str]:
-        """Yield, once per model, that its server cannot be reached, while it is tried on."""
+        """Yield, once per model, that its server cannot be reached, while calls are retried."""
         for model, sentence in coordinator.unreached.sentences():
             if model not in self._said_unreached:
                 self._said_unreached.add(model)
                 if coordinator.settings.max_retries and model not in coordinator.stopped_models:
-                    yield f"{model}: {sentence}: it is tried on"
+                    yield f"{model}: {sentence}: still trying"
 
     def _say(self, sentence: str) -> None:
         """Print a line that stays, on a terminal and in a log."""

@@ -142,7 +142,7 @@ def comparison_notes(found: RunComparison) -> Iterator[str]:
             )
         yield ", ".join(parts)
     if found.much_recorded:
-        yield f"{found.recorded} of {found.replies} replies came from the record and cannot differ"
+        yield f"{found.recorded} of {found.replies} replies are stored ones and cannot differ"
 
 
 def _collapsed(one: BehaviourChange) -> str:

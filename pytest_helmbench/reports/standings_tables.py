@@ -134,7 +134,7 @@ def _notes(one: Standing, board: Board) -> Iterator[str]:
     counts = one.report.counts
     if counts.replays:
         replies = f"{counts.replays} of {counts.replays + counts.calls.total()} calls"
-        yield f"{replies} were answered from the record: they have no cost and no time of their own"
+        yield f"{replies} were answered by stored replies: they have no cost and no time of their own"
 
 
 def _said(board: Board) -> str:

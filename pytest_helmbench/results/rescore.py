@@ -515,7 +515,7 @@ def refuse_run(detail: RunDetail) -> None:
     run_id, tool = detail.id, detail.settings.get("imported_from")
     if tool is not None:
         raise HelmbenchError(
-            f"run {run_id} cannot be judged anew: another tool has run it ({tool}), and its replies are not on record"
+            f"run {run_id} cannot be judged anew: another tool has run it ({tool}), and its replies are not stored"
         )
     refuse_kind(run_id, detail.kind)
 

@@ -129,7 +129,7 @@ class Commits:
             return None
         self._said = True
         return (
-            f"waiting for {self._store.path}: {queued - settled} records are not on disk yet; another process may hold"
+            f"waiting for {self._store.path}: {queued - settled} results are not on disk yet; another process may hold"
             " it. Ctrl-C writes everything to helmbench-recovered.db beside it, and ends"
         )
 

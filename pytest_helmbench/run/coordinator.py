@@ -278,7 +278,7 @@ class Coordinator:
         if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
             again = f"the same command with --helmbench-resume asks the {left} again"
             if self.settings.cache_mode is CacheMode.ONLY and not interrupted:
-                again = "without --helmbench-cache=only the model is asked for what is not on record"
+                again = "without --helmbench-cache=only the model is asked for what is not stored"
             elif self.overdrawn is not None:
                 again = f"give the model a price, then {again}"
             self.goes_on = again
@@ -330,7 +330,7 @@ class Coordinator:
         runs = sorted(resumption.runs.values()) if resumption is not None else []
         if resumption is not None:
             judged = len(resumption.judged)
-            on_record = f"{judged} judged cases were on record"
+            on_record = f"{judged} judged cases were stored"
             self.remarks.append(f"went on with run {', '.join(map(str, runs))}: {on_record}")
         elif settings.resume:
             self.remarks.append(NOTHING_UNFINISHED)

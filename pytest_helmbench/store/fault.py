@@ -106,6 +106,6 @@ _ADVICE = {
     ),
     sqlite3.SQLITE_CONSTRAINT: (
         "a row contradicts the rows it refers to",
-        "the record and the file do not belong together; this is a fault of the program, please report it",
+        "a row and the file do not belong together; this is a fault of the program, please report it",
     ),
 }

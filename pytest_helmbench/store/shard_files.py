@@ -138,7 +138,7 @@ def read_shard_file(path: Path, now_s: float | None = None) -> ShardFile:
             held_by = _holder(conn, runs, time.time() if now_s is None else now_s)
         except MALFORMED as error:
             raise StoreError(
-                path, f"its record of shards cannot be read ({type(error).__name__})", UNCHANGED
+                path, f"its table of shards cannot be read ({type(error).__name__})", UNCHANGED
             ) from error
     return ShardFile(path, runs, bool(newest[0]), held_by)
 

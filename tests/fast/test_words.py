@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+from commands import captured
 from house_figures import PACKAGE
 
 from pytest_helmbench.options.declarations import OPTIONS
@@ -39,6 +41,15 @@ def test_the_package_is_in_plain_words() -> None:
     for path in paths:
         lines = _KEPT.sub("", path.read_text("utf-8")).splitlines()
         assert [line for line in lines if _STUMBLED_OVER.search(line)] == [], path
+
+
+@pytest.mark.parametrize("group", [("--help",), ("judge", "--help")])
+def test_help_has_the_line_of_each_command_whole(
+    capsys: pytest.CaptureFixture[str], group: tuple[str, ...]
+) -> None:
+    listed = captured(capsys, *group)[1].partition("Commands:")[2].splitlines()[1:]
+    assert len(listed) >= 3
+    assert [line for line in listed if not line.endswith(".") or line.endswith("..")] == []
 
 
 def _pages() -> Iterator[Path]:

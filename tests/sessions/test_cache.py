@@ -100,10 +100,10 @@ def test_a_request_that_is_not_on_record_is_an_error_of_a_replay(
     replay.assert_outcomes(passed=1, errors=2)
     assert provider.count == 0
     shown = replay.stdout.str()
-    assert "no reply to this request is on record (--helmbench-cache=only)" in shown
+    assert "no stored reply to this request (--helmbench-cache=only)" in shown
     left = (
         "judge_not_on_record 1, not_on_record 1:"
-        " without --helmbench-cache=only the model is asked for what is not on record"
+        " without --helmbench-cache=only the model is asked for what is not stored"
     )
     assert left in shown
     assert "--helmbench-resume" not in shown
@@ -282,5 +282,5 @@ def test_a_replay_without_keys_finds_what_was_asked_at_either_provider(
     assert isinstance(asked, Endpoint)
     shelf = _Shelf(_hash_at(_call(asked)))
     assert _replay(shelf, _call(_keyless(tmp_path, model))) == "recorded"
-    with pytest.raises(CallFailedError, match="no reply to this request is on record"):
+    with pytest.raises(CallFailedError, match="no stored reply to this request"):
         _replay(_Shelf("another"), _call(_keyless(tmp_path, model)))

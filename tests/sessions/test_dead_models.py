@@ -108,7 +108,7 @@ def test_rate_limits_that_last_are_said_once(
     result.assert_outcomes(passed=2)
     text = result.stdout.str()
     assert text.count("helmbench: test/good: for ") == 1
-    assert "every call was answered with a rate limit (429), and none with a reply: it is tried on;" in text
+    assert "every call was answered with a rate limit (429), and none with a reply: still trying;" in text
 
 
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
@@ -123,6 +123,6 @@ def test_a_server_that_is_not_there_is_said_once_while_it_is_tried_on(
     result.assert_outcomes(errors=2)
     said = (
         "helmbench: test/good: the provider at http://127.0.0.1:9/v1 cannot be reached (connection refused):"
-        " it is tried on"
+        " still trying"
     )
     assert result.outlines.count(said) == 1

@@ -88,7 +88,7 @@ def test_errors_and_skips_run_again_and_judged_cases_stand(
     # What is judged already is told in the same words.
     for result in (first, second):
         shown = result.stdout.str()
-        assert "expected RISK, observed CALM" in shown
+        assert "  expected: RISK\n  observed: CALM\n" in shown
         assert "the reply is not valid JSON" in shown
         assert "no JSON at all" in shown
     # Only what is left is announced, with its price.
@@ -97,7 +97,7 @@ def test_errors_and_skips_run_again_and_judged_cases_stand(
     second.stdout.fnmatch_lines(
         [
             "test/good * 50 % *1  0.0040 *",
-            "notes        *went on with run 1: 3 judged cases were on record*",
+            "notes        *went on with run 1: 3 judged cases were stored*",
             "1 judged in * s *",
         ]
     )

@@ -164,7 +164,7 @@ def _said(row: JsonObject | None) -> list[str]:
     facts = {name: row[name] for name in ("summary", "note", "verifier", "artifacts")}
     timings = row["timings"]
     if isinstance(timings, dict) and timings.get("valid") is False:
-        facts["times"] = "not the model's: a reply came from the record"
+        facts["times"] = "not the model's: a reply was a stored one"
     texts = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in facts.items()
@@ -271,9 +271,7 @@ class BenchPackRecord:
             cautions.append("the pack's own total is not over all of its scenarios")
         if untimed:
             cases = f"{untimed} case{'' if untimed == 1 else 's'}"
-            cautions.append(
-                f"replies of {cases} came from the record: what their pack says of time is not the model's"
-            )
+            cautions.append(f"replies of {cases} were stored ones: the pack's times are not the model's")
         if score is None:
             return RunWords(cautions=tuple(cautions))
         return replace(

@@ -272,7 +272,7 @@ class ScenarioRun:
         if not (sums.recalled and self._told.manifest.measures_speed):
             return None
         message = (
-            "a speed is no measurement when replies come from the record: this one is not judged"
+            "a speed is no measurement when replies are stored ones: this one is not judged"
             " (measure in a session of its own, with --helmbench-cache=off)"
         )
         return Outcome(Verdict.SKIPPED, "not_measured", message)

@@ -36,7 +36,7 @@ def test_yaml_made_to_swell_is_refused_at_once(line: str) -> None:
     lines = [line.format(n=n, many=", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 20)]
     document = parse_yaml("\n".join(["a0: &a0 {x: 1}", *lines]))
     assert document.data is None
-    assert "its aliases stand for more than 1,000,000 values" in document.faults[0].message
+    assert "its aliases represent more than 1,000,000 values" in document.faults[0].message
 
 
 def test_honest_aliases_and_merges_are_read() -> None:

@@ -114,14 +114,14 @@ def test_speed_is_of_what_was_answered_in_the_run(database: Path, capsys: pytest
 
     document = _document(capsys, 1)
 
-    times = [102.0, 103.0, 104.0]  # of those that came from the record nobody knows any
+    times = [102.0, 103.0, 104.0]  # stored replies have none
     speed = document["runs"][0]["speed"]
     assert (speed["cases"], speed["median_ms"], speed["p95_ms"]) == (3, 103.0, 104.0)
     assert speed["tokens_per_second"] == pytest.approx(60 / (sum(times) / 1000))
     assert speed["in_flight"] == 3  # all begin at once
     assert speed["run_tokens_per_second"] == pytest.approx(600, rel=0.01)
     assert document["standings"][0]["runs"][0]["notes"] == [
-        "2 of 5 calls were answered from the record: they have no cost and no time of their own"
+        "2 of 5 calls were answered by stored replies: they have no cost and no time of their own"
     ]
     add_run(database, "test/m", [True] * 5, recorded=5)
     measured, replayed = (run["speed"] for run in _document(capsys, 1, 2)["runs"])

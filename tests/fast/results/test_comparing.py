@@ -174,6 +174,6 @@ def test_what_differs_in_content_rule_or_judgement_is_left_out() -> None:
     ]
     recorded = {code: replace(case, recorded=1) for code, case in before.items()}
     assert (
-        "288 of 288 replies came from the record and cannot differ"
+        "288 of 288 replies are stored ones and cannot differ"
         in comparison_lines(_compared(before, recorded), "m")[-1]
     )

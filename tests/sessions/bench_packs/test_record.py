@@ -182,6 +182,6 @@ def test_a_request_that_is_not_on_record_is_an_error_of_its_item(
     run_packs(pytester, "-k", "a[", url=provider.url).assert_outcomes(passed=1)
     result = run_packs(pytester, "--helmbench-cache=only", url=provider.url)
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["no reply to this request is on record (--helmbench-cache=only)"])
+    result.stdout.fnmatch_lines(["no stored reply to this request (--helmbench-cache=only)"])
     assert provider.count == 1
     assert root.is_dir()

@@ -69,7 +69,7 @@ def test_a_killed_session_leaves_no_process_and_goes_on_without_asking_again(
     provider.reset()
     again = run_undisturbed(pytester, provider.url, workers, *_OPTIONS, "--helmbench-resume", paths=_PATHS)
     assert again.ret == pytest.ExitCode.OK
-    assert "went on with run 1: 4 judged cases were on record" in again.stdout.str()
+    assert "went on with run 1: 4 judged cases were stored" in again.stdout.str()
     # What was answered comes from the record; what was out is asked again.
     assert _asked(provider) == Counter({f"{name} second": 1 for name in _SLOW})
     assert judged <= judged_rows(database)

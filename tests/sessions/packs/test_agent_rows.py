@@ -147,7 +147,7 @@ def test_a_killed_session_leaves_nothing_behind_and_asks_nothing_again(
     after = Counter((item_of(request), turn_of(request)) for request in provider.requests)
     assert after == {("half", 2): 1, ("half", 3): 1, ("asked", 0): 1, ("asked", 1): 1}
     assert list(temporary.iterdir()) == []
-    assert "went on with run 1: 1 judged cases were on record" in again.text
+    assert "went on with run 1: 1 judged cases were stored" in again.text
 
     undisturbed = run_undisturbed(pytester, provider.url, "-q", _BWRAP, "--helmbench-db=undisturbed.db")
     assert undisturbed.ret == pytest.ExitCode.OK

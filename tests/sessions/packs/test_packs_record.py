@@ -79,7 +79,7 @@ def test_a_killed_session_goes_on_as_if_nothing_had_happened(
     again = run_undisturbed(pytester, provider.url, *options, _RESUME)
     assert again.ret == pytest.ExitCode.TESTS_FAILED
     assert sorted(asked_rows(provider)) == sorted(held)
-    assert "went on with run 1: 3 judged cases were on record" in again.stdout.str()
+    assert "went on with run 1: 3 judged cases were stored" in again.stdout.str()
     assert integrity(database) == "ok"
     assert judged <= judged_rows(database)
     assert final_state(database) == final_state(folder / "undisturbed.db")
@@ -109,7 +109,7 @@ def test_a_resumed_session_judges_again_what_has_changed_in_the_pack(
     ]
     result.stdout.fnmatch_lines(
         [
-            "notes        *went on with run 1: 5 judged cases were on record*",
+            "notes        *went on with run 1: 5 judged cases were stored*",
             "request or rule has changed since *, so they ran again: m2[[]test/good], m3[[]test/good]",
         ]
     )

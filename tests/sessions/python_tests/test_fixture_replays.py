@@ -57,7 +57,7 @@ def test_a_replay_without_network_gives_identical_results_in_the_same_order(
         pytester, None, "--helmbench-cache=only", "--helmbench-base-url=http://127.0.0.1:9/v1", workers
     )
     missing.assert_outcomes(errors=1, failed=1)
-    assert "no reply to this request is on record (--helmbench-cache=only)" in missing.stdout.str()
+    assert "no stored reply to this request (--helmbench-cache=only)" in missing.stdout.str()
     assert rows(database, "SELECT count(DISTINCT hash) FROM benchmarks") == [(2,)]
 
 
@@ -90,7 +90,7 @@ def test_two(helmbench_openai):
     resumed = run_own_tests(pytester, provider, "--helmbench-resume", workers)
 
     resumed.assert_outcomes(failed=1, passed=1)
-    resumed.stdout.fnmatch_lines(["notes        *went on with run 1: 1 judged cases were on record*"])
+    resumed.stdout.fnmatch_lines(["notes        *went on with run 1: 1 judged cases were stored*"])
     assert "has changed" not in resumed.stdout.str()
     assert sorted(request.prompt for request in provider.requests) == ["hangs", "hangs", "one", "two"]
     assert results_of_own_tests(pytester) == [

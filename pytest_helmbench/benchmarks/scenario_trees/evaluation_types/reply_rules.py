@@ -316,7 +316,7 @@ class MeasuredRule(ReplyRule):
         del case, strict_json
         if self.type == "latency_below":
             figure = None if reply.recorded else reply.latency_ms / 1000
-            unknown = "the reply is from the record, so nothing was measured"
+            unknown = "the reply is a stored one, so nothing was measured"
         else:
             figure = reply.first_cost_usd if reply.recorded else reply.usage.cost_usd
             unknown = "the cost of the call is unknown: give the model a price: in models.yml"

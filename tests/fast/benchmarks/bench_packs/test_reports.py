@@ -88,7 +88,7 @@ def test_show_has_all_that_a_pack_says_of_a_case(db: Path, capsys: pytest.Captur
         "  note      QUOTE\\x1b[2J note",
         '  verifier  {"status": "QUOTE"}',
         '  artifacts [{"kind": "file"}]',
-        "  times     not the model's: a reply came from the record",
+        "  times     not the model's: a reply was a stored one",
         "",
         "raw log (the start of 9010 characters)",
         "  | QUOTE log",
@@ -128,9 +128,7 @@ def test_reports_have_numbers_always_and_words_when_asked_for(
         "| Arith\\\\x1bmetic | 62.5 | 2 |\n| Logic \\| more | 1234567 | - |\n"
     ) in plain
     assert "> - the pack's own total is not over all of its scenarios\n" in plain
-    assert (
-        "> - replies of 1 case came from the record: what their pack says of time is not the model's\n"
-    ) in plain
+    assert ("> - replies of 1 case were stored ones: the pack's times are not the model's\n") in plain
     assert "| group | score |" in plain
     for text in ("QUOTE of a score", "pack: partial, score 40.5", "QUOTE\\x1b[2J note", "QUOTE log"):
         assert text in full
