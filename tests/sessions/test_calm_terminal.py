@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from inner_pytest import run_pytest
 from provider import Provider, Request
-from trees import Part, category, clear_environment, run_tree, write_tree
+from trees import Part, category, clear_environment, ordered, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
 
@@ -47,6 +47,42 @@ def test_a_results_file_that_git_would_track_is_told_once(
     assert (len(told), again.count("git would track")) == (0 if ignored else 1, 0)
     (pytester.path / ".gitignore").write_text("\n".join((ignored, *told)))
     assert subprocess.call(["git", "-C", str(pytester.path), "check-ignore", "-q", "--", f"{db}-wal"]) == 0
+
+
+def _summary(result: pytest.RunResult) -> list[str]:
+    """Return what stands from the summary's title to the end of the session."""
+    lines = result.outlines
+    title = next(number for number, line in enumerate(lines) if line.startswith("=") and " × " in line)
+    return lines[title:]
+
+
+@pytest.mark.parametrize(("models", "most"), [(1, 8), (4, 18)])
+def test_the_summary_of_one_model_has_8_lines_and_that_of_four_18_quietly_or_not(
+    pytester: pytest.Pytester, provider: Provider, models: int, most: int
+) -> None:
+    _many(pytester)
+    parts = ordered(["CALM"] * 10, -5) | ordered(["CALM"] * 2, 0)
+    either = ("category: RISK", "evaluation: {type: category_match, polarity: by_severity}")
+    calm = replace(category("RISK"), evaluation=either, perturbations=parts)
+    write_tree(pytester.path / "benchmark", {"P3-B1-S1": calm})
+    provider.answers(status=400, body={"error": {"message": "no"}}, when=_about(7))
+    provider.answers(text='So: {"response": "x", "category": "RISK"}', when=lambda ask: ask.model[-1] in "03")
+    named = [f"--helmbench-model=lab/m{number}" for number in range(models)]
+
+    plain, quiet = (
+        _summary(run_tree(pytester, *named, *words, "--helmbench-cache=reuse", url=provider.url))
+        for words in ((), ("-q",))
+    )
+
+    for shown in (plain, quiet):
+        assert re.match(rf"=+ benchmark · 110 cases × {models} models? =+$", shown[0])
+        ours = shown[:-2]  # behind them pytest's counts and the last line
+        assert len(ours) <= most, shown
+        assert sum(line.startswith("  (an answer that flags everything)") for line in ours) == 1
+        assert [line[:12].strip() for line in ours[-4:-1]] == ["loses most", "not judged", "notes"]
+        assert re.search(r"\d+ judged in \d.* per \w+\) · runs? [\d–]+ in helmbench.db$", shown[-3])
+        assert re.match(r"best: lab/m\d \d|lab/m0: \d", shown[-1])
+    assert [line[:12] for line in plain[1:-3]] == [line[:12] for line in quiet[1:-3]]
 
 
 @pytest.mark.parametrize("mode", ["-n2"])
