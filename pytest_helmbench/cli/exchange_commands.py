@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from pytest_helmbench.cli.output import (
     write_file,
 )
 from pytest_helmbench.cli.project import Project
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.whole_file import try_place
@@ -29,9 +31,10 @@ from pytest_helmbench.imports.readers import foreign_runs
 from pytest_helmbench.imports.storing import store_runs
 from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.formats import EXPORTS
-from pytest_helmbench.reports.headline import gate_block, headline
+from pytest_helmbench.reports.headline import SessionState, gate_block, headline
 from pytest_helmbench.reports.junit import junit_report
 from pytest_helmbench.reports.score_lines import score_lines
+from pytest_helmbench.reports.tables import reasons_text
 from pytest_helmbench.results.comparing import ComparedRun, RunRef
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.results.merging import MergedShards, ask_totals, merged_shards
@@ -39,7 +42,7 @@ from pytest_helmbench.results.run_addresses import baseline_text
 from pytest_helmbench.results.run_report import recorded_run
 from pytest_helmbench.results.shard_sessions import MissingError
 from pytest_helmbench.run.merged_gates import gates_of, names_of
-from pytest_helmbench.store.run_queries import RunDetail, run_summary
+from pytest_helmbench.store.run_queries import RunDetail, run_detail, run_summary
 
 _BASELINE = "baseline"
 
@@ -204,8 +207,21 @@ def merge_command(
     complain([*merged.missing, *merged.notes])
     if verdict is None:
         return 0
-    say(*gate_block(headline(verdict)))
+    say(*gate_block(headline(verdict, _state(merged, out))))
     return 0 if verdict.holds else 1
+
+
+def _state(merged: MergedShards, out: Path) -> SessionState:
+    """Return why cases of the merged runs have no verdict, and how they get one."""
+    reasons: Counter[str] = Counter()
+    for detail in filter(None, (run_detail(out, run.run_id) for run in merged.runs)):
+        for (outcome, reason), cases in detail.outcomes.items():
+            reasons[reason or outcome] += cases if outcome in (Verdict.ERROR, Verdict.SKIPPED) else 0
+    command = (
+        f"the command of the shards with --helmbench-resume --helmbench-db={out}, without --helmbench-shard"
+    )
+    hint = f"{command}, asks the {reasons.total()} again" if reasons.total() else ""
+    return SessionState(hint=hint, cause=reasons_text(reasons))
 
 
 def _check_junitxml(path: Path, out: Path) -> None:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from commands import programs
+from commands import helmbench, programs
 from provider import Provider, Request
 from trees import category, clear_environment, run_tree, write_tree
 
@@ -80,8 +80,14 @@ def test_neither_a_green_job_nor_a_shard_has_annotations(
     plain = run_tree(pytester, "--helmbench-cache=reuse", url=provider.url)
     assert len(_annotations(plain)) == 1
     provider.answers(status=400)
-    share = run_tree(pytester, "--helmbench-shard=1/1", url=provider.url)
+    share = run_tree(pytester, "--helmbench-min-score=0.5", "--helmbench-shard=1/1", url=provider.url)
     assert (share.ret, _annotations(share)) == (1, [])
+    merged = helmbench(pytester.path, "merge", "helmbench-1of1.db", "-o", "merged.db", "--gate")
+    first, *_, last = merged.stdout[merged.stdout.index("✗") :].splitlines()
+    assert first == "✗ FAILS   test/good: 3 of 3 cases not judged (0.0 %, wanted 100 %): rejected 3"
+    assert last.startswith(
+        "  next       the command of the shards with --helmbench-resume --helmbench-db=merged.db"
+    )
 
 
 def test_hostile_words_stay_in_their_line_and_the_summary_within_its_length(
