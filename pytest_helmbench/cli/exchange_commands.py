@@ -31,12 +31,11 @@ from pytest_helmbench.imports.readers import foreign_runs
 from pytest_helmbench.imports.storing import store_runs
 from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.formats import EXPORTS
-from pytest_helmbench.reports.headline import SessionState, gate_block, headline
+from pytest_helmbench.reports.headline import Headline, SessionState, gate_block, headline
 from pytest_helmbench.reports.junit import junit_report
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.tables import reasons_text
 from pytest_helmbench.results.comparing import ComparedRun, RunRef
-from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.results.merging import MergedShards, ask_totals, merged_shards
 from pytest_helmbench.results.run_addresses import baseline_text
 from pytest_helmbench.results.run_report import recorded_run
@@ -198,23 +197,24 @@ def merge_command(
             gates = gates_of(merged, Path.cwd()) if gate else None
             merged.notes.extend(_totals(merged, paths))
             verdict = None if gates is None else gates.judge(merged)
-            report = None if junitxml is None else _junit(merged, verdict)
+            top = None if verdict is None else headline(verdict, _state(merged, out))
+            report = None if junitxml is None else _junit(merged, top)
     except MissingError as error:
         raise CommandError(str(error), code=1) from error
     if junitxml is not None and report is not None:
         write_file(junitxml, report)
     say(*_lines(merged, out))
     complain([*merged.missing, *merged.notes])
-    if verdict is None:
+    if top is None:
         return 0
-    say(*gate_block(headline(verdict, _state(merged, out))))
-    return 0 if verdict.holds else 1
+    say(*gate_block(top))
+    return 0 if top.holds else 1
 
 
 def _state(merged: MergedShards, out: Path) -> SessionState:
     """Return why cases of the merged runs have no verdict, and how they get one."""
     reasons: Counter[str] = Counter()
-    for detail in filter(None, (run_detail(out, run.run_id) for run in merged.runs)):
+    for detail in filter(None, (run_detail(merged.path, run.run_id) for run in merged.runs)):
         for (outcome, reason), cases in detail.outcomes.items():
             reasons[reason or outcome] += cases if outcome in (Verdict.ERROR, Verdict.SKIPPED) else 0
     command = (
@@ -253,10 +253,10 @@ def _totals(merged: MergedShards, paths: tuple[Path, ...]) -> list[str]:
         return ask_totals(merged, session, settings, roots)
 
 
-def _junit(merged: MergedShards, verdict: GateReport | None) -> bytes:
+def _junit(merged: MergedShards, top: Headline | None) -> bytes:
     names = names_of(merged)
     runs = [(run.run_id, names[run.run_id], run.facts) for run in merged.runs]
-    return junit_report(merged.path, runs, verdict)
+    return junit_report(merged.path, runs, top)
 
 
 def _lines(merged: MergedShards, out: Path) -> list[str]:

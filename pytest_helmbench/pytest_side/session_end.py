@@ -161,7 +161,7 @@ class SessionEnd:
         found = self.headline
         if found is None or (self.gated is None and not (coordinator.gates.asked and found.holds is False)):
             return ()
-        return found.runs if len(found.runs) > 1 else (found,)
+        return found.by_run
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

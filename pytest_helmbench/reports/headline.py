@@ -68,6 +68,11 @@ class Headline:
     gates: RunGates | None = None
 
     @property
+    def by_run(self) -> tuple[Headline, ...]:
+        """Those of several runs; of one run the headline of the session, which has its cause."""
+        return self.runs if len(self.runs) > 1 else (self,)
+
+    @property
     def text(self) -> str:
         """The headline in a line: `✗ FAILS   atlas-mini: 15 of 3240 cases not judged (99.5 %, wanted 100 %)`."""
         mark = {None: "", True: "✓ HOLDS   ", False: "✗ FAILS   "}[self.holds]

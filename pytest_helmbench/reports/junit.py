@@ -8,8 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.reports.headline import Headline, run_headline
-from pytest_helmbench.results.gates import GateReport
+from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import ResultRow, results
 
@@ -20,20 +19,20 @@ _ELEMENTS = {"failed": "failure", "error": "error", "skipped": "skipped"}
 _COUNTED = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
-def junit_report(path: Path, runs: Sequence[tuple[int, str, RunFacts]], gates: GateReport | None) -> bytes:
+def junit_report(path: Path, runs: Sequence[tuple[int, str, RunFacts]], top: Headline | None) -> bytes:
     """Return the report of runs: suites side by side, their sums on top.
 
     Args:
         path: Results file.
         runs: Their numbers, names and plans.
-        gates: How they stand to gates; a test case each. None where none was asked for.
+        top: How they stand to gates; a test case each. None where none was asked for.
 
     Raises:
         StoreError: The file cannot be read.
     """
     suites = [_suite(name, [*_cases(path, run_id, facts)]) for run_id, name, facts in runs]
-    if gates is not None:
-        suites.append(_suite("helmbench", [_gate_case(run_headline(run)) for run in gates.runs]))
+    if top is not None:
+        suites.append(_suite("helmbench", [_gate_case(run) for run in top.by_run]))
     root = ET.Element("testsuites", {"name": "helmbench"})
     for key in ("tests", "failures", "errors", "skipped"):
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in suites)))

@@ -82,7 +82,9 @@ def test_neither_a_green_job_nor_a_shard_has_annotations(
     provider.answers(status=400)
     share = run_tree(pytester, "--helmbench-min-score=0.5", "--helmbench-shard=1/1", url=provider.url)
     assert (share.ret, _annotations(share)) == (1, [])
-    merged = helmbench(pytester.path, "merge", "helmbench-1of1.db", "-o", "merged.db", "--gate")
+    merged = helmbench(
+        pytester.path, "merge", "helmbench-1of1.db", "-o", "merged.db", "--gate", "--junitxml=m.xml"
+    )
     first, *_, last = merged.stdout[merged.stdout.index("✗") :].splitlines()
     assert first == "✗ FAILS   test/good: 3 of 3 cases not judged (0.0 %, wanted 100 %): rejected 3"
     assert last.startswith(
