@@ -48,14 +48,15 @@ def brief_text(outcome: Outcome, asked: str, *, with_text: bool) -> str:
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
     first = wrong[0]
     observed = full_observed(first) if with_text else first.observed
+    form = REASON_TEXTS.get(first.reason or "")
     if observed == HIDDEN_TEXT:
-        observed = _NOT_SHOWN
-    elif first.reason not in REASON_TEXTS:
+        observed = form or _NOT_SHOWN
+    elif form is None:
         observed = _marked(observed, first.expected)
     elif not observed.startswith("("):
-        observed = f"{REASON_TEXTS[first.reason]}: {observed}"
+        observed = f"{form}: {observed}"
     said = first.justification if first.rule == JUDGED_RULE else None
-    if outcome.excerpt_of not in _NOT_ITS_REASON:
+    if form is not None or outcome.excerpt_of not in _NOT_ITS_REASON:
         said = outcome.excerpt
     if with_text and said and said != REDACTED:
         observed += f": {_in_short(said)}"

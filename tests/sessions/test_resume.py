@@ -89,7 +89,7 @@ def test_errors_and_skips_run_again_and_judged_cases_stand(
     for result in (first, second):
         shown = result.stdout.str()
         assert "  expected: RISK\n  observed: CALM\n" in shown
-        assert "the reply is not valid JSON" in shown
+        assert "  observed: (no readable JSON): " in shown
         assert "no JSON at all" in shown
     # Only what is left is announced, with its price.
     second.stdout.fnmatch_lines(["helmbench: test/good: 4 cases, 1 call (32 at a time), *"])

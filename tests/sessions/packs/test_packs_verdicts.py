@@ -148,7 +148,7 @@ def test_what_is_no_answer_fails_and_what_is_no_reply_is_an_error(
             "the provider answered 503 (scripted 503)",
             "  not a model failure: never judged",
             "  observed: (a refusal)",
-            "  observed: (cut at the token limit)",
+            "  observed: (cut at the token limit): They might be",
             "  observed: (empty)",
             "  observed: the reply only repeats what it was given: Where do fortune cookies*",
             "test/good: not judged: blocked 1, overloaded 1",
