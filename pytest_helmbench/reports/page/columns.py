@@ -186,6 +186,7 @@ def _cells(report: RunReport, flips: _Flips, texts: ShownTexts) -> dict[str, obj
     """Return every column of the cases of a run, labels and numbers, as the page reads them."""
     labels = {**_place_labels(report), **_verdict_labels(report.results, texts)}
     numbers = _case_numbers(report.results)
+    numbers["points_lost"] = [_shortened(100 * float(report.losses.of(row)), 3) for row in report.results]
     if flips:
         found = [flips[row.code, row.repetition] for row in report.results]
         labels["before"] = (one.before or None for one in found)

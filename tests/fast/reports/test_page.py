@@ -36,6 +36,8 @@ def test_columns_give_back_every_result(report: RunReport) -> None:
     assert ["-".join(parts) for parts in zip(*axes, strict=True)] == [row.code for row in report.results]
     assert cells_of(page, "outcome") == [row.outcome for row in report.results]
     assert cells_of(page, "severity") == [row.severity for row in report.results]
+    lost = [round(100 * float(report.losses.of(row)), 2) for row in report.results]
+    assert [round(shown, 2) for shown in cells_of(page, "points_lost")] == lost
     assert cells_of(page, "tokens_out") == [row.completion_tokens for row in report.results]
     assert all(
         isclose(shown, row.latency_ms or 0, rel_tol=0.01)

@@ -54,7 +54,7 @@ function differs(k) {
 }
 
 // Filter
-const NUMBERS = { severity: "severity", sev: "severity", difficulty: "difficulty", ms: "ms", usd: "usd", cost: "usd", tokens: "tokens_out", tokens_in: "tokens_in", tokens_out: "tokens_out", rep: "rep", score: "score", neutral: "neutral" };
+const NUMBERS = { severity: "severity", sev: "severity", difficulty: "difficulty", ms: "ms", usd: "usd", cost: "usd", tokens: "tokens_out", tokens_in: "tokens_in", tokens_out: "tokens_out", rep: "rep", score: "score", points_lost: "points_lost", neutral: "neutral" };
 const LABELS = ["outcome", "reason", "behaviour", "scenario", "condition", "context", "perturbation", "rule", "parse", "expected", "observed", "flip", "before", "flaky"];
 const SAME = { user_context: "context", "user-context": "context" };
 const same = (a, b) => a === b;
@@ -200,7 +200,7 @@ function everyColumn() {
     !many && { name: "observed", kind: "text", of: (k) => cell("observed")(k) ?? cell("reason")(k) },
     !many && { name: "reason", of: cell("reason"), off: true },
     { name: "rule", of: cell("rule"), off: true },
-    ...many ? [] : ["score", "ms", "tokens_in", "tokens_out", "usd"].map((name) => ({ name, kind: "n", of: cell(name), off: name === "ms" ? compared && narrow.matches : name !== "usd" || narrow.matches })),
+    ...many ? [] : ["score", "points_lost", "ms", "tokens_in", "tokens_out", "usd"].map((name) => ({ name, kind: "n", of: cell(name), off: name === "ms" ? compared && narrow.matches : name !== "usd" || narrow.matches })),
   ].filter(Boolean);
 }
 let shown = [];
