@@ -70,7 +70,7 @@ const words = (text) => [...text.matchAll(/(-?)((?:"[^"]*"|\S)+)/g)].map(([writt
     return { key, sign, value: (found ? found[3] : one).replace(/^"(.*)"$/s, "$1") };
   }) };
 });
-const labelOf = (key) => LABELS.includes(SAME[key] ?? key) ? SAME[key] ?? key : null;
+const labelOf = (key) => LABELS.find((one) => one === (SAME[key] ?? key));
 function fault({ key, sign, value }) {
   if (!key) return "";
   if (NUMBERS[key] || key === "run") return value === "" || isNaN(value) ? `${key} takes a number` : "";
@@ -334,9 +334,9 @@ function laid(text, observed) {
   const from = text.indexOf("{"), to = text.lastIndexOf("}") + 1, made = el("dl", null, "json");
   let fields;
   try { fields = Object.entries(JSON.parse(from < 0 ? "" : text.slice(from, to))); } catch { return [pre(text || "(empty)")]; }
-  const seen = new Set(observed.flatMap((one) => { try { return [JSON.stringify(one), JSON.stringify(JSON.parse(one))]; } catch { return [JSON.stringify(one)]; } }));
+  const bare = (one) => one.replace(/\s/g, "");
   for (const [name, value] of fields) {
-    const is = seen.has(JSON.stringify(value)), cell = el("dd");
+    const is = observed.some((one) => one === value || bare(one) === bare(JSON.stringify(value))), cell = el("dd");
     cell.append(is ? el("mark", plain(value)) : plain(value));
     made.append(el("dt", is ? `${name} (judged)` : name), cell);
   }
