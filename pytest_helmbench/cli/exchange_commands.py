@@ -29,7 +29,7 @@ from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.imports.documents import ForeignRun, ImportFileError
 from pytest_helmbench.imports.readers import foreign_runs
 from pytest_helmbench.imports.storing import store_runs
-from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish
+from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish, baseline_text
 from pytest_helmbench.reports.formats import EXPORTS
 from pytest_helmbench.reports.headline import Headline, SessionState, gate_block, headline
 from pytest_helmbench.reports.junit import junit_report
@@ -37,7 +37,6 @@ from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.tables import reasons_text
 from pytest_helmbench.results.comparing import ComparedRun, RunRef
 from pytest_helmbench.results.merging import MergedShards, ask_totals, merged_shards
-from pytest_helmbench.results.run_addresses import baseline_text
 from pytest_helmbench.results.run_report import recorded_run
 from pytest_helmbench.results.shard_sessions import MissingError
 from pytest_helmbench.run.merged_gates import gates_of, names_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -35,6 +36,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.files.anchors_file import anchors_path
 from pytest_helmbench.imports.judge_labels import LabelError, drawn, label_file, question, read_labels
 from pytest_helmbench.reports.cards import prompt_lines
+from pytest_helmbench.reports.comparison_lines import changed_text
 from pytest_helmbench.reports.score_lines import corrected_text
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, share, table
 from pytest_helmbench.results.rescore import Rescored, RescoreError, refuse_run, rescore
@@ -269,7 +271,7 @@ def _lines(detail: RunDetail, found: Rescored) -> list[str]:
     old = detail.id
     lines = [
         f"run {found.run_id}: the replies of run {old} ({detail.model}), judged anew; nothing was asked",
-        f"verdicts: {found.now_pass} now pass, {found.now_fail} now fail, {found.same} as before",
+        changed_text(found.changed),
     ]
     for count, what in (
         (found.needs_judge, "need a judge: it would be asked something new; not judged"),
@@ -285,8 +287,8 @@ def _lines(detail: RunDetail, found: Rescored) -> list[str]:
 
 
 def _record(detail: RunDetail, found: Rescored) -> dict[str, object]:
-    counts = ("run_id", "now_pass", "now_fail", "same", "needs_judge", "other_prompt", "gone")
-    record: dict[str, object] = {"rescored_from": detail.id}
+    counts = ("run_id", "needs_judge", "other_prompt", "gone")
+    record: dict[str, object] = {"rescored_from": detail.id, **asdict(found.changed)}
     record |= {name: getattr(found, name) for name in counts}
     record["not_rescored"] = sum(found.not_rescored.values())
     for name, score in (("before", found.before), ("after", found.after)):

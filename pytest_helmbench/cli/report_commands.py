@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.cli.at_hand import database_of, run_of
+from pytest_helmbench.cli.at_hand import database_of
 from pytest_helmbench.cli.output import (
     CommandError,
     ReportOutput,
@@ -21,7 +21,7 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.uncollected import uncollected
-from pytest_helmbench.reports.comparison_lines import comparison_lines, comparison_markdown
+from pytest_helmbench.reports.comparison_lines import comparison_markdown, comparison_text
 from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
 from pytest_helmbench.reports.headline import Headline, SessionState, gate_block, headline
 from pytest_helmbench.reports.tables import readable_json, reasons_text
@@ -36,7 +36,6 @@ from pytest_helmbench.results.comparing import (
 from pytest_helmbench.results.comparison_records import (
     comparison_of_session,
     comparison_records,
-    comparison_with,
 )
 from pytest_helmbench.results.gates import Gates, JudgedCases, read_gates
 from pytest_helmbench.results.run_addresses import Addressed, resolve, shown_session
@@ -46,8 +45,8 @@ from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.run_queries import runs as recorded_runs
 
 _MAX_DROP = "Drop that is allowed: 0.02 or P1-B4=0.05,0.02 (default: 0)."
 _GATES = ("min_score", "min_coverage")
@@ -150,17 +149,13 @@ def _named(addresses: Sequence[str], own: Path) -> list[RunRef]:
     """Return the runs that some addresses name, each once: a number one run, `last` and a file their session."""
     found: dict[tuple[Path, int], RunRef] = {}
     for address in addresses or ("last",):
-        if address == "last":  # also one that was interrupted
-            session = run_of(own, address).session_id
-            refs = [RunRef.of(own, run, own) for run in recorded_runs(own) if run.session_id == session]
-        else:
-            addressed = resolve(address, own, Path.cwd())
-            if addressed.held:
-                raise HelmbenchError(
-                    f"{address!r} is a baseline file, which holds verdicts alone\n"
-                    "  hint: name the results file (FILE.db#3)"
-                )
-            refs = [addressed.named] if addressed.named is not None else list(addressed.session)
+        addressed = resolve(address, own, Path.cwd())
+        if addressed.held:
+            raise HelmbenchError(
+                f"{address!r} is a baseline file, which holds verdicts alone\n"
+                "  hint: name the results file (FILE.db#3)"
+            )
+        refs = [addressed.named] if addressed.named is not None else list(addressed.session)
         found |= {(ref.path.resolve(), ref.run_id): ref for ref in refs}
     return list(found.values())
 
@@ -178,7 +173,7 @@ def _comparisons(
     before = resolve(baseline, path, Path.cwd())
     limits = parse_limits(max_drop, "--max-drop")
     beside = [report.detail.key for report in reports]
-    return [comparison_with(report.path, report.detail, before, limits, beside) for report in reports]
+    return [_compared_with(report, before, limits, beside) for report in reports]
 
 
 def _json_as_format(command: Callable[..., int]) -> Callable[..., int]:
@@ -222,7 +217,7 @@ def compare_command(
     limits = parse_limits(max_drop, "--max-drop")
     start = Path.cwd()
     before, after = (resolve(address, path, start) for address in (baseline, candidate))
-    found = [_compared(before, after, pair, limits) for pair in _pairs(before, after)]
+    found = [_compared(before, pair, limits) for pair in _pairs(before, after)]
     sides = f"{shown_session(after)} (candidate) with {shown_session(before)} (baseline)"
     text = _text(found, form, sides, to)
     to.write(text, f"comparison of {sides}", is_page=form == "html")
@@ -239,7 +234,7 @@ def _text(found: Sequence[RunComparison], form: str, sides: str, to: ReportOutpu
         return comparison_page(found, to.texts)
     lines = [f"{sides}: changes are candidate − baseline"]
     for comparison in found:
-        lines += comparison_lines(comparison, comparison.model)
+        lines += comparison_text(comparison)
     return "\n".join(lines)
 
 
@@ -282,14 +277,29 @@ def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairE
 
 
 def _compared(
-    before: Addressed, after: Addressed, pair: tuple[RunRef | PairError, RunRef], limits: Sequence[Limit]
+    before: Addressed, pair: tuple[RunRef | PairError, RunRef], limits: Sequence[Limit]
 ) -> RunComparison:
     first, second = pair
     if isinstance(first, PairError):
         return not_comparable(second, None, limits, str(first))
     baseline: ComparedRun | None = before.run(first)
-    candidate = after.run(second)
+    candidate = ComparedRun.stored(second)
     facts = load_facts(second.path, second.run_id)
     if baseline is None or candidate is None or facts is None:
         return not_comparable(second, first, limits, "the run is gone")
-    return compare_runs(facts, candidate, baseline, limits)
+    return compare_runs(facts, candidate, baseline, limits).with_both()
+
+
+def _compared_with(
+    report: RunReport, before: Addressed, limits: Sequence[Limit], beside: Sequence[BenchmarkKey]
+) -> RunComparison:
+    """Return how a run stands to a baseline that is named; `beside` has the benchmark of each run that is shown."""
+    run, alone = report.detail, len(beside) == 1
+    ref = RunRef.of(report.path, run, report.path)
+    try:
+        found = partner(before, run.key, run.model, beside, alone=alone, explicit=alone)
+    except PairError as error:
+        return not_comparable(ref, None, limits, str(error))
+    if (found.path.resolve(), found.run_id) == (report.path.resolve(), run.id):
+        return not_comparable(ref, found, limits, f"{found.name} is this very run")
+    return _compared(before, (found, ref), limits)

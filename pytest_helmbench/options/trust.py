@@ -10,15 +10,6 @@ from pytest_helmbench.benchmarks.places import benchmark_root, is_closed
 from pytest_helmbench.benchmarks.registry import all_places
 from pytest_helmbench.core.problem import HelmbenchError
 
-__all__ = [
-    "TrustError",
-    "check_conftests",
-    "check_ini",
-    "is_users_own",
-    "results_folder",
-    "trusted_roots",
-]
-
 _CONFTEST = "conftest.py"
 _NEVER_VISITED = frozenset({"node_modules", "__pycache__"})
 

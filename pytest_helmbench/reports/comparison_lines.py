@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from pytest_helmbench.reports.tables import code_span, pipe_table, plain, share
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.reports.tables import code_span, cost_text, pipe_table, plain, seconds, share, table
 from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.differences import Beside, ChangedVerdicts
 from pytest_helmbench.scoring.changes import Conclusion, about
-from pytest_helmbench.scoring.comparison import BehaviourChange
+from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
 
-if TYPE_CHECKING:
-    from pytest_helmbench.results.comparing import RunComparison
-    from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
-
+FIGURES_HEAD = ("", "score", "cost USD", "median time", "errors", "tokens")
+_SHOWN_VALUE = 60
 _FEW = 6
 _GONE_SHOWN = _FLIPPED_SHOWN = 10
 _NO_TEXTS: Mapping[str, str] = {}
@@ -62,6 +63,51 @@ def comparison_lines(found: RunComparison, name: str) -> list[str]:
     return lines
 
 
+def comparison_text(found: RunComparison) -> list[str]:
+    """Return a comparison as plain text: its lines, the row before → after, the settings that differ."""
+    lines = comparison_lines(found, found.model)
+    if found.beside is None:
+        return lines
+    row = table(FIGURES_HEAD, [figure_cells(found.beside)], left=("",))
+    return [*lines, *row, changed_text(found.beside.changed), *differing_lines(found.beside)]
+
+
+def changed_text(found: ChangedVerdicts) -> str:
+    """Return `verdicts that changed: 5 (3 now pass, 2 now fail), 95 as before; credits that changed: 7`."""
+    many = found.now_pass + found.now_fail
+    verdicts = f"{many} ({found.now_pass} now pass, {found.now_fail} now fail), {found.same} as before"
+    return f"verdicts that changed: {verdicts}; credits that changed: {found.credits_changed}"
+
+
+def differing_lines(found: Beside) -> list[str]:
+    """Return what differs of two runs that can change an answer or a verdict, a line each."""
+    return [
+        f"{name} differs: {setting_text(one)} in the baseline, {setting_text(other)} in the candidate"
+        for name, one, other in found.differing
+    ]
+
+
+def setting_text(value: JsonValue) -> str:
+    """Return a setting in a word or two; of a hash the first digits."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    is_hash = len(text) == 64 and set(text) <= set("0123456789abcdef")
+    return "none" if value is None else excerpt(text[:12] if is_hash else text, _SHOWN_VALUE)
+
+
+def figure_cells(found: Beside) -> tuple[str, ...]:
+    """Return the cells below `FIGURES_HEAD`, each `before → after`."""
+    sides = [
+        (
+            share(run["score"]),
+            "?" if run["cost_usd"] is None else cost_text(run["cost_usd"], 0),
+            seconds(run["median_ms"]),
+            *(f"{run[name] or 0:,}" for name in ("errors", "tokens")),
+        )
+        for run in (found.before, found.after)
+    ]
+    return ("before → after", *(f"{one} → {other}" for one, other in zip(*sides, strict=True)))
+
+
 def _gone(found: RunComparison, baseline: str) -> str:
     many = len(found.gone)
     more = f" and {many - _GONE_SHOWN} more" if many > _GONE_SHOWN else ""
@@ -75,12 +121,18 @@ def _gone(found: RunComparison, baseline: str) -> str:
 
 def scope_line(found: RunComparison, scope: ScopeChange) -> str:
     """Return what is said about the run or a part of it, without its name."""
-    verdict = found.verdict_of(scope)
+    verdict, conclusion = found.verdict_of(scope), conclusion_text(found, scope)
     if verdict is Conclusion.NO_CHANGE:
-        return conclusion_text(found, scope)
+        return f"no change shown: {conclusion}"
     size = f"{_percent(scope.baseline_score, scope.score)}, {change_size(scope)}"
-    p = "" if verdict is Conclusion.NOT_WORSE else f", {p_text(scope.change.p)}"
-    return f"{size}{p}: {conclusion_text(found, scope)}"
+    if found.has_too_little_in_common:
+        return f"{size}: {conclusion}"
+    if verdict is Conclusion.COLLAPSED:
+        return f"{size}: worse; {conclusion}"
+    if verdict is Conclusion.REGRESSED:
+        conclusion += f" (one-sided {p_text(scope.change.p)})"
+    told = f"{size}: {scope.direction} (two-sided {p_text(scope.p_two_sided)})"
+    return f"{told}; {conclusion}".replace("; no regression shown", "", 1)
 
 
 def change_size(scope: ScopeChange) -> str:
@@ -193,7 +245,11 @@ def comparison_section(
     if found.scopes:
         scopes = [_scope_cells(found, one) for one in found.scopes]
         yield from (*pipe_table(_SCOPE_HEAD, scopes, left=_LEFT), "")
-    yield from (*(f"- {plain(line)}" for line in _remarks(found)), "")
+    beside = found.beside
+    if beside is not None:
+        yield from (*pipe_table(FIGURES_HEAD, [figure_cells(beside)], left=("",)), "")
+    told = [] if beside is None else [changed_text(beside.changed), *differing_lines(beside)]
+    yield from (*(f"- {plain(line)}" for line in (*_remarks(found), *told)), "")
     if found.behaviours:
         yield from (*pipe_table(_BEHAVIOUR_HEAD, [*map(_behaviour_cells, found.behaviours)], left=_LEFT), "")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from io import StringIO
@@ -13,7 +14,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import ShownTexts, scrub
+from pytest_helmbench.core.scrub import ShownTexts, quoted_json, scrub
 from pytest_helmbench.reports.cards import (
     EVALUATION_FIELDS,
     evaluation_record,
@@ -23,7 +24,10 @@ from pytest_helmbench.reports.cards import (
 )
 from pytest_helmbench.reports.json_report import own_schema, part_of, schema_of
 from pytest_helmbench.reports.tables import readable_json
+from pytest_helmbench.results.comparing import ComparedRun
+from pytest_helmbench.results.run_addresses import BASELINE_FORMAT
 from pytest_helmbench.results.run_report import RecordedRun
+from pytest_helmbench.store.judged_replies import JudgedCase
 from pytest_helmbench.store.result_queries import ResultRow
 
 Exported = Mapping[str, str | bytes]
@@ -198,3 +202,50 @@ def _result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str
         record["messages"] = None if row.request is None else sent_messages(row.request)
         record["reply"] = row.reply
     return record
+
+
+def baseline_text(runs: Sequence[ComparedRun]) -> str:
+    """Return runs as the text of a baseline file, one case a line, so that changes of it can be read."""
+    parts = ",\n".join(_run_text(run) for run in runs)
+    return f'{{"format": "{BASELINE_FORMAT}", "runs": [\n{parts}\n]}}\n'
+
+
+def _run_text(run: ComparedRun) -> str:
+    rules = sorted({rule for case in run.cases.values() for rule in case.rules.values() if rule is not None})
+    numbers = {rule: number for number, rule in enumerate(rules)}
+    head = {
+        "run": run.ref.run_id,
+        "session": run.ref.session_id,
+        "benchmark": run.ref.benchmark.name,
+        "hash": run.benchmark_hash,
+        "model": run.ref.model,
+        "status": run.ref.status,
+        "scope": run.ref.scope,
+        "rules": rules,
+        **({"sample": run.sample} if run.sample else {}),
+        "kind": run.ref.benchmark.kind,
+        "place": run.ref.benchmark.place,
+    }
+    opened = json.dumps(head)[:-1]
+    cases = ",\n".join(
+        f"{json.dumps(code)}: {json.dumps(_case(case, numbers))}" for code, case in sorted(run.cases.items())
+    )
+    return quoted_json(f'{opened}, "cases": {{\n{cases}\n}}}}')
+
+
+def _case(case: JudgedCase, numbers: Mapping[str, int]) -> list[object]:
+    """Return content, and per criterion its rule and its credits by reply."""
+    return [
+        case.content,
+        {
+            name: [
+                None if rule is None else numbers[rule],
+                *(_short(reply.get(name)) for reply in case.replies),
+            ]
+            for name, rule in sorted(case.rules.items())
+        },
+    ]
+
+
+def _short(credit: float | None) -> float | None:
+    return credit if credit is None or credit % 1 else int(credit)

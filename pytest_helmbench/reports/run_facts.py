@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from urllib.parse import urlsplit
 
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.score_lines import score_doubts, score_notes
 from pytest_helmbench.reports.session_summary import answer_doubts, cut_lines, routine_notes, unstated_lines
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, share
+from pytest_helmbench.results.differences import server_name
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Rate
 from pytest_helmbench.store.cost_queries import CostRow
-from pytest_helmbench.store.run_queries import DECIDING, RunDetail
+from pytest_helmbench.store.run_queries import RunDetail
 
 _SHOWN_SETTING = 300
 _PLACES = frozenset(
@@ -37,32 +37,6 @@ def made_with(detail: RunDetail) -> Mapping[str, object]:
     }
     facts |= {name: value for name, value in detail.settings.items() if name not in _PLACES}
     return {name: value for name, value in facts.items() if value not in (None, "", [], {})}
-
-
-def server_name(base_url: str) -> str:
-    """Return the host of an address: the rest of a private one stays private."""
-    try:
-        return urlsplit(base_url).hostname or ""
-    except ValueError:
-        return ""
-
-
-def differing_facts(before: RunDetail, after: RunDetail) -> Iterator[str]:
-    """Yield, in a sentence each, what two runs do not have in common that can change an answer or a verdict."""
-    if before.benchmark_hash != after.benchmark_hash:
-        yield (
-            f"the benchmark's content differs: {before.benchmark_hash[:12]} in the baseline,"
-            f" {after.benchmark_hash[:12]} in the candidate"
-        )
-    for name in (*DECIDING, "repeat"):
-        first, second = before.settings.get(name), after.settings.get(name)
-        if first != second:
-            yield f"the setting {name} differs between the two runs"
-    if before.plugin_version != after.plugin_version:
-        yield (
-            f"pytest-helmbench {before.plugin_version} made the baseline,"
-            f" {after.plugin_version} the candidate"
-        )
 
 
 _ENDINGS = {

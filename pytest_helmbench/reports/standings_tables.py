@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.reports.comparison_lines import p_text, points
+from pytest_helmbench.reports.comparison_lines import p_text, points, setting_text
 from pytest_helmbench.reports.score_lines import SCORE_HEAD, score_cells
 from pytest_helmbench.reports.tables import (
     code_span,
@@ -70,7 +70,7 @@ def standings_table(board: Board) -> StandingsTable:
     counts = [one.report.counts for one in standings]
     columns = [
         ("run", [one.ref.name.removeprefix("run ") for one in standings]),
-        ("model", [one.detail.model for one in standings]),
+        ("model", [_named(one, board) for one in standings]),
         ("status", [f"{one.detail.status}, {one.detail.scope}" for one in standings]),
         *zip(SCORE_HEAD, map(list, zip(*map(_score_cells, standings), strict=True)), strict=True),
         (
@@ -101,6 +101,14 @@ def standings_table(board: Board) -> StandingsTable:
     )
 
 
+def _named(one: Standing, board: Board) -> str:
+    """Return the model; where others of the board have it too, with the settings that differ from theirs."""
+    alike = [other for other in board.standings if other.detail.model == one.detail.model]
+    differing = {name: own for other in alike for name, own, _ in differing_settings(one, other)}
+    suffix = ", ".join(f"{name}={setting_text(own)}" for name, own in differing.items())
+    return f"{one.detail.model} ({suffix})" if suffix else one.detail.model
+
+
 def _score_cells(one: Standing) -> tuple[str, ...]:
     if one.score is None:
         return ("-",) * len(SCORE_HEAD)
@@ -121,16 +129,8 @@ def _notes(one: Standing, board: Board) -> Iterator[str]:
     if run.scope in _SCOPES:
         yield _SCOPES[run.scope]
     for name, own, usual in differing_settings(one, reference):
-        if name == "content":
-            yield f"other content of the benchmark ({own}; {usual} in run {reference.ref.run_id})"
-        elif name == "judge":
-            yield f"judged by {own or 'no model'} ({usual or 'no model'} in run {reference.ref.run_id})"
-        elif name == "repeat":
-            yield f"asked {own or 1} times ({usual or 1} in run {reference.ref.run_id})"
-        elif name == "sampling":
-            yield f"other sampling options than run {reference.ref.run_id}"
-        elif name != "tool":
-            yield f"the setting {name} differs from run {reference.ref.run_id}"
+        if name != "tool":
+            yield f"{name} {setting_text(own)} ({setting_text(usual)} in run {reference.ref.run_id})"
     counts = one.report.counts
     if counts.replays:
         replies = f"{counts.replays} of {counts.replays + counts.calls.total()} calls"

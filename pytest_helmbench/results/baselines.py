@@ -236,7 +236,10 @@ class Baselines:
         baseline = self.baseline_of(key)
         if baseline is None:
             return ""
-        head = f"compared with {baseline.ref.name}: "
+        addressed = self._found[key]
+        newer = "" if isinstance(addressed, str) else addressed[0].passed_over
+        which = f", the newest complete one ({newer})" if newer else ""
+        head = f"compared with {baseline.ref.name}{which}: "
         common = sum(code in baseline.cases for code in codes)
         if common < LEAST_COMMON * len(codes):
             return (
@@ -281,7 +284,8 @@ class Baselines:
         baseline = addressed.run(ref)
         if baseline is None:
             return not_comparable(candidate.ref, ref, limits, f"{ref.name} is gone")
-        return replace(compare_runs(facts, candidate, baseline, limits), allows_gone=self.asked.allows_gone)
+        compared = compare_runs(facts, candidate, baseline, limits).with_both()
+        return replace(compared, allows_gone=self.asked.allows_gone)
 
 
 @dataclass(frozen=True, slots=True)

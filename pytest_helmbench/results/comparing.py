@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key, scenario_of
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.results.differences import Beside, beside
 from pytest_helmbench.results.stored_scores import one_row_each
 from pytest_helmbench.scoring.changes import LEAST_CHANGED, Conclusion
 from pytest_helmbench.scoring.comparison import (
@@ -72,6 +73,7 @@ class RunComparison:
         gone: Cases of the baseline that the candidate's benchmark, read whole, does not define any more.
         cases_not_selected: Cases of the baseline that it defines, and that the candidate has not planned.
         allows_gone: Whether that is no fault.
+        beside: Both runs beside each other; None where one is not at hand.
     """
 
     model: str
@@ -94,6 +96,13 @@ class RunComparison:
     gone: tuple[str, ...] = ()
     cases_not_selected: int = 0
     allows_gone: bool = True
+    beside: Beside | None = None
+
+    def with_both(self) -> RunComparison:
+        """Return the comparison with both runs beside each other; see `beside`."""
+        refs = (self.baseline, self.candidate)
+        places = [(ref.path, ref.run_id) for ref in refs if ref is not None]
+        return replace(self, beside=beside(*places)) if len(places) > 1 else self
 
     @property
     def collapsed(self) -> tuple[BehaviourChange, ...]:

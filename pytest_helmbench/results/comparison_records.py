@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonValue
-from pytest_helmbench.results.baselines import PairError, partner
 from pytest_helmbench.results.comparing import (
-    ComparedRun,
     PlannedCase,
     RunComparison,
     RunRef,
-    compare_runs,
-    not_comparable,
 )
-from pytest_helmbench.results.run_addresses import Addressed
+from pytest_helmbench.results.differences import Beside
 from pytest_helmbench.scoring.changes import Change, Conclusion
 from pytest_helmbench.scoring.comparison import BehaviourChange, Limit, ScopeChange
 from pytest_helmbench.scoring.rows import exact
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.comparison_rows import StoredComparison, stored_comparisons, write_comparisons
 from pytest_helmbench.store.leases import iso_time
-from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
 
 _COUNTS = (
@@ -59,9 +54,12 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
         **{name: [_flip(case) for case in getattr(found, name)] for name in _FLIPS},
         "gone": list(found.gone),
         "common": None if found.common is None else float(found.common),
+        **_beside(found.beside),
         "behaviours": behaviours,
     }
-    nothing = dict.fromkeys((*_SCORES, *_OF_CHANGE, "level", "unit", "detectable"))
+    nothing = dict.fromkeys(
+        (*_SCORES, *_OF_CHANGE, "p_two_sided", "direction", "level", "unit", "detectable")
+    )
     records: list[dict[str, object]] = [
         {
             **nothing,
@@ -72,23 +70,33 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
         }
         for limit in missing
     ]
-    records += [
-        {
-            "scope": scope.code,
-            "score": float(scope.score),
-            "baseline_score": float(scope.baseline_score),
-            "change": float(scope.change.change),
-            **{name: getattr(scope.change, name) for name in _OF_CHANGE},
-            "level": 0.9,
-            "max_drop": float(scope.drop),
-            "unit": scope.unit,
-            "detectable": scope.detectable,
-            "verdict": found.verdict_of(scope).value,
-            "reason": found.reason_of(scope),
-        }
-        for scope in found.scopes
-    ]
+    records += [_scope_record(found, scope) for scope in found.scopes]
     return [shared | record for record in records]
+
+
+def _scope_record(found: RunComparison, scope: ScopeChange) -> dict[str, object]:
+    return {
+        "scope": scope.code,
+        "score": float(scope.score),
+        "baseline_score": float(scope.baseline_score),
+        "change": float(scope.change.change),
+        **{name: getattr(scope.change, name) for name in _OF_CHANGE},
+        "p_two_sided": scope.p_two_sided,
+        "direction": scope.direction,
+        "level": 0.9,
+        "max_drop": float(scope.drop),
+        "unit": scope.unit,
+        "detectable": scope.detectable,
+        "verdict": found.verdict_of(scope).value,
+        "reason": found.reason_of(scope),
+    }
+
+
+def _beside(found: Beside | None) -> dict[str, object]:
+    if found is None:
+        return dict.fromkeys(("before", "after", "differing"))
+    differing = [dict(zip(("setting", "before", "after"), one, strict=True)) for one in found.differing]
+    return {**asdict(found.changed), "before": found.before, "after": found.after, "differing": differing}
 
 
 def keep_comparisons(path: Path, comparisons: Mapping[int, RunComparison]) -> None:
@@ -111,34 +119,6 @@ def keep_comparisons(path: Path, comparisons: Mapping[int, RunComparison]) -> No
         for record in comparison_records(found)
     ]
     write_comparisons(path, rows)
-
-
-def comparison_with(
-    path: Path, detail: RunDetail, before: Addressed, limits: Sequence[Limit], beside: Sequence[BenchmarkKey]
-) -> RunComparison:
-    """Return how a stored run stands to a baseline that is named now.
-
-    Args:
-        path: Results file.
-        detail: The run.
-        before: What was named.
-        limits: How far what may drop.
-        beside: The benchmarks of all runs that are asked about, one by one.
-
-    Raises:
-        StoreError: A file cannot be read.
-    """
-    run = detail
-    ref = RunRef.of(path, run, path)
-    alone = len(beside) == 1
-    try:
-        partnered = partner(before, run.key, run.model, beside, alone=alone, explicit=alone)
-    except PairError as error:
-        return not_comparable(ref, None, limits, str(error))
-    if (partnered.path.resolve(), partnered.run_id) == (path.resolve(), run.id):
-        return not_comparable(ref, partnered, limits, f"{partnered.name} is this very run")
-    found = _compared(ref, before.run(partnered), limits)
-    return found or not_comparable(ref, partnered, limits, "the run is gone")
 
 
 def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None:
@@ -176,14 +156,7 @@ def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None
         allows_gone=bool(detail.settings.get("allow_gone")),
         common=None if first.common is None else Fraction(first.common),
         reason="" if any(one.change is not None for one in kept) else first.reason,
-    )
-
-
-def _compared(ref: RunRef, before: ComparedRun | None, limits: Sequence[Limit]) -> RunComparison | None:
-    facts, candidate = load_facts(ref.path, ref.run_id), ComparedRun.stored(ref)
-    if facts is None or candidate is None or before is None:
-        return None
-    return compare_runs(facts, candidate, before, limits)
+    ).with_both()
 
 
 def _scope(one: StoredComparison) -> ScopeChange:
@@ -209,6 +182,7 @@ def _scope(one: StoredComparison) -> ScopeChange:
         ),
         unit=one.unit or "row",
         detectable=one.detectable,
+        p_two_sided=1.0 if one.p_two_sided is None else one.p_two_sided,
     )
 
 

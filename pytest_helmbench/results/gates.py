@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import RunComparison
     from pytest_helmbench.store.plans import RunFacts
 
-__all__ = ["GateReport", "Gates", "JudgedCases", "RunGates", "read_gates"]
-
 
 @dataclass(frozen=True, slots=True)
 class Gates:

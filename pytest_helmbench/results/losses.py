@@ -6,27 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
-from typing import Protocol, TypeVar
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.store.result_queries import ResultRow
 
-CaseKey = tuple[str, int]
-"""Code of a case, and its repetition from 1."""
+CaseKey = tuple[str, int]  # code of a case, and its repetition from 1
 _NOTHING = Fraction(0)
-
-
-class _Case(Protocol):
-    @property
-    def code(self) -> str: ...
-
-    @property
-    def repetition(self) -> int: ...
-
-
-_C = TypeVar("_C", bound=_Case)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +26,21 @@ class Losses:
 
     Args:
         cases: Of judged cases that have lost something.
-        pillars: By code, what their cases have lost together; empty for a benchmark without pillars.
-        behaviours: Likewise.
+        behaviours: By code, what their cases have lost together; empty for a benchmark without.
         groups: Of a pack, by family and by group of metadata; a case counts in several.
         capped: What a breached floor has taken from the raw score.
     """
 
     cases: Mapping[CaseKey, Fraction] = field(default_factory=dict)
-    pillars: Mapping[str, Fraction] = field(default_factory=dict)
     behaviours: Mapping[str, Fraction] = field(default_factory=dict)
     groups: Mapping[str, Fraction] = field(default_factory=dict)
     capped: Fraction = _NOTHING
 
-    def of(self, case: _Case) -> Fraction:
+    def of(self, case: ResultRow) -> Fraction:
         """Return what a case in one repetition has lost: 0 for one that is right, neutral or not judged."""
         return self.cases.get((case.code, case.repetition), _NOTHING)
 
-    def worst_first(self, cases: Iterable[_C]) -> list[_C]:
+    def worst_first(self, cases: Iterable[ResultRow]) -> list[ResultRow]:
         """Return cases with the most points lost first, equal ones in natural order of their codes."""
         return sorted(cases, key=lambda one: (-self.of(one), natural_key(one.code), one.repetition))
 
@@ -99,7 +85,6 @@ def losses(
     behaviours = _sums((behaviour_of[case], lost) for case, lost in cases.items()) if is_tree else {}
     return Losses(
         cases={case: lost for case, lost in cases.items() if lost},
-        pillars=_sums((code.partition("-")[0], lost) for code, lost in behaviours.items()),
         behaviours=behaviours,
         groups=_sums(
             (group, lost)

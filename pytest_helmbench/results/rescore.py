@@ -33,6 +33,7 @@ from pytest_helmbench.gateway.replies import encode, parse_reply
 from pytest_helmbench.gateway.requests import completion_bound, request_hash
 from pytest_helmbench.judging.judge import load_template, with_reply
 from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.results.differences import ChangedVerdicts, changed_verdicts
 from pytest_helmbench.results.stored_scores import run_totals, scored_run, stored_score
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.benchmark_places import place_of
@@ -67,9 +68,7 @@ class Rescored:
 
     Args:
         run_id: The new run.
-        now_pass: Failed before.
-        now_fail: Passed before.
-        same: Verdict as before.
+        changed: Verdicts and credits that changed, as a comparison of both runs counts them.
         needs_judge: Their judge would be asked something new.
         other_prompt: Their prompt is another one now.
         gone: No longer in the benchmark.
@@ -79,9 +78,7 @@ class Rescored:
     """
 
     run_id: int
-    now_pass: int
-    now_fail: int
-    same: int
+    changed: ChangedVerdicts
     needs_judge: int
     other_prompt: int
     gone: int
@@ -153,7 +150,9 @@ async def _rescored(
     place = place_of(loaded.root, path)
     record = _record(detail, loaded, codes, place, whole=len(codes) == len(jobs))
     new_id = _write(path, replace(record, broken=broken, sample=sample), judged)
-    return _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
+    changed = changed_verdicts((path, run_id), (path, new_id))
+    scores = stored_score(path, run_id), stored_score(path, new_id)
+    return _difference(new_id, cases, judged, changed, scores)
 
 
 def _target(detail: RunDetail, root: Path) -> Target:
@@ -343,29 +342,25 @@ def _difference(
     run_id: int,
     cases: Sequence[StoredCase],
     judged: Sequence[_Judged],
-    before: RunScore | None,
-    after: RunScore | None,
+    changed: ChangedVerdicts,
+    scores: tuple[RunScore | None, RunScore | None],
 ) -> Rescored:
-    """Pair the verdicts of the old run with those of the new one."""
-    pairs: Counter[tuple[str, str]] = Counter()
+    """Return what a new run has changed, and what it could not judge."""
     reasons: Counter[str | None] = Counter()
     not_rescored: Counter[str] = Counter()
     for case in judged:
-        pairs[case.stored.outcome, case.outcome.verdict.value] += 1
         reasons[case.outcome.reason] += 1
         if case.outcome.reason == NOT_RESCORED:
             not_rescored[case.outcome.message] += 1
     return Rescored(
         run_id=run_id,
-        now_pass=pairs["failed", "passed"],
-        now_fail=pairs["passed", "failed"],
-        same=pairs["passed", "passed"] + pairs["failed", "failed"],
+        changed=changed,
         needs_judge=reasons[NEEDS_JUDGE],
         other_prompt=reasons[OTHER_PROMPT],
         gone=len(cases) - len(judged),
         not_rescored=not_rescored,
-        before=before,
-        after=after,
+        before=scores[0],
+        after=scores[1],
     )
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeGuard, TypeVar
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import quoted_json
 from pytest_helmbench.results.comparing import ComparedRun, RunRef
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of, seen_from
 from pytest_helmbench.store.judged_replies import JudgedCase
 from pytest_helmbench.store.run_queries import RunSummary, runs
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?\Z", re.ASCII)
-_TOLD = 3
 _Run = TypeVar("_Run")
 _NUMBER = re.compile(r"\d{1,18}\Z", re.ASCII)
 
@@ -36,12 +34,14 @@ class Addressed:
         named: The run it names; None where it names a session (`last`, a file).
         session: All runs of that session, in the order they were opened; of a baseline file, all in it.
         held: The runs of a baseline file; empty for a results file.
+        passed_over: That a newer session is not complete, where a complete one is wanted; empty for none.
     """
 
     address: str
     named: RunRef | None
     session: tuple[RunRef, ...]
     held: tuple[ComparedRun, ...] = ()
+    passed_over: str = ""
 
     def of_benchmark(self, benchmark: BenchmarkKey, beside: Collection[BenchmarkKey]) -> list[RunRef]:
         """Return the runs of a benchmark; where there are none, those of its name, if the user has named them.
@@ -79,7 +79,7 @@ def resolve(
         address: As typed.
         own: The results file of the command or session.
         start: Folder that paths are relative to.
-        benchmark: The one whose newest complete session is `last`; None for any. A session that runs is not complete.
+        benchmark: The one whose newest complete session is `last`; with None `last` is the newest, complete or not.
         shown: Name of the option that names another results file.
 
     Raises:
@@ -131,46 +131,43 @@ def _numbered(address: str, path: Path, own: Path, number: int) -> Addressed:
 
 
 def _last(address: str, files: tuple[Path, Path], back: int, benchmark: BenchmarkKey | None) -> Addressed:
-    """Return the newest complete session of a benchmark, or of any, or an earlier one.
+    """Return the newest session of any benchmark, or an earlier one; of one benchmark the newest complete one.
 
     Args:
         address: As given.
         files: Where it is looked for, and our own results file.
         back: How many sessions before the newest.
-        benchmark: Only its runs have to be complete; None for all.
+        benchmark: Only its runs have to be complete; None for any benchmark, complete or not.
     """
     path, own = files
     known = runs(path) if path.exists() else ()
     asked: Sequence[RunSummary] = known
+    passed_over: Sequence[RunSummary] = ()
     if benchmark is not None:
         asked = _of_benchmark(
             known, lambda run: seen_from(run.key, path, own), benchmark, is_named=path != own
         )
-    unfinished = {run.session_id for run in asked if run.status != "complete"}
+        passed_over = [run for run in asked if run.status != "complete"]
+    unfinished = {run.session_id for run in passed_over}
     wanted = [
         one for one in dict.fromkeys(run.session_id for run in reversed(asked)) if one not in unfinished
     ]
     if len(wanted) <= back:
         names = names_of(() if benchmark is None else (benchmark, *(run.key for run in known)))
-        of_what = "" if benchmark is None else f" of {names[benchmark]}"
+        what = "session" if benchmark is None else f"complete session of {names[benchmark]}"
         hint = (
             "name a run by its number; `helmbench runs` lists them"
             if known
             else "run once without a baseline: later sessions can be compared with that one"
         )
         raise RunAddressError(
-            f"{path} has no complete session{of_what} for {address!r}: {len(wanted)} found{_unfinished(known)}\n"
-            f"  hint: {hint}",
+            f"{path} has no {what} for {address!r}: {len(wanted)} found\n  hint: {hint}",
         )
-    return Addressed(address, None, _session(path, known, wanted[back], own))
-
-
-def _unfinished(known: Sequence[RunSummary]) -> str:
-    """Say which runs keep the newest session from being complete."""
-    unfinished = [run for run in known if run.session_id == known[-1].session_id and run.status != "complete"]
-    told = ", ".join(f"run {run.id} is {run.status}" for run in unfinished[:_TOLD])
-    more = f" and {len(unfinished) - _TOLD} more" if len(unfinished) > _TOLD else ""
-    return f"; of the newest, {told}{more}" if told else ""
+    session = _session(path, known, wanted[back], own)
+    newer = [run for run in passed_over if run.id > session[-1].run_id]
+    return Addressed(
+        address, None, session, passed_over=f"run {newer[-1].id} is {newer[-1].status}" if newer else ""
+    )
 
 
 def _of_benchmark(
@@ -192,53 +189,6 @@ _HINT = "`helmbench export RUN --format baseline -o FILE.json` writes one"
 
 class BaselineFileError(HelmbenchError):
     """A file that is no baseline."""
-
-
-def baseline_text(runs: Sequence[ComparedRun]) -> str:
-    """Return runs as the text of a baseline file, one case a line, so that changes of it can be read."""
-    parts = ",\n".join(_run_text(run) for run in runs)
-    return f'{{"format": "{BASELINE_FORMAT}", "runs": [\n{parts}\n]}}\n'
-
-
-def _run_text(run: ComparedRun) -> str:
-    rules = sorted({rule for case in run.cases.values() for rule in case.rules.values() if rule is not None})
-    numbers = {rule: number for number, rule in enumerate(rules)}
-    head = {
-        "run": run.ref.run_id,
-        "session": run.ref.session_id,
-        "benchmark": run.ref.benchmark.name,
-        "hash": run.benchmark_hash,
-        "model": run.ref.model,
-        "status": run.ref.status,
-        "scope": run.ref.scope,
-        "rules": rules,
-        **({"sample": run.sample} if run.sample else {}),
-        "kind": run.ref.benchmark.kind,
-        "place": run.ref.benchmark.place,
-    }
-    opened = json.dumps(head)[:-1]
-    cases = ",\n".join(
-        f"{json.dumps(code)}: {json.dumps(_case(case, numbers))}" for code, case in sorted(run.cases.items())
-    )
-    return quoted_json(f'{opened}, "cases": {{\n{cases}\n}}}}')
-
-
-def _case(case: JudgedCase, numbers: Mapping[str, int]) -> list[object]:
-    """Return content, and per criterion its rule and its credits by reply."""
-    return [
-        case.content,
-        {
-            name: [
-                None if rule is None else numbers[rule],
-                *(_short(reply.get(name)) for reply in case.replies),
-            ]
-            for name, rule in sorted(case.rules.items())
-        },
-    ]
-
-
-def _short(credit: float | None) -> float | None:
-    return credit if credit is None or credit % 1 else int(credit)
 
 
 def read_baseline(path: Path) -> tuple[ComparedRun, ...]:

@@ -21,8 +21,6 @@ from pytest_helmbench.core.outcome import (
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import RecordedOutcomes
 
-__all__ = ["RunCounts", "recorded_counts"]
-
 _JUDGE = "judge"
 _CHARACTERS_PER_CUT_TOKEN = 16
 _TOLD_ELSEWHERE = ("budget", "dry run", "model_stopped", "judge_model_stopped")

@@ -22,6 +22,8 @@ from pytest_helmbench.results.comparing import (
     planned_cases,
     unit_of,
 )
+from pytest_helmbench.results.differences import Difference
+from pytest_helmbench.results.differences import differing_settings as settings_apart
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.changes import holm_adjusted
 from pytest_helmbench.scoring.comparison import (
@@ -32,7 +34,7 @@ from pytest_helmbench.scoring.comparison import (
 )
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.plans import RunFacts, load_facts
-from pytest_helmbench.store.run_queries import DECIDING, RunDetail
+from pytest_helmbench.store.run_queries import RunDetail
 
 MOST_COMPARED = 24
 """With more runs of one benchmark none are compared two by two: 276 pairs are all that a reader takes in."""
@@ -192,23 +194,17 @@ def _reference(members: Sequence[Standing]) -> Standing:
     return min(members, key=lambda one: (bool(one.imported_from), unlike(one), -one.ref.run_id))
 
 
-def differing_settings(one: Standing, other: Standing) -> Iterator[tuple[str, object, object]]:
+def differing_settings(one: Standing, other: Standing) -> Iterator[Difference]:
     """Yield what two runs do not have in common that can change an answer or a verdict: name and both values."""
-    first, second = one.detail, other.detail
-    if first.benchmark_hash != second.benchmark_hash:
-        yield "content", first.benchmark_hash[:12], second.benchmark_hash[:12]
     if one.judges != other.judges:
         yield "judge", " and ".join(one.judges) or None, " and ".join(other.judges) or None
     if one.imported_from != other.imported_from:
         yield "tool", one.imported_from or None, other.imported_from or None
         return  # what it calls its settings is not what we call ours
-    names = [name for name in (*DECIDING, "repeat") if name != "judge"]
-    if not one.judges and not other.judges:
-        names = [name for name in names if not name.startswith("judge")]
-    for name in names:
-        values = (first.settings.get(name) or None, second.settings.get(name) or None)
-        if values[0] != values[1]:
-            yield name, *values
+    judged = bool(one.judges or other.judges)
+    for name, *values in settings_apart(one.detail, other.detail):
+        if name not in ("judge", "pytest-helmbench") and (judged or not name.startswith("judge")):
+            yield name, values[0], values[1]
 
 
 @dataclass(frozen=True, slots=True)

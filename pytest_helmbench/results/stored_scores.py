@@ -21,20 +21,6 @@ from pytest_helmbench.store.plans import RunFacts, load_facts
 from pytest_helmbench.store.run_queries import configured_alike
 from pytest_helmbench.store.run_rows import RunTotals
 
-__all__ = [
-    "ScoredRun",
-    "coded_rows",
-    "one_row_each",
-    "pack_verdicts",
-    "planned_rows",
-    "run_totals",
-    "score_of",
-    "scored_run",
-    "stored_correction",
-    "stored_score",
-    "tree_rows",
-]
-
 _BY_OUTCOME = "by_outcome"
 
 

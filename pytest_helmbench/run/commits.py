@@ -12,8 +12,6 @@ from pytest_helmbench.gateway.permits import NotStoredError, Permit, PermitReque
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.writer import Store
 
-__all__ = ["Commits"]
-
 _LONG_S = 10.0
 _LONG_AT_THE_END_S = 2.0
 

@@ -16,8 +16,6 @@ from pytest_helmbench.results.merging import Merged, MergedShards
 from pytest_helmbench.results.shard_sessions import MergeError
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 
-__all__ = ["MergedGates", "gates_of", "names_of"]
-
 _ASKED = ("min_score", "min_coverage", "baselines", "max_drop", "allow_gone")
 _OF_OWN_FILE = re.compile(r"(?:\d+|last(?:~\d+)?)\Z", re.ASCII)
 

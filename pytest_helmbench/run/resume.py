@@ -25,8 +25,6 @@ from pytest_helmbench.store.reply_rows import (
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, unfinished_runs
 from pytest_helmbench.store.table_rows import as_json
 
-__all__ = ["Continued", "ResumeError", "Resumption", "as_continued", "find_resumption"]
-
 _SAME = {
     "sampling": "sampling of {model}",
     "judge": "judge of {model}",

@@ -107,6 +107,7 @@ class ScopeChange:
         change: What the changes of its units say; p is adjusted by Holm where several parts are compared.
         unit: `perturbation`, `cluster`, `row` or `reply`.
         detectable: Drop that these changes would have shown four times of five; None where nothing changed.
+        p_two_sided: Of the hypothesis that neither run is better.
     """
 
     code: str
@@ -116,6 +117,15 @@ class ScopeChange:
     change: Change
     unit: str
     detectable: float | None
+    p_two_sided: float = 1.0
+
+    @property
+    def direction(self) -> str:
+        """`better`, `worse` or `no change shown`, by the two-sided test."""
+        return _DIRECTIONS[better_one(self.change.change, self.p_two_sided)]
+
+
+_DIRECTIONS = {1: "better", -1: "worse", 0: "no change shown"}
 
 
 @dataclass(slots=True)
@@ -250,6 +260,7 @@ class _Part:
             change=replace(change, change=score - baseline),
             unit=self.unit,
             detectable=detectable_drop(square) if square else None,
+            p_two_sided=pair_difference(self.changes).p,
         )
 
 

@@ -43,6 +43,7 @@ class StoredComparison:
     low: float | None
     high: float | None
     p: float | None
+    p_two_sided: float | None
     max_drop: float | None
     unit: str | None
     units: int | None

@@ -205,21 +205,13 @@ def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> No
     row = {"id": run_id, **{name: getattr(totals, name) for name in names}}
     conn.execute(update_of("evaluation_runs", row), row)
     if totals.points_lost is not None:
-        _write_points_lost(conn, run_id, totals.points_lost)
+        judged = "CASE WHEN outcome IN ('passed', 'failed') THEN 0 END"
+        conn.execute(f"UPDATE results SET points_lost = {judged} WHERE run_id = ?", (run_id,))
+        conn.executemany(
+            "UPDATE results SET points_lost = ? WHERE run_id = ? AND code = ? AND repetition = ?",
+            ((points, run_id, *case) for case, points in totals.points_lost.items()),
+        )
     _write_counts(conn, run_id)
-
-
-def _write_points_lost(
-    conn: sqlite3.Connection, run_id: int, points_lost: Mapping[tuple[str, int], float]
-) -> None:
-    conn.execute(
-        "UPDATE results SET points_lost = CASE WHEN outcome IN ('passed', 'failed') THEN 0 END WHERE run_id = ?",
-        (run_id,),
-    )
-    conn.executemany(
-        "UPDATE results SET points_lost = ? WHERE run_id = ? AND code = ? AND repetition = ?",
-        ((points, run_id, *case) for case, points in points_lost.items()),
-    )
 
 
 def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:

@@ -400,6 +400,7 @@ CREATE TABLE comparisons (
     high REAL,
     level REAL,
     p REAL,
+    p_two_sided REAL,
     max_drop REAL,
     unit TEXT,
     units INTEGER,

@@ -69,7 +69,8 @@ def _stored_reports_have_it(
     with sqlite3.connect(alone) as conn:
         conn.execute("DELETE FROM evaluation_runs WHERE id = 1")
     (kept,) = compared("2", db=alone)
-    lost = ("cases_changed", "rows_by_other_rules", "recorded")
+    lost = {"cases_changed", "rows_by_other_rules", "recorded", "before", "after", "differing"}
+    lost |= {"now_pass", "now_fail", "credits_changed", "same"}
     assert {name: kept[name] for name in kept if name not in lost} == {
         name: reported[name] for name in reported if name not in lost
     }
@@ -354,7 +355,10 @@ def test_two_models_of_one_session_and_models_of_two_sessions(
         "  baseline   run 2, 100.0 %: 0.0 points: no verdict differs in 8 cases",
     ]
     code, text, _ = captured(capsys, "compare", "1", "2", "--db", database)
-    assert (code, text.splitlines()[1]) == (0, "compare test/two with run 1: no verdict differs in 8 cases")
+    assert (code, text.splitlines()[1]) == (
+        0,
+        "compare test/two with run 1: no change shown: no verdict differs in 8 cases",
+    )
     single = run_tree(
         pytester,
         *("--helmbench-model=test/three", "--helmbench-baseline=test/three=2", "--tb=no"),

@@ -71,7 +71,7 @@ def test_an_unchanged_tree_gives_the_same_verdicts_and_the_same_score_without_a_
     assert (code, again) == (0, 0)
     assert provider.count == before
     assert found == {
-        **{"rescored_from": 1, "run_id": 2, "now_pass": 0, "now_fail": 0, "same": 16},
+        **{"rescored_from": 1, "run_id": 2, "now_pass": 0, "now_fail": 0, "credits_changed": 0, "same": 16},
         **{"needs_judge": 0, "other_prompt": 0, "gone": 0, "not_rescored": 0},
         **{"score_before": found["score_after"], "score_after": found["score_after"]},
     }
@@ -107,7 +107,9 @@ def test_a_changed_rule_changes_the_verdicts_and_says_in_which_direction(
 
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "run 2: the replies of run 1 (test/good), judged anew; nothing was asked"
-    assert shown[1] == "verdicts: 2 now pass, 1 now fail, 5 as before"
+    assert (
+        shown[1] == "verdicts that changed: 3 (2 now pass, 1 now fail), 5 as before; credits that changed: 3"
+    )
     assert shown[-1] == "score: 58.3 % in run 1, 66.7 % in run 2"
     assert rows(database, "SELECT code, outcome FROM results WHERE run_id = 2 AND code LIKE 'P1-B1%'") == [
         ("P1-B1-S1-C1-PT1", "failed"),

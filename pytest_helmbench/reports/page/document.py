@@ -16,14 +16,21 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, scrub
-from pytest_helmbench.reports.comparison_lines import comparison_lines, points, scope_line
+from pytest_helmbench.reports.comparison_lines import (
+    FIGURES_HEAD,
+    changed_text,
+    comparison_lines,
+    differing_lines,
+    figure_cells,
+    points,
+    scope_line,
+)
 from pytest_helmbench.reports.page import plots
 from pytest_helmbench.reports.page.columns import Block, PagePart, observed_of, run_blocks, told_evaluation
 from pytest_helmbench.reports.run_facts import (
     COST_HEAD,
     cautions,
     cost_cells,
-    differing_facts,
     rate_text,
     setting_rows,
     unjudged_rows,
@@ -254,7 +261,10 @@ def _environment() -> Environment:
         "pair_head": PAIR_HEAD,
         "pairs_note": PAIRS_NOTE,
         "part_cautions": part_cautions,
-        "part_differences": part_differences,
+        "changed_text": changed_text,
+        "differing_lines": differing_lines,
+        "figure_cells": figure_cells,
+        "figures_head": FIGURES_HEAD,
         "repetitions_sentence": repetitions_sentence,
         "scope_line": scope_line,
         "seconds_text": seconds,
@@ -335,13 +345,6 @@ class CaseLine:
 def part_cautions(part: PagePart) -> tuple[str, ...]:
     """Return what must be known before the numbers of a part are believed."""
     return () if part.report is None else cautions(part.report)
-
-
-def part_differences(part: PagePart) -> tuple[str, ...]:
-    """Return what the two runs of a comparison do not have in common."""
-    if part.report is None or part.baseline is None:
-        return ()
-    return tuple(differing_facts(part.baseline.detail, part.report.detail))
 
 
 def gates(report: RunReport) -> tuple[GateVerdict, ...]:

@@ -15,17 +15,6 @@ from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, Rate, percentile
 from pytest_helmbench.scoring.run_score import Score
 
-__all__ = [
-    "ForestRow",
-    "HeatCell",
-    "HeatMap",
-    "Histogram",
-    "Mark",
-    "forest",
-    "heat_map",
-    "histogram",
-]
-
 _BINS = 25
 _FEW_ROWS = 5
 _MOST_FOREST_ROWS = 150

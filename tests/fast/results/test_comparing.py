@@ -106,7 +106,7 @@ def test_a_behaviour_that_loses_everything_has_collapsed_though_p_is_above_the_l
     assert (found.newly_failing[0].code, found.newly_failing[0].severity) == ("P1-B1-S1-C1-PT4", 4)
     line, fell = comparison_lines(found, "m")
     assert line.startswith(
-        "compare m with run 1: 100.0 to 87.5 %, −12.5 points (90 %: −23.3 to 0.0), p = 0.062: P1-B1 collapsed:"
+        "compare m with run 1: 100.0 to 87.5 %, −12.5 points (90 %: −23.3 to 0.0): worse; P1-B1 collapsed:"
         " 100.0 to 0.0 % on these very cases, p < 0.0001"
     )
     assert fell.endswith("P1-B1 100.0 to 0.0 %, p < 0.0001; 4 perturbations are too few to say more")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from analysis_rows import any_rows, row
 from hypothesis import given
 from hypothesis import strategies as st
+from page_runs import simulated_report
 from properties import examples
 
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.results.losses import Losses, losses
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score
@@ -17,12 +18,6 @@ from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
 
 _SCORING = Scoring({"P1-B1": 0.5, "P1-B2": 2, "P2-B1": 0}, {"P1": 0.7}, 0.4)
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    code: str
-    repetition: int = 1
 
 
 def lost(rows: list[Row], scoring: Scoring | None = None) -> Losses:
@@ -37,7 +32,7 @@ def test_the_points_lost_add_up_to_what_the_score_lacks(rows: list[Row], scoring
         assert found == Losses()
         return
     assert sum(found.cases.values(), found.capped) == 1 - score.score
-    assert sum(found.behaviours.values()) == sum(found.pillars.values()) == 1 - score.raw
+    assert sum(found.behaviours.values()) == 1 - score.raw
     assert all(value > 0 for value in found.cases.values())
 
 
@@ -60,7 +55,9 @@ def test_the_worst_is_what_costs_the_score_most_and_not_the_most_severe() -> Non
         row(10, 0, "P1-B2-S1-C1-PT3", difficulty=10),
     ]
     found = lost(rows)
-    codes = [one.code for one in found.worst_first(Case(one.code) for one in reversed(rows))]
+    some = simulated_report(40).results[0]
+    results = [replace(some, code=one.code) for one in reversed(rows)]
+    codes = [one.code for one in found.worst_first(results)]
     assert codes[:3] == ["P1-B2-S1-PT1", "P1-B1-S1-PT1", "P1-B1-S1-PT2"]
     assert codes[10] == "P1-B1-S1-PT10"
-    assert found.of(Case("P1-B2-S1-C1-PT3")) == 0
+    assert found.of(replace(some, code="P1-B2-S1-C1-PT3")) == 0

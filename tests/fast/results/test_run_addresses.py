@@ -1,4 +1,4 @@
-"""`last` is the newest complete session of the benchmarks that are asked for."""
+"""`last` is the newest session, complete or not; a gate takes the newest complete one of its benchmark."""
 
 from __future__ import annotations
 
@@ -58,7 +58,13 @@ _KNOWN = (
 
 @pytest.mark.parametrize(
     ("address", "benchmark", "wanted"),
-    [("last", "tree", [2, 3]), ("last~1", "tree", [1]), ("last", None, [1]), ("3", None, [2, 3])],
+    [
+        ("last", "tree", [2, 3]),
+        ("last~1", "tree", [1]),
+        ("last", None, [4]),
+        ("last~1", None, [2, 3]),
+        ("3", None, [2, 3]),
+    ],
 )
 def test_a_session_counts_by_the_benchmarks_that_are_asked_for(
     address: str, benchmark: str | None, wanted: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -70,6 +76,7 @@ def test_a_session_counts_by_the_benchmarks_that_are_asked_for(
         address, own, tmp_path, benchmark=None if benchmark is None else BenchmarkKey(benchmark)
     )
     assert [ref.run_id for ref in found.session] == wanted
+    assert found.passed_over == ("run 4 is interrupted" if benchmark else "")
     with pytest.raises(RunAddressError, match="no complete session of pack"):
         run_addresses.resolve("last", own, tmp_path, benchmark=BenchmarkKey("pack"))
 

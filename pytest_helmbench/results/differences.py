@@ -1,0 +1,118 @@
+"""Two runs beside each other, apart from the change of the score: settings, cost, speed, verdicts that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.scoring.breakdown import speed_of
+from pytest_helmbench.store.cost_queries import costs
+from pytest_helmbench.store.judged_replies import judged_cases
+from pytest_helmbench.store.result_queries import timed_cases
+from pytest_helmbench.store.run_queries import DECIDING, RunDetail, run_detail
+
+Place: TypeAlias = tuple[Path, int]  # a results file, and the number of a run in it
+Difference: TypeAlias = tuple[
+    str, JsonValue, JsonValue
+]  # a setting with both values; None where a run has none
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedVerdicts:
+    """What differs in the cases × repetitions that two runs have judged, whatever the rules.
+
+    Args:
+        now_pass: Failed in the first run; a case passes with full credit for each criterion.
+        now_fail: Passed in the first run.
+        credits_changed: Earned another credit, those that changed their verdict among them.
+        same: Verdict as before.
+    """
+
+    now_pass: int
+    now_fail: int
+    credits_changed: int
+    same: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Two stored runs beside each other.
+
+    Args:
+        before: `score`, `cost_usd`, `median_ms` of a case, `errors` and `tokens` of the first run; None is unknown.
+        after: Likewise of the second run.
+        differing: What can change an answer or a verdict.
+        changed: Verdicts and credits.
+    """
+
+    before: Mapping[str, float | None]
+    after: Mapping[str, float | None]
+    differing: tuple[Difference, ...]
+    changed: ChangedVerdicts
+
+
+def beside(first: Place, second: Place) -> Beside | None:
+    """Return two runs beside each other; None where a results file is not at hand.
+
+    Raises:
+        StoreError: A file cannot be read.
+    """
+    if any(path.suffix == ".json" or not path.is_file() for path, _ in (first, second)):
+        return None
+    before, after = run_detail(*first), run_detail(*second)
+    if before is None or after is None:
+        return None
+    differing = tuple(differing_settings(before, after))
+    return Beside(
+        _figures(first, before), _figures(second, after), differing, changed_verdicts(first, second)
+    )
+
+
+def _figures(place: Place, run: RunDetail) -> dict[str, float | None]:
+    tokens = sum((row.prompt_tokens or 0) + (row.completion_tokens or 0) for row in costs(*place))
+    median_ms = speed_of(timed_cases(place[0], place[1:])).median_ms
+    figures = {"score": run.score, "cost_usd": run.cost_usd, "median_ms": median_ms}
+    return {**figures, "errors": run.count("error"), "tokens": tokens}
+
+
+def changed_verdicts(first: Place, second: Place) -> ChangedVerdicts:
+    """Count what differs between the judged cases of two runs."""
+    before, after = judged_cases(*first), judged_cases(*second)
+    both = [(before[code].replies, case.replies) for code, case in after.items() if code in before]
+    pairs = [pair for replies in both for pair in zip(*replies, strict=False)]
+    passed = [tuple(all(credit == 1 for credit in reply.values()) for reply in pair) for pair in pairs]
+    now_pass, now_fail = passed.count((False, True)), passed.count((True, False))
+    credits_changed = sum(one != other for one, other in pairs)
+    return ChangedVerdicts(now_pass, now_fail, credits_changed, len(pairs) - now_pass - now_fail)
+
+
+def differing_settings(first: RunDetail, second: RunDetail) -> Iterator[Difference]:
+    """Yield what differs of two runs and can change an answer or a verdict, each option of sampling apart."""
+    one, other = dict(_deciding(first)), dict(_deciding(second))
+    for name in dict.fromkeys((*one, *other)):
+        values = one.get(name), other.get(name)
+        if values[0] != values[1]:
+            yield name, *values
+
+
+def _deciding(run: RunDetail) -> Iterator[tuple[str, JsonValue]]:
+    yield from (("content", run.benchmark_hash), ("pytest-helmbench", run.plugin_version))
+    yield "server", server_name(run.base_url or "") or run.provider or None
+    for name in (*DECIDING, "versions", "repeat"):
+        value = run.settings.get(name) or None
+        if name.endswith("sampling") and isinstance(value, dict):
+            yield from ((name.replace("sampling", option), of) for option, of in value.items())
+        else:
+            yield name, value
+
+
+def server_name(base_url: str) -> str:
+    """Return host and port of an address: the rest of a private one stays private."""
+    try:
+        return urlsplit(base_url).netloc.rpartition("@")[2]
+    except ValueError:
+        return ""
