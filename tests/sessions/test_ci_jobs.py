@@ -187,6 +187,10 @@ def repository(pytester: pytest.Pytester, provider: Provider, monkeypatch: pytes
     """A repository with 60 cases of two scenarios and a committed baseline; `gh` keeps what it posts."""
     trees = {f"P1-B1-S{n}": category(*["RISK"] * 30) for n in (1, 2)}
     write_tree(pytester.path / "repository" / "benchmark", trees)
+    messages = pytester.path / "repository/benchmark/scenarios/P1-B1-S1/perturbations.md"
+    messages.write_text(
+        messages.read_text("utf-8").replace("Message 1.", "Message 1. `|</details>@all", 1), "utf-8"
+    )
     tools = pytester.mkdir("tools")
     (tools / "gh").write_text('#!/bin/sh\ncp "$7" posted.md\n')
     (tools / "gh").chmod(0o755)
@@ -246,7 +250,8 @@ def test_every_artifact_of_the_workflow_has_the_headline(
         assert ("Next:" in text) is (case == "spent")
         assert ("**Gone: 30**" in text) is (case == "deleted")
         assert ("**Newly failing: 60**" in text) is (case == "worse")
-        assert ("| `Message 1.` |" in text) is (case == "worse")
+        assert ("| ``Message 1. `\\|</details>@all`` |" in text) is (case == "worse")
+        assert ("| `Message 2.` |" in text) is (case == "worse")
     if case in ("plain", "deleted", "worse"):  # nothing but the results file tells a later report of it
         (job.folder / "benchmark" / "baseline.json").unlink()
         job.shell("helmbench report --format markdown -o later.md", {})
