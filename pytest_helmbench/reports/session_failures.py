@@ -56,7 +56,7 @@ def brief_text(outcome: Outcome, asked: str, *, with_text: bool) -> str:
     elif not observed.startswith("("):
         observed = f"{form}: {observed}"
     said = first.justification if first.rule == JUDGED_RULE else None
-    if form is not None or outcome.excerpt_of not in _NOT_ITS_REASON:
+    if outcome.excerpt_of not in _NOT_ITS_REASON or (form is not None and observed.startswith("(")):
         said = outcome.excerpt
     if with_text and said and said != REDACTED:
         observed += f": {_in_short(said)}"

@@ -150,8 +150,8 @@ def test_what_is_no_answer_fails_and_what_is_no_reply_is_an_error(
             "  observed: (a refusal)",
             "  observed: (cut at the token limit): They might be",
             "  observed: (empty)",
-            "  observed: the reply only repeats what it was given: Where do fortune cookies*",
-            "test/good: not judged: blocked 1, overloaded 1",
+            "  observed: the reply only repeats what it was given: Where do fortune cookies come from? (item echo)",
+            "not judged *blocked 1, overloaded 1*",
         ]
     )
     assert set(rows(pytester.path / "helmbench.db", _OUTCOMES)) == {
