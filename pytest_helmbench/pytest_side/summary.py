@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -47,10 +46,10 @@ from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.gates import JudgedCases
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import measured_speed, panel_report, tree_constants
-from pytest_helmbench.results.stored_scores import ScoredRun
 from pytest_helmbench.run.coordinator import Coordinator, whole_runs
 from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_text
+from pytest_helmbench.scoring.breakdown import Speed
 from pytest_helmbench.store.fault import StoreError
 
 _SHARD = "shard"
@@ -106,7 +105,7 @@ def session_lines(
 def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, verbose: bool) -> list[str]:
     tallies = coordinator.book.tallies
     whole = whole_runs(coordinator) or tallies
-    rows = _by_model(plan, coordinator, whole)
+    rows = {name: whole[run_id] for run_id, name in run_names(coordinator).items()}
     runs = summary_runs(plan, coordinator, whole)
     one_benchmark = len({run.benchmark for run in plan.runs}) == 1
     ordered = best_first(runs) if one_benchmark else runs
@@ -188,45 +187,34 @@ def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunC
         if run_id is None:
             continue
         tally, scored = counts[run_id], book.scored.get(run_id)
-        name = benchmarks[run.benchmark] if is_one_model else names[run.key]
-        remarks = (*answer_doubts(run.model, tally), *_judge_remarks(run, tally))
-        row = SummaryRun(name, tally, run.tests - tally.no_cases, remarks=remarks)
-        if scored is not None and run.benchmark not in constants:
-            found = tree_constants(scored.facts, add_no_context=coordinator.settings.add_no_context)
-            constants[run.benchmark] = found.flags_everything if found.flagging else None
+        remarks = [*answer_doubts(run.model, tally), *_judge_remarks(run, tally)]
+        planned = run.tests - tally.no_cases
+        if scored is not None and scored.facts.scope != _SHARD:
+            planned = JudgedCases.of(scored.facts).planned
+        if scored is not None:
+            remarks = [*score_remarks(scored.score, planned - tally.judged), *remarks]
+            if run.benchmark not in constants:
+                found = tree_constants(scored.facts, add_no_context=coordinator.settings.add_no_context)
+                constants[run.benchmark] = found.flags_everything if found.flagging else None
+        speed = Speed()
         if not is_embedded(run.model):
             with suppress(StoreError):  # said elsewhere
-                row = replace(row, speed=measured_speed(book.db, (run_id,)))
-        rows.append(row if scored is None else _scored_row(row, scored, constants[run.benchmark]))
+                speed = measured_speed(book.db, (run_id,))
+        name = benchmarks[run.benchmark] if is_one_model else names[run.key]
+        constant = constants.get(run.benchmark)
+        rows.append(SummaryRun(name, tally, planned, scored, constant, speed, tuple(remarks)))
     return rows
 
 
-def _scored_row(row: SummaryRun, scored: ScoredRun, constant: Fraction | None) -> SummaryRun:
-    facts = scored.facts
-    planned = row.planned if facts.scope == _SHARD else JudgedCases.of(facts).planned
-    said = score_remarks(scored.score, planned - row.counts.judged)
-    return replace(
-        row,
-        planned=planned,
-        broken=facts.repeat * len(facts.broken),
-        score=scored.score,
-        losses=scored.losses,
-        titles=facts.titles,
-        constant=constant,
-        remarks=(*said, *row.remarks),
-    )
-
-
-def _unanswered_lines(coordinator: Coordinator) -> list[str]:
-    """Return what the budget counts for calls of unknown cost."""
+def _unanswered_lines(coordinator: Coordinator) -> Iterator[str]:
+    """Yield what the budget counts for calls whose cost is unknown."""
     budget = coordinator.limiter.budget if coordinator.limiter is not None else None
-    if budget is None or not budget.unanswered:
-        return []
-    calls = "1 call was" if budget.unanswered == 1 else f"{budget.unanswered} calls were"
-    return [
-        f"{calls} sent and not answered, and may be billed: what that cost is unknown; the budget counts"
-        f" {budget.unanswered_usd:.4f} USD for it"
-    ]
+    if budget is not None and budget.unanswered:
+        calls = "1 call was" if budget.unanswered == 1 else f"{budget.unanswered} calls were"
+        yield (
+            f"{calls} sent and not answered, and may be billed at an unknown cost;"
+            f" the budget counts {budget.unanswered_usd:.4f} USD for it"
+        )
 
 
 def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunWords]]:
@@ -244,17 +232,6 @@ def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunW
             return  # what could not be stored is said elsewhere
         if words is not None:
             yield run_id, words
-
-
-def _by_model(
-    plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunCounts]
-) -> Mapping[str, RunCounts]:
-    by_model: dict[str, list[RunCounts]] = {}
-    for run in plan.runs:
-        run_id = coordinator.book.run_ids.get(run.key)
-        if run_id is not None:
-            by_model.setdefault(run.model, []).append(counts[run_id])
-    return {model: RunCounts.sum(parts) for model, parts in by_model.items()}
 
 
 def _panel_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:

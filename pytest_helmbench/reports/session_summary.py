@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from fractions import Fraction
 
 from pytest_helmbench.core.codes import natural_key
@@ -16,6 +15,7 @@ from pytest_helmbench.reports.comparison_lines import points
 from pytest_helmbench.reports.tables import cost_text, count_text, listed, rate, reasons_text, share, table
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_counts import RunCounts
+from pytest_helmbench.results.stored_scores import ScoredRun
 from pytest_helmbench.scoring.breakdown import Speed
 from pytest_helmbench.scoring.run_score import FloorState, RunScore
 from pytest_helmbench.scoring.thresholds import floor_text
@@ -37,10 +37,7 @@ class SummaryRun:
         name: The model, or the benchmark where there are several.
         counts: Of the whole run, earlier parts of a session that goes on included.
         planned: Cases, each repetition counted.
-        broken: Of them, those of files that cannot be read.
-        score: None where it has none.
-        losses: Points of the score that its parts have lost.
-        titles: Of behaviours, by code.
+        scored: Its facts and score; None where it has none.
         constant: Score of an answer that flags everything; None where there is no such answer.
         speed: How fast its model has answered.
         remarks: What changes the meaning of its score.
@@ -49,13 +46,20 @@ class SummaryRun:
     name: str
     counts: RunCounts
     planned: int
-    broken: int = 0
-    score: RunScore | None = None
-    losses: Losses = Losses()
-    titles: Mapping[str, str] = field(default_factory=dict)
+    scored: ScoredRun | None = None
     constant: Fraction | None = None
     speed: Speed = Speed()
     remarks: tuple[str, ...] = ()
+
+    @property
+    def score(self) -> RunScore | None:
+        """With its parts; None for a run without one."""
+        return None if self.scored is None else self.scored.score
+
+    @property
+    def losses(self) -> Losses:
+        """Points of the score that its parts have lost."""
+        return Losses() if self.scored is None else self.scored.losses
 
     @property
     def unjudged(self) -> int:
@@ -215,7 +219,7 @@ def loses_most(runs: Sequence[SummaryRun]) -> str:
     for run in scored:
         for code, lost in (run.losses.behaviours or run.losses.groups).items():
             parts[code] = parts.get(code, Fraction(0)) + lost / len(scored)
-    titles = scored[0].titles if scored else {}
+    titles = scored[0].scored.facts.titles if scored and scored[0].scored is not None else {}
     found = _lost(Losses(behaviours=parts), titles, _PARTS_SHOWN)
     of = f" (mean of {len(scored)} models)" if len(scored) > 1 else ""
     return labelled("loses most", f"{' · '.join(found)} points{of}") if found else ""
@@ -244,7 +248,8 @@ def not_judged_lines(runs: Sequence[SummaryRun], hint: str) -> Iterator[str]:
     """
     counts = RunCounts.sum(run.counts for run in runs)
     reasons = Counter(counts.reasons)
-    reasons["broken"] += sum(run.broken for run in runs)
+    facts = [run.scored.facts for run in runs if run.scored is not None]
+    reasons["broken"] += sum(one.repeat * len(one.broken) for one in facts)
     missing = sum(run.unjudged for run in runs) - reasons.total()
     if missing > 0:
         reasons["not asked"] += missing

@@ -82,7 +82,7 @@ def test_what_was_sent_and_not_answered_counts_as_spent_and_is_shown_as_unknown(
     assert 1 <= provider.count <= 4  # of 0.041 USD each
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["4 calls were sent and not answered, and may be billed: * counts 0.1638 USD for it"]
+        ["4 calls were sent and not answered, and may be billed * counts 0.1638 USD for it"]
     )
     database = pytester.path / "helmbench.db"
     assert rows(database, "SELECT cost_usd, known_cost_usd FROM evaluation_runs") == [(None, 0.0)]
@@ -122,7 +122,7 @@ def test_replies_without_usage_are_counted_here_and_marked(
     found = rows(pytester.path / "helmbench.db", "SELECT cost_usd, estimated FROM calls")
     assert all(estimated == 1 and 0.009 < cost < 0.012 for cost, estimated in found)
     assert sum(cost for cost, _ in found) <= 0.09
-    assert "are estimates, and so is what they cost" in result.stdout.str()
+    assert "tokens and cost of " in result.stdout.str()
 
 
 def test_a_resumed_session_goes_on_with_its_cap(pytester: pytest.Pytester, provider: Provider) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from analysis_rows import row
 
+from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.reports.session_start import DryRow, dry_run_lines
@@ -26,9 +28,12 @@ from pytest_helmbench.reports.session_summary import (
 )
 from pytest_helmbench.results.losses import losses
 from pytest_helmbench.results.run_counts import RunCounts
+from pytest_helmbench.results.stored_scores import ScoredRun
 from pytest_helmbench.scoring.run_score import run_score
+from pytest_helmbench.store.plans import RunFacts
 
 _TITLES = {"P1-B1": "vulnerable customer", "P2-B1": "keeps the language"}
+_FACTS = RunFacts("whole", (), 1, None, {}, {}, {}, {}, {}, _TITLES, {})
 
 
 def _run(name: str, wrong: int, *, floors: dict[str, float] | None = None, errors: int = 0) -> SummaryRun:
@@ -44,9 +49,7 @@ def _run(name: str, wrong: int, *, floors: dict[str, float] | None = None, error
         name,
         counts,
         40 + errors,
-        score=scored,
-        losses=losses(coded, scored),
-        titles=_TITLES,
+        ScoredRun(_FACTS, scored, losses=losses(coded, scored)),
         constant=Fraction(877, 1000),
         remarks=tuple(score_remarks(scored, 0)),
     )
@@ -103,8 +106,13 @@ def test_what_was_not_judged_has_its_reasons_and_the_command_that_goes_on() -> N
     failed, again = _run("a/a", 2, errors=3), "the same command with --helmbench-resume asks the 3 again"
     assert [*not_judged_lines([failed, _run("b/b", 1)], again)] == [f"not judged   provider_error 3: {again}"]
     assert [*not_judged_lines([_run("b/b", 1)], again)] == []
+    broken = BrokenCase("P1-B1-S1", 1)
     skipped = RunCounts(reasons=Counter({"no_judge": 2}), skips=Counter({"no judge\n  hint: name one": 2}))
-    assert [*not_judged_lines([SummaryRun("a", skipped, 3, broken=1)], "")] == [
+    assert [
+        *not_judged_lines(
+            [SummaryRun("a", skipped, 3, ScoredRun(replace(_FACTS, broken=(broken,)), None))], ""
+        )
+    ] == [
         "not judged   no_judge 2, broken 1",
         "             2 × no judge: name one",
     ]
