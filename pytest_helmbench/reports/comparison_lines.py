@@ -288,7 +288,7 @@ def _scope_cells(found: RunComparison, scope: ScopeChange) -> tuple[str, ...]:
         "-" if low is None or high is None else f"{points(low)} to {points(high)}",
         p_text(change.p),
         f"{change.changed} of {change.units}: {change.down} down, {change.up} up",
-        found.verdict_of(scope).value,
+        f"{scope.direction} ({found.verdict_of(scope).value})",
     )
 
 

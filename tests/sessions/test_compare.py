@@ -108,7 +108,7 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
     assert (reported["baseline_run"], reported["verdict"], reported["p"]) == ("run 1", "regressed", 0.015625)
     markdown = (pytester.path / "out.md").read_text()
     assert "### test/good with run 1: regressed" in markdown
-    assert "6 of 8: 6 down, 0 up | regressed |" in markdown
+    assert "6 of 8: 6 down, 0 up | worse (regressed) |" in markdown
     properties = {
         found.get("name"): found.get("value")
         for found in ElementTree.parse(pytester.path / "junit.xml").iter("property")

@@ -1,0 +1,75 @@
+"""Score, pass rate, worst five and change of one run are the same wherever a person or a program reads them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from commands import captured
+from pages import shown_text
+from provider import Provider, Request
+from trees import category, clear_environment, rows, run_tree, write_tree
+
+_REPORTS = ("--helmbench-markdown=r.md", "--helmbench-json=r.json", "--helmbench-html=r.html")
+_CASE = re.compile(r"P\d-B\d-S1-C1-PT\d")
+_WORST = "SELECT code FROM v_results WHERE run_id = 2 ORDER BY points_lost DESC, code LIMIT 5"
+
+
+def _first_five(text: str, after: str) -> list[str]:
+    """Return the first five cases that a text names behind some words."""
+    return list(dict.fromkeys(_CASE.findall(text.partition(after)[2])))[:5]
+
+
+def test_one_run_has_one_score_pass_rate_order_and_change(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clear_environment(monkeypatch)
+    sizes = {"P1-B1-S1": 9, "P1-B2-S1": 2, "P2-B1-S1": 6}  # a case of the smallest costs most
+    write_tree(
+        pytester.path / "benchmark", {code: category(*["RISK"] * size) for code, size in sizes.items()}
+    )
+    run_tree(pytester, "--tb=no", url=provider.url)
+
+    def reply(request: Request) -> str:
+        is_wrong = any(f"Message {number}." in request.prompt for number in (1, 4, 5, 6, 7))
+        return json.dumps({"response": "So.", "category": "CALM" if is_wrong else "RISK"})
+
+    provider.reply = reply
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
+    terminal = run_tree(pytester, "--helmbench-baseline=1", *_REPORTS, url=provider.url).stdout.str()
+    database = pytester.path / "helmbench.db"
+    texts = {name: (pytester.path / name).read_text() for name in ("r.md", "r.json", "summary.md")}
+    page = shown_text((pytester.path / "r.html").read_text())
+    show = captured(capsys, "show", "2", "--db", database)[1]
+    compare = captured(capsys, "compare", "1", "2", "--db", database)[1]
+    failed = captured(capsys, "show", "2", "--failed", "--db", database)[1]
+    (run,) = json.loads(texts["r.json"])["runs"]
+
+    ((score, pass_rate),) = rows(database, "SELECT score, pass_rate FROM evaluation_runs WHERE id = 2")
+    ((lost,),) = rows(database, "SELECT sum(points_lost) FROM results WHERE run_id = 2")
+    ((change,),) = rows(database, "SELECT change FROM comparisons")
+    assert (run["score"]["score"], run["score"]["pass_rate"]) == (score, pass_rate)
+    assert run["comparisons"][0]["change"] == change
+    assert lost == pytest.approx(100 * (1 - score))
+    everywhere = (texts["r.md"], texts["summary.md"], page, show)
+    assert all(f"{100 * score:.1f} %" in text and f"{100 * pass_rate:.1f} %" in text for text in everywhere)
+    assert re.search(rf"test/good +{100 * score:.1f} .* {100 * pass_rate:.0f} %", terminal)
+    told = f"−{-100 * change:.1f}"
+    assert all(told in text for text in (terminal, texts["r.md"], texts["summary.md"], page, compare))
+    assert "worse (regressed)" in texts["r.md"]
+    assert "worse (two-sided p = 0.002)" in compare
+
+    worst = [code for (code,) in rows(database, _WORST)]
+    assert [failure["code"] for failure in run["failures"][:5]] == worst
+    annotations = "\n".join(re.findall(r"::error file=.*", terminal))
+    assert _first_five(annotations, "::error") == _first_five(failed, "code") == worst
+    assert _first_five(terminal, "= FAILURES =") == _first_five(page, "What has become worse") == worst
+    assert _first_five(texts["r.md"], "cases failed") == worst
+    assert _first_five(texts["summary.md"], "cases failed**") == worst
+    tokens = [run["comparisons"][0][side]["tokens"] for side in ("before", "after")]
+    assert all(f"{tokens[0]} → {tokens[1]}" in text for text in (texts["r.md"], page, compare))
