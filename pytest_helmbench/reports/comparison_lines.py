@@ -53,14 +53,15 @@ def comparison_lines(found: RunComparison, name: str) -> list[str]:
         f"{f'compare {name} {scope.code}'.strip()} with {baseline}: {scope_line(found, scope)}"
         for scope in found.scopes
     ]
+    lines += [f"{head}: does not hold: {missing}" for missing in _missing(found)]
+    return [*lines, *(f"{head}: {note}" for note in comparison_notes(found))]
+
+
+def _missing(found: RunComparison) -> Iterator[str]:
     compared = {scope.code for scope in found.scopes}
-    lines += [
-        f"compare {name} {limit.code} with {baseline}: does not hold: no case of {limit.code} is in both runs"
-        for limit in found.limits
-        if limit.code not in compared
-    ]
-    lines += [f"{head}: {note}" for note in comparison_notes(found)]
-    return lines
+    yield from (
+        f"no case of {limit.code} is in both runs" for limit in found.limits if limit.code not in compared
+    )
 
 
 def comparison_text(found: RunComparison) -> list[str]:
@@ -263,11 +264,7 @@ def _remarks(found: RunComparison) -> Iterator[str]:
         verdict, said = found.verdict_of(scope), conclusion_text(found, scope)
         if verdict is not Conclusion.REGRESSED and said != verdict.value:
             yield f"{scope.code}: {said}".removeprefix(": ")
-    compared = {scope.code for scope in found.scopes}
-    yield from (
-        f"no case of {limit.code} is in both runs" for limit in found.limits if limit.code not in compared
-    )
-    yield from comparison_notes(found)
+    yield from (*_missing(found), *comparison_notes(found))
 
 
 _SCOPE_HEAD = ("", "baseline", "now", "change (points)", "90 %", "p", "changed", "verdict")

@@ -40,16 +40,10 @@ _FORMS: Mapping[str, Literal["eval", "json"]] = {".eval": "eval", ".json": "json
 class Report(Protocol):
     """Writes runs with their numbers."""
 
-    def __call__(self, found: ReportedRuns, /, texts: ShownTexts, top: Headline | None) -> str: ...
+    def __call__(self, found: ReportedRuns, /, *, texts: ShownTexts, top: Headline | None) -> str: ...
 
 
-def _json(found: ReportedRuns, /, texts: ShownTexts, top: Headline | None) -> str:
-    del top
-    return json_report(found, with_text=texts.any)
-
-
-def _html(found: ReportedRuns, /, texts: ShownTexts, top: Headline | None) -> str:
-    del top
+def _html(found: ReportedRuns, /, texts: ShownTexts, **_: object) -> str:
     from pytest_helmbench.reports.page.columns import PagePart
     from pytest_helmbench.reports.page.document import page_of
 
@@ -107,7 +101,7 @@ PAGE = "html"
 
 REPORTS: Mapping[str, Report] = {
     "markdown": lambda found, /, texts, top: markdown_report(found, top, with_text=texts.any),
-    "json": _json,
+    "json": lambda found, /, texts, **_: json_report(found, with_text=texts.any),
     PAGE: _html,
 }
 """What `helmbench report` writes, by name; a session writes NAME to the setting `NAME_report`."""
