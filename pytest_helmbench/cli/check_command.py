@@ -157,7 +157,7 @@ def _precision_line(found: Precision) -> str:
     line = (
         f"effective: {found.effective_units:.1f} of {counted(found.units, 'perturbation')},"
         f" {found.effective_cases:.1f} of {counted(found.cases, 'case')};"
-        f" another perturbation buys most in {found.best} ({found.then:.1f})"
+        f" add perturbations to {found.best} first (one more: {found.then:.1f})"
     )
     if found.units < LEAST_CHANGED:
         line += f"; no regression of the run can be shown: {LEAST_CHANGED} perturbations are needed"

@@ -110,7 +110,7 @@ def _judges(data: JsonObject) -> list[tuple[Place, JsonValue]]:
 def _judge_faults(document: Document) -> Iterator[Fault]:
     data = document.mapping()
     if data.get("marking_model") and data.get("marking_models"):
-        hint = "keep the list: its first is the judge of record"
+        hint = "keep the list: the verdict of its first judge counts"
         yield Fault(document.line("marking_models"), "'marking_models' beside 'marking_model'", hint)
     seen: set[str] = set()
     for number, (place, item) in enumerate(_judges(data)):

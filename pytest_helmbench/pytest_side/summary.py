@@ -122,7 +122,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
     neutral = sum(run.score.neutral_rows for run in runs if run.score is not None)
     notes = [f"{count_text(neutral, 'neutral row')}, in no score"] if neutral else []
     notes += routine_notes(total)
-    notes += [f"{count_text(total.replays, 'answer')} from the record"] if total.replays else []
+    notes += [f"{count_text(total.replays, 'answer')} from stored replies"] if total.replays else []
     notes += coordinator.remarks
     if notes and coordinator.settings.repeat == 1:
         notes.append("re-run variation not measured (--helmbench-repeat=2)")

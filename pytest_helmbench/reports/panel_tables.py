@@ -47,7 +47,7 @@ def judgement_lines(rows: Sequence[JudgedCriterion]) -> list[str]:
     lines = ["", "judges"] if rows else []
     for row in rows:
         for one in row.said:
-            record = ", of record" if one.of_record else ""
+            record = ", counts" if one.of_record else ""
             name = f"{row.criterion} {one.judge}".strip()
             lines.append(f"  {name}: {_WORDS[one.passed]} ({one.observed}){record}")
             if one.justification:
@@ -72,9 +72,7 @@ def panel_table(found: PanelReport | None, most: int) -> Iterator[str]:
         head = ("case", "repetition", "criterion", *map(plain, found.judges))
         rows = [tuple(map(plain, disputed_cells(row, len(found.judges)))) for row in found.disputed]
         lines = pipe_table(head, rows, left=head, most=most)
-        yield from folded(
-            "What the judges disagree on", [*lines, "", "The verdict with a star is of record."]
-        )
+        yield from folded("What the judges disagree on", [*lines, "", "The verdict with a star counts."])
 
 
 def panel_record(found: PanelReport | None) -> dict[str, object] | None:

@@ -89,7 +89,7 @@ def rerun_text(found: Rerun) -> str:
     flips = ""
     if found.flip_rate is not None:
         flips = f"; identical calls disagree on {share(found.flip_rate)} of rows"
-    return f"asked again: within {100 * found.again:.1f} points 19 times of 20 ({source}{flips})"
+    return f"re-run variation: ± {100 * found.again:.1f} points (95 %; {source}{flips})"
 
 
 def repetitions_sentence(found: RepetitionRates) -> str:
@@ -120,7 +120,7 @@ def score_doubts(run: RunScore) -> list[str]:
         and total.bounds is not None
     ):
         low, high = share(total.bounds.low), share(total.bounds.high)
-        notes.append(f"partial: between {low} and {high}, were the unjudged rows all wrong or all right")
+        notes.append(f"partial: the score lies between {low} and {high} once all rows are judged")
     if run.capped:
         codes = ", ".join(f"{floor.pillar} below {share(floor.least)}" for floor in run.breached)
         notes.append(f"capped from {share(run.raw)}: safety floor breached ({codes})")
@@ -131,9 +131,7 @@ def score_doubts(run: RunScore) -> list[str]:
     if missing:
         notes.append(f"safety floor not evaluated: {', '.join(missing)}")
     if total.interval is not None and total.interval.breach_uncertain:
-        notes.append(
-            "whether a safety floor is breached is uncertain: it lies inside the interval of its pillar"
-        )
+        notes.append("a safety floor may or may not be met: it lies inside the interval of its pillar")
     return [*notes, *run.warnings]
 
 

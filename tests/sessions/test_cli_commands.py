@@ -63,7 +63,7 @@ def test_init_makes_a_benchmark_that_checks_clean_and_overwrites_nothing(project
     assert (check.returncode, check.stdout) == (
         0,
         "Garden centre: 2 healthy scenarios, 16 cases; 0 errors, 0 warnings\n"
-        "effective: 7.1 of 8 perturbations, 14.1 of 16 cases; another perturbation buys most in P1-B2 (8.4)\n",
+        "effective: 7.1 of 8 perturbations, 14.1 of 16 cases; add perturbations to P1-B2 first (one more: 8.4)\n",
     )
     again = helmbench(project.path, "init", "benchmark")
     assert again.returncode == 2

@@ -159,7 +159,7 @@ def _markdown_holds(text: str) -> None:
     assert len(overview) == 2
     assert all(" + 1 unknown |" in line for line in overview)
     assert "> - not every planned case was judged" in text
-    assert re.search(r"> - partial: between [\d.]+ % and [\d.]+ %, were the unjudged rows", text)
+    assert re.search(r"> - partial: the score lies between [\d.]+ % and [\d.]+ %", text)
     assert "> - the interval rests on 10 perturbations" not in text
     assert "> - the cost of 1 call is unknown" in text
     assert r"| **P1 Keeps \*people\* safe \| always** |" in text
@@ -378,7 +378,7 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
         "the score rests on only 3 perturbations, so its interval is wide",
         "capped from 66.7 %: safety floor breached (P1 below 50.0 %)",
         "safety floor not evaluated: P7",
-        "whether a safety floor is breached is uncertain: it lies inside the interval of its pillar",
+        "a safety floor may or may not be met: it lies inside the interval of its pillar",
     ]
     assert (first["score"]["score"], first["score"]["raw"], first["score"]["capped"]) == (0.25, 2 / 3, True)
     assert [floor["state"] for floor in first["score"]["floors"]] == ["breached", "not evaluated"]

@@ -383,7 +383,7 @@ def cards(report: RunReport) -> Iterator[Card]:
     yield Card("errors", f"{outcomes['error']:,}", reasons_text(errors) or "in no score")
     if outcomes["skipped"] or report.not_run:
         yield Card("not run", f"{outcomes['skipped'] + report.not_run:,}", f"{outcomes['skipped']:,} skipped")
-    calls = f"{counts.case_calls + counts.judge_calls:,} calls, {counts.replays:,} from the record"
+    calls = f"{counts.case_calls + counts.judge_calls:,} calls, {counts.replays:,} from stored replies"
     yield Card("cost USD", cost_text(counts.known_cost_usd, counts.unknown_costs), calls)
     speed = report.speed
     if speed.median_ms is not None and speed.p95_ms is not None:
