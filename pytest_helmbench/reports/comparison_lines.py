@@ -189,10 +189,10 @@ def comparison_notes(found: RunComparison) -> Iterator[str]:
             parts.append(f"{found.cases_changed} {have} changed")
         if found.rows_by_other_rules:
             rows = "row was" if found.rows_by_other_rules == 1 else "rows were"
-            parts.append(
-                f"{found.rows_by_other_rules} {rows} judged by other rules or another judge (`helmbench rescore` judges"
-                " the older run by the rules of now, not by another judge)"
-            )
+            hint = " (`helmbench rescore` judges the older run by the rules of now, not by another judge)"
+            is_done = found.beside is not None and found.beside.is_rescored
+            told = f"{found.rows_by_other_rules} {rows} judged by other rules or another judge"
+            parts.append(told if is_done else told + hint)
         yield ", ".join(parts)
     if found.much_recorded:
         yield f"{found.recorded} of {found.replies} replies are stored ones and cannot differ"

@@ -47,12 +47,14 @@ class Beside:
         after: Likewise of the second run.
         differing: What can change an answer or a verdict.
         changed: Verdicts and credits.
+        is_rescored: One of them holds replies that were judged again.
     """
 
     before: Mapping[str, float | None]
     after: Mapping[str, float | None]
     differing: tuple[Difference, ...]
     changed: ChangedVerdicts
+    is_rescored: bool
 
 
 def beside(first: Place, second: Place) -> Beside | None:
@@ -67,9 +69,9 @@ def beside(first: Place, second: Place) -> Beside | None:
     if before is None or after is None:
         return None
     differing = tuple(differing_settings(before, after))
-    return Beside(
-        _figures(first, before), _figures(second, after), differing, changed_verdicts(first, second)
-    )
+    figures = _figures(first, before), _figures(second, after)
+    is_rescored = before.rescored_from is not None or after.rescored_from is not None
+    return Beside(*figures, differing, changed_verdicts(first, second), is_rescored)
 
 
 def _figures(place: Place, run: RunDetail) -> dict[str, float | None]:

@@ -111,6 +111,11 @@ def test_a_changed_rule_changes_the_verdicts_and_says_in_which_direction(
         shown[1] == "verdicts that changed: 3 (2 now pass, 1 now fail), 5 as before; credits that changed: 3"
     )
     assert shown[-1] == "score: 58.3 % in run 1, 66.7 % in run 2"
+    main(["compare", "1", "2", "--db", str(database)])
+    compared = capsys.readouterr().out
+    assert shown[1] in compared.splitlines()
+    assert "judged by other rules" in compared
+    assert "helmbench rescore" not in compared
     assert rows(database, "SELECT code, outcome FROM results WHERE run_id = 2 AND code LIKE 'P1-B1%'") == [
         ("P1-B1-S1-C1-PT1", "failed"),
         ("P1-B1-S1-C1-PT2", "passed"),
