@@ -64,8 +64,8 @@ def brief_text(outcome: Outcome, asked: str, *, with_text: bool) -> str:
     criterion = f"{first.criterion}: " if first.criterion else ""
     lines = [("expected", f"{criterion}{expected_text(first)}"), ("observed", observed + more)]
     if with_text and asked:
-        lines.insert(0, ("asked", _in_short(_HEADING.sub("", asked))))
-    return "\n".join(f"  {name + ':':<9} {quoted(' '.join(text.split()))}" for name, text in lines)
+        lines.insert(0, ("asked", _in_short(_HEADING.sub("", asked[: 8 * _SHORT]))))
+    return quoted("\n".join(f"  {name + ':':<9} {' '.join(text.split())}" for name, text in lines))
 
 
 def _in_short(text: str) -> str:
@@ -74,6 +74,8 @@ def _in_short(text: str) -> str:
 
 def _marked(observed: str, expected: str) -> str:
     """Return what was observed with `»…«` around the words that are wrong; as it is where all or none are."""
+    if observed.isalnum():
+        return observed
     unwanted = expected.startswith("not: ")
     known = {found.casefold() for found in _WORD.findall(expected)}
 

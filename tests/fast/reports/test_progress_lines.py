@@ -69,7 +69,7 @@ def test_a_failed_case_is_told_in_three_lines_that_mark_what_differs() -> None:
         "  observed: text of the reply, not shown in CI (--helmbench-with-text=failures)",
     ]
     assert _brief("7", "(text of the reply)", text="\n::error::\x1b[2J").endswith(
-        "observed: | ::error::\\x1b[2J"
+        "observed: ::error::\\x1b[2J"
     )
     assert _brief("7", "(text of the reply)", reason="echo").endswith("only repeats what it was given")
     assert _brief("7", "x", reason="echo").endswith("observed: the reply only repeats what it was given: x")
