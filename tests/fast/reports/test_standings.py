@@ -178,6 +178,19 @@ def test_what_cannot_be_compared_is_said(
     assert not note or note in odd["notes"]
 
 
+def test_two_runs_of_one_model_are_two_rows_that_say_what_differs(
+    database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for value in (0, 0.7):
+        add_run(database, "test/a", _GOOD, settings={"sampling": {"temperature": value}})
+    add_run(database, "test/b", _FAIR)
+
+    text = captured(capsys, "report", "1", "2", "3")[1]
+
+    for name in ("test/a (temperature=0)", "test/a (temperature=0.7)", "test/b"):
+        assert f"| `{name}` |" in text or f"| **`{name}`** |" in text
+
+
 def test_runs_of_several_files_stand_by_benchmark(
     tmp_path: Path, database: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
