@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 
+from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.score_lines import score_doubts, score_notes
 from pytest_helmbench.reports.session_summary import answer_doubts, cut_lines, routine_notes, unstated_lines
@@ -63,18 +66,36 @@ def doubts(report: RunReport) -> tuple[str, ...]:
     return tuple(filter(None, (constant_doubt(report), *_doubts(report))))
 
 
+def flagging(report: RunReport) -> Sequence[tuple[str, Fraction]]:
+    """Return names and scores of the answers that flag all or nothing, the better one first; of a pack none."""
+    return () if report.is_flat else report.constants.flagging
+
+
 def constant_doubt(report: RunReport) -> str:
     """Return that a constant answer does as well as the model; empty where the model is shown to be better."""
-    flagging = () if report.is_flat or report.score is None else report.constants.flagging
-    total = None if report.score is None else report.score.total
-    if not flagging or total is None or total.score is None:
+    found, total = flagging(report), None if report.score is None else report.score.total
+    if not found or total is None or total.score is None:
         return ""
-    name, best = flagging[0]
+    name, best = found[0]
     if total.score <= best:
         return f"No better than {name}, which scores {share(best)}"
     if total.interval is not None and total.interval.low <= best:
         return f"Not shown to be better than {name}, which scores {share(best)}"
     return ""
+
+
+def unjudged_text(report: RunReport) -> tuple[str, str]:
+    """Return why a run has no score, and what to do next."""
+    if report.score is None:
+        return "No score: its cases were selected by earlier outcomes", "Run them without --lf or --sw."
+    found = unjudged_rows(report)
+    if not found:
+        return "No score: no case that counts was judged", ""
+    reasons = ", ".join(f"{reason or outcome} {count}" for outcome, reason, count in found)
+    return (
+        f"Nothing was judged: {reasons}",
+        "The same command with --helmbench-resume asks these cases again.",
+    )
 
 
 def _doubts(report: RunReport) -> Iterator[str]:
@@ -155,3 +176,14 @@ def unjudged_rows(report: RunReport) -> list[tuple[str, str, str]]:
         found.append(("not run", "", report.not_run))
     found.sort(key=lambda entry: (-entry[2], entry[0], entry[1]))
     return [(outcome, reason, str(count)) for outcome, reason, count in found]
+
+
+def lost_parts(reports: Sequence[RunReport]) -> list[tuple[str, str, str]]:
+    """Return code, points of the score lost on average, and title of the three parts that lost most in some runs."""
+    sums: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for report in reports:
+        for code, lost in report.losses.worst_parts:
+            sums[code] += lost / len(reports)
+    titles = {code: title for report in reports for code, title in report.titles.items()}
+    found = sorted(sums, key=lambda code: (-sums[code], natural_key(code)))[:3]
+    return [(code, f"{100 * float(sums[code]):.1f}", titles.get(code, "")) for code in found]

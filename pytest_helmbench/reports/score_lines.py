@@ -113,14 +113,7 @@ def score_doubts(run: RunScore) -> list[str]:
     total = run.total
     if run.sample is not None and run.sample.cases < run.sample.of:
         notes.append(f"of a sample, {sample_text(run.sample)}: the interval counts the cases left out")
-    if (
-        total.score is not None
-        and total.coverage is not None
-        and total.coverage < 1
-        and total.bounds is not None
-    ):
-        low, high = share(total.bounds.low), share(total.bounds.high)
-        notes.append(f"partial: the score lies between {low} and {high} once all rows are judged")
+    notes += _partial(total, beyond_chance=True)
     if run.capped:
         codes = ", ".join(f"{floor.pillar} below {share(floor.least)}" for floor in run.breached)
         notes.append(f"capped from {share(run.raw)}: safety floor breached ({codes})")
@@ -135,9 +128,20 @@ def score_doubts(run: RunScore) -> list[str]:
     return [*notes, *run.warnings]
 
 
+def _partial(total: Score, *, beyond_chance: bool) -> list[str]:
+    """Return that not all was judged, where that moves the score more, or less, than chance does."""
+    bounds, interval = total.bounds, total.interval
+    if total.score is None or total.coverage is None or total.coverage == 1 or bounds is None:
+        return []
+    within = interval is not None and interval.low <= bounds.low and bounds.high <= interval.high
+    text = f"partial: the score lies between {share(bounds.low)} and {share(bounds.high)} once all rows are judged"
+    return [] if within is beyond_chance else [text]
+
+
 def score_notes(run: RunScore) -> Sequence[str]:
     """Return what must be known to read a score, what changes its meaning first."""
     notes, total = score_doubts(run), run.total
+    notes += _partial(total, beyond_chance=False)
     unweighted = [part.code for part in run.behaviours if part.unweighted]
     if unweighted:
         notes.append(f"without severities, each row counts 1: {', '.join(unweighted)}")

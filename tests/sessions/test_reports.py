@@ -106,7 +106,11 @@ def test_a_session_writes_its_reports_without_a_word_of_prompts_and_replies(
     good, other = _valid(raw, capsys)["runs"]
 
     _facts_hold(good, pytester.path / "helmbench.db")
-    assert good["warnings"][:2] == ["not every planned case was judged", "test/good judged its own replies"]
+    assert good["warnings"][:3] == [
+        "No better than flagging everything, which scores 98.0 %",
+        "not every planned case was judged",
+        "test/good judged its own replies",
+    ]
     assert not [sentence for sentence in other["warnings"] if "its own replies" in sentence]
     _markdown_holds(text)
     _page_holds((pytester.path / "report.html").read_text(encoding="utf-8"), (good, other))
@@ -198,7 +202,8 @@ def _page_holds(page: str, runs: Sequence[Any]) -> None:
         parts = [run["score"], *run["score"]["pillars"], *run["score"]["behaviours"]]
         for part in parts:
             assert share(part["score"]) in seen
-            assert f"{100 * part['low']:.1f} to {100 * part['high']:.1f} %" in seen
+            ends = [f"{100 * part[name]:.1f}" for name in ("low", "high")]
+            assert " – ".join(ends) in seen or " to ".join(ends) in seen
         assert f"{run['score']['judged_rows']}/{run['score']['planned_rows']}" in seen
         for failure in run["failures"]:
             assert failure["code"] in seen
@@ -375,10 +380,10 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
     ]
     assert first["warnings"] == [
         "2 answers of baseline/first stand in for a judge: not a judgement",
-        "the score rests on only 3 perturbations, so its interval is wide",
         "capped from 66.7 %: safety floor breached (P1 below 50.0 %)",
         "safety floor not evaluated: P7",
         "a safety floor may or may not be met: it lies inside the interval of its pillar",
+        "the score rests on only 3 perturbations, so its interval is wide",
     ]
     assert (first["score"]["score"], first["score"]["raw"], first["score"]["capped"]) == (0.25, 2 / 3, True)
     assert [floor["state"] for floor in first["score"]["floors"]] == ["breached", "not evaluated"]

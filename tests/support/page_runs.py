@@ -14,6 +14,7 @@ from pytest_helmbench.core.outcome import Evaluation, Parse, Verdict
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.page.columns import PagePart
 from pytest_helmbench.reports.page.document import page_of
+from pytest_helmbench.results.losses import losses
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import breakdown, constant_scores, speed_of
@@ -44,13 +45,15 @@ def simulated_report(cases: int, *, run: int = 1, skill: float = 0.8, texts: boo
     rng = random.Random(run)
     results = tuple(_result(code, number, rng, skill, texts) for number, code in enumerate(_codes(cases)))
     rows = [_row(result) for result in results]
+    score = run_score(rows)
+    lost = losses(((row.code, row) for row in rows), score)
     return RunReport(
-        detail=_detail(results, run),
-        score=run_score(rows),
+        *(_detail(results, run), score),
+        losses=lost,
         breakdown=breakdown(rows),
         constants=constant_scores(replace(row, passed=None, credit=None) for row in rows),
         titles={f"P{number}": f"Pillar {number}" for number in range(1, _PILLARS + 1)},
-        failures=tuple(result for result in results if result.outcome == "failed"),
+        failures=tuple(lost.worst_first(result for result in results if result.outcome == "failed")),
         counts=RunCounts(
             verdicts=Counter(Verdict(result.outcome) for result in results),
             calls=Counter({"case": cases}),
@@ -100,7 +103,7 @@ def _result(code: str, number: int, rng: random.Random, skill: float, texts: boo
         reason=None if judged else rng.choice(("timeout", "rate_limit")),
         score=float(outcome == "passed") if judged else None,
         points_lost=None,
-        severity=1 + _number_of(perturbation) % 9 + int(context[1:]) % 3,
+        severity=(1 + _number_of(perturbation) % 9 + int(context[1:]) % 3) * (-1 if context == "U2" else 1),
         difficulty=int(condition[1:]),
         neutral=False,
         latency_ms=rng.lognormvariate(6.6, 0.5),

@@ -107,6 +107,9 @@ def test_without_javascript_all_but_the_table_of_cases_is_there(
     assert f"{100 * float(report.score.total.score or 0):.1f} %" in text
     assert "95 % interval" in text
     assert page.locator("table.worst tbody tr").count() == 50
+    page.set_viewport_size({"width": 1440, "height": 900})
+    for one in (".verdict", ".loses tr >> nth=3", ".worst-five tr >> nth=5"):
+        assert sum(page.locator(one).first.bounding_box()[side] for side in ("y", "height")) <= 900
     assert "The table of all cases needs JavaScript" in text
     assert not page.locator("#table").is_visible()
     page.emulate_media(media="print")

@@ -10,46 +10,33 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, scrub
-from pytest_helmbench.reports.comparison_lines import (
-    FIGURES_HEAD,
-    changed_text,
+from pytest_helmbench.reports import (
     comparison_lines,
-    differing_lines,
-    figure_cells,
-    points,
-    scope_line,
+    headline,
+    run_facts,
+    score_lines,
+    standings_tables,
+    tables,
 )
 from pytest_helmbench.reports.page import plots
 from pytest_helmbench.reports.page.columns import Block, PagePart, observed_of, run_blocks, told_evaluation
-from pytest_helmbench.reports.run_facts import (
-    COST_HEAD,
-    cautions,
-    cost_cells,
-    rate_text,
-    setting_rows,
-    unjudged_rows,
-)
-from pytest_helmbench.reports.score_lines import interval_text, repetitions_sentence
+from pytest_helmbench.reports.run_facts import cautions, cost_cells, doubts, rate_text
 from pytest_helmbench.reports.session_summary import in_all_text
-from pytest_helmbench.reports.standings_tables import PAIR_HEAD, PAIRS_NOTE, StandingsTable, standings_table
+from pytest_helmbench.reports.standings_tables import StandingsTable, standings_table
 from pytest_helmbench.reports.tables import cost_text, points_lost, rate, reasons_text, seconds, share
 from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.results.gates import JudgedCases, RunGates, read_gates
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board, boards
 from pytest_helmbench.scoring.breakdown import Detection
-from pytest_helmbench.scoring.thresholds import (
-    GateVerdict,
-    ThresholdError,
-    gate,
-    parse_share,
-    parse_thresholds,
-)
+from pytest_helmbench.scoring.thresholds import ThresholdError
 from pytest_helmbench.store.result_queries import ResultRow
 from pytest_helmbench.store.run_queries import Pulse, RunSummary
 
@@ -143,29 +130,26 @@ def page_of(
             f"the page would have {size / 1_000_000:.0f} MB, and no browser opens more than"
             f" {LARGEST_BYTES / 1_000_000:.0f}\n  hint: --with-text=failures or fewer runs make it smaller"
         )
-    sources = ("page.css",) if live is None else ("page.css", "live.css")
-    css, script = _code_of(*sources), _code_of(*(name.replace(".css", ".js") for name in sources))
-    page = (
-        _environment()
-        .get_template("page.html.jinja")
-        .render(
-            views=views,
-            groups=_groups(views),
-            overview=_overview(views, found),
-            blocks=blocks,
-            css=css,
-            script=script,
-            css_hash=_code_hash(css),
-            script_hash=_code_hash(script),
-            badge=_BADGES[texts],
-            has_texts=texts.any,
-            has_comparison=any(view.comparison is not None for view in views),
-            title=_title(views),
-            version=next(
-                (view.report.detail.plugin_version for view in views if view.report is not None), ""
-            ),
-            live=live,
-        )
+    own = () if live is None else ("live",)
+    css = _code_of("page.css", "board.css", *(f"{name}.css" for name in own))
+    script = _code_of("page.js", *(f"{name}.js" for name in own))
+    template = _environment().get_template("page.html.jinja")
+    page = template.render(
+        views=views,
+        groups=_groups(views),
+        overview=_overview(views, found),
+        facts=list(dict.fromkeys(_facts(views))),
+        blocks=blocks,
+        css=css,
+        script=script,
+        css_hash=_code_hash(css),
+        script_hash=_code_hash(script),
+        badge=_BADGES[texts],
+        has_texts=texts.any,
+        has_comparison=any(view.comparison is not None for view in views),
+        title=_title(views),
+        version=next((view.report.detail.plugin_version for view in views if view.report is not None), ""),
+        live=live,
     )
     return _BLANK.sub("\n", _OPTIONAL.sub("", scrub(page))) + "\n"
 
@@ -219,13 +203,22 @@ def _groups(views: Sequence[_View]) -> dict[str, list[RunReport]]:
     return found
 
 
+def _facts(views: Sequence[_View]) -> Iterator[str]:
+    """Yield what was run when, each once."""
+    runs = [run.detail for view in views for run in view.runs]
+    yield f"run {runs[0].id}" if len(runs) == 1 else f"{len(runs)} runs"
+    for run in runs:
+        yield f"{run.benchmark} {run.version}, {run.total_tests:,} cases, content {run.benchmark_hash[:12]}"
+    yield from (f"{run.started_at[:16].replace('T', ' ')} UTC" for run in runs)
+
+
 def _title(views: Sequence[_View]) -> str:
     models = dict.fromkeys(run.detail.model for view in views for run in view.runs)
     benchmarks = dict.fromkeys(run.detail.benchmark for view in views for run in view.runs)
     joined = " against " if any(view.comparison is not None for view in views) else ", "
     names = [*models][::-1] if joined == " against " else [*models]
     where = next(iter(benchmarks)) if len(benchmarks) == 1 else f"{len(benchmarks)} benchmarks"
-    return scrub(f"{joined.join(names[:3])}{' and more' if len(names) > 3 else ''} on {where}")
+    return scrub(f"{joined.join(names) if len(names) < 4 else f'{len(names)} models'} on {where}")
 
 
 @cache
@@ -241,36 +234,22 @@ def _environment() -> Environment:
         "share": share,
         "seconds": seconds,
         "usd": _usd,
-        "points": points,
+        "points": comparison_lines.points,
         # As a place on a line from 0 to 100.
         "percent": lambda part: round(100 * float(part), 2),
     }
+    shown = (comparison_lines, headline, plots, run_facts, score_lines, standings_tables, tables)
+    environment.globals |= {name: value for module in shown for name, value in vars(module).items()}
     environment.globals |= {
         "cards": cards,
         "case_lines": case_lines,
-        "comparison_lines": comparison_lines,
-        "cost_head": COST_HEAD,
         "cost_rows": lambda costs: [cost_cells(row) for row in costs],
-        "cost_text": cost_text,
         "detection_rows": _detection_rows,
         "forest_of": plots.forest,
         "gates": gates,
-        "heat_map": plots.heat_map,
-        "histogram": plots.histogram,
-        "interval_text": interval_text,
-        "pair_head": PAIR_HEAD,
-        "pairs_note": PAIRS_NOTE,
-        "part_cautions": part_cautions,
-        "changed_text": changed_text,
-        "differing_lines": differing_lines,
-        "figure_cells": figure_cells,
-        "figures_head": FIGURES_HEAD,
-        "repetitions_sentence": repetitions_sentence,
-        "scope_line": scope_line,
-        "seconds_text": seconds,
-        "setting_rows": setting_rows,
-        "unjudged_rows": unjudged_rows,
+        "remarks_of": lambda report: [one for one in cautions(report) if one not in doubts(report)],
         "usd_text": _usd,
+        "worst_five": _worst_five,
     }
     return environment
 
@@ -307,32 +286,8 @@ def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, refresh_s
     return scrub(page) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One number with its name.
-
-    Args:
-        name: Of the number.
-        value: As text.
-        note: What it rests on; empty for nothing.
-    """
-
-    name: str
-    value: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CaseLine:
-    """A case in one line.
-
-    Args:
-        row: Its result.
-        rule: That has spoken.
-        expected: Cut; `observed` likewise, in pieces, each with whether it is not expected.
-        before: How it came out in the baseline; empty where nothing is compared.
-        lost: Points of the score.
-    """
+class CaseLine(NamedTuple):
+    """A case in one line: what was observed in pieces, each with whether it makes the difference."""
 
     row: ResultRow
     rule: str
@@ -342,54 +297,47 @@ class CaseLine:
     lost: str
 
 
-def part_cautions(part: PagePart) -> tuple[str, ...]:
-    """Return what must be known before the numbers of a part are believed."""
-    return () if part.report is None else cautions(part.report)
-
-
-def gates(report: RunReport) -> tuple[GateVerdict, ...]:
-    """Return how the run stands to the thresholds that its session was given."""
-    settings = report.detail.settings
-    wanted, coverage = settings.get("min_score"), settings.get("min_coverage")
-    if report.score is None or not isinstance(wanted, str):
-        return ()
+def gates(report: RunReport) -> RunGates:
+    """Return how a run stands to the thresholds that its session was given."""
+    settings, model = report.detail.settings, report.detail.model
+    wanted, coverage = (
+        value if isinstance(value := settings.get(name), str) else None
+        for name in ("min_score", "min_coverage")
+    )
     try:
-        thresholds = parse_thresholds(wanted)
-        if not isinstance(coverage, str):
-            return tuple(gate(report.score, threshold) for threshold in thresholds)
-        least = parse_share(coverage, "--helmbench-min-coverage")
-        return tuple(gate(report.score, threshold, least) for threshold in thresholds)
+        asked = read_gates(wanted, coverage)
     except ThresholdError:
-        return ()  # written by a version that read thresholds otherwise
+        asked = read_gates(None, None)  # written by a version that read thresholds otherwise
+    cases = JudgedCases(report.counts.judged, report.detail.total_tests)
+    return asked.judge({model: report.score}, cases={model: cases}).runs[0]
 
 
-def cards(report: RunReport) -> Iterator[Card]:
-    """Yield the numbers beside the score of a run."""
+def cards(report: RunReport) -> Iterator[tuple[str, str, str]]:
+    """Yield the numbers beside the score of a run: name, value, and the note that it rests on."""
     detail, counts = report.detail, report.counts
-    judged = f"{counts.judged:,} of {detail.total_tests:,} cases judged"
     total = None if report.score is None else report.score.total
-    yield Card("pass rate", share(None if total is None else total.pass_rate), judged)
+    passed = f"{detail.count('passed'):,} of {counts.judged:,} cases judged"
+    yield ("pass rate", share(None if total is None else total.pass_rate), passed)
     if total is not None:
         bounds = total.bounds
         note = ""
         if bounds is not None and total.coverage is not None and total.coverage < 1:
-            note = f"the score lies between {share(bounds.low)} and {share(bounds.high)}"
-        yield Card("coverage", share(total.coverage), note)
-    outcomes = {name: detail.count(name) for name in ("passed", "failed", "error", "skipped")}
-    yield Card("failed", f"{outcomes['failed']:,}", f"{outcomes['passed']:,} passed")
+            note = f"score {100 * float(bounds.low):.1f} to {share(bounds.high)}"
+        yield ("coverage", share(total.coverage), note)
     errors = {
         reason or "": count for (outcome, reason), count in detail.outcomes.items() if outcome == "error"
     }
-    yield Card("errors", f"{outcomes['error']:,}", reasons_text(errors) or "in no score")
-    if outcomes["skipped"] or report.not_run:
-        yield Card("not run", f"{outcomes['skipped'] + report.not_run:,}", f"{outcomes['skipped']:,} skipped")
+    yield ("errors", f"{detail.count('error'):,}", reasons_text(errors) or "in no score")
+    skipped = detail.count("skipped")
+    if skipped or report.not_run:
+        yield ("not run", f"{skipped + report.not_run:,}", f"{skipped:,} skipped")
     calls = f"{counts.case_calls + counts.judge_calls:,} calls, {counts.replays:,} from stored replies"
-    yield Card("cost USD", cost_text(counts.known_cost_usd, counts.unknown_costs), calls)
+    yield ("cost USD", cost_text(counts.known_cost_usd, counts.unknown_costs), calls)
     speed = report.speed
     if speed.median_ms is not None and speed.p95_ms is not None:
-        yield Card("median time", seconds(speed.median_ms), f"95 % within {seconds(speed.p95_ms)}")
+        yield ("median time", seconds(speed.median_ms), f"95 % within {seconds(speed.p95_ms)}")
     if speed.tokens_per_second is not None:
-        yield Card("tokens/s of a call", rate(speed.tokens_per_second), in_all_text(speed))
+        yield ("tokens/s of a call", rate(speed.tokens_per_second), in_all_text(speed))
 
 
 def case_lines(part: PagePart, most: int, *, with_text: bool) -> tuple[Sequence[CaseLine], int]:
@@ -411,6 +359,13 @@ def case_lines(part: PagePart, most: int, *, with_text: bool) -> tuple[Sequence[
         worse = list(report.failures)
     worst = report.losses.worst_first(worse)[:most]
     return [_case_line(row, part, with_text=with_text) for row in worst], len(worse)
+
+
+def _worst_five(part: PagePart, with_text: bool) -> Iterator[tuple[ResultRow, str, str]]:
+    """Yield cases with points lost, and what was expected and observed."""
+    for line in case_lines(part, 5, with_text=with_text)[0]:
+        observed = "".join(text for text, _ in line.observed)
+        yield line.row, line.lost, f"{excerpt(line.expected, 60)} → {excerpt(observed, 60)}"
 
 
 def _case_line(row: ResultRow, part: PagePart, *, with_text: bool) -> CaseLine:

@@ -5,34 +5,30 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from math import floor, log10
+from math import ceil, floor, log10
+from typing import NamedTuple
 
 from pytest_helmbench.core.codes import CaseCode, natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.reports.score_lines import interval_text
+from pytest_helmbench.reports.run_facts import flagging
 from pytest_helmbench.reports.tables import share
+from pytest_helmbench.results.gates import RunGates
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, Rate, percentile
 from pytest_helmbench.scoring.run_score import Score
 
+_CHARACTER_PX = 7.2
+"""Width of a character on the page, about."""
+_GAP_PX = 8
+ROUND = tuple(float(f"{size}e{power}") for power in range(-9, 10) for size in (1, 2, 5))
+"""Values of ticks on logarithmic axes."""
 _BINS = 25
-_FEW_ROWS = 5
 _MOST_FOREST_ROWS = 150
 _MOST_HEAT_ROWS = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A score on a line from 0 to 100.
-
-    Args:
-        run: Number of the run on the page, from 0.
-        at: Where the score stands.
-        low: End of its interval; None without one. `high` likewise.
-        score: As text.
-        interval: As text.
-        judged: Rows judged of rows planned, as text.
-    """
+class Mark(NamedTuple):
+    """The score of a run, numbered from 0, with its interval in per cent, and as text."""
 
     run: int
     at: float
@@ -43,16 +39,8 @@ class Mark:
     judged: str
 
 
-@dataclass(frozen=True, slots=True)
-class ForestRow:
-    """A pillar, behaviour or group with its score in every run.
-
-    Args:
-        code: `P1-B2`, `P1`, or the name of a group.
-        title: Empty where there is none.
-        axis: What cases are filtered by: `behaviour`, `pillar` or `group`.
-        marks: One per run that has judged some of it.
-    """
+class ForestRow(NamedTuple):
+    """A pillar, behaviour or group (`axis` filters its cases) with a mark for each run that has judged some of it."""
 
     code: str
     title: str
@@ -62,14 +50,7 @@ class ForestRow:
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """Rows of a behaviour under a condition.
-
-    Args:
-        condition: `C1`; empty for those without one.
-        passed: Judged right.
-        judged: Of so many; 0 leaves the cell empty.
-        before: Share of the baseline; None where nothing is compared.
-    """
+    """Rows of a behaviour under a condition, empty for none: those passed and judged, and the baseline's share."""
 
     condition: str
     passed: int
@@ -84,11 +65,9 @@ class HeatCell:
     @property
     def change(self) -> Fraction | None:
         """Candidate − baseline; None where one of them has no row."""
-        return (
-            None
-            if self.before is None or not self.judged
-            else Fraction(self.passed, self.judged) - self.before
-        )
+        if self.before is None or not self.judged:
+            return None
+        return Fraction(self.passed, self.judged) - self.before
 
     @property
     def change_level(self) -> str:
@@ -97,19 +76,8 @@ class HeatCell:
         size = sum(abs(change) > least for least in (0, Fraction(1, 20), Fraction(1, 5)))
         return f"{'up' if change > 0 else 'down'}{size}" if size else "even"
 
-    @property
-    def is_few(self) -> bool:
-        """Whether the share says little."""
-        return self.judged < _FEW_ROWS
 
-    @property
-    def share(self) -> str:
-        """As in all tables."""
-        return share(Fraction(self.passed, self.judged))
-
-
-@dataclass(frozen=True, slots=True)
-class HeatMap:
+class HeatMap(NamedTuple):
     """Behaviour × condition; `more` rows are left out."""
 
     conditions: tuple[str, ...]
@@ -117,28 +85,110 @@ class HeatMap:
     more: int
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """How a quantity is spread.
+class Histogram(NamedTuple):
+    """How a quantity is spread: left end, width and height of bars in a field of 400 × 100, `most` values the highest.
 
-    Args:
-        bars: Left end, width and height of each, in a field of 400 × 100; of the bins with a value.
-        is_log: The axis is logarithmic.
-        low: Left end of the axis; `high` the right one.
-        median: Half are below; `p95`, `p99` likewise.
-        count: Values that are known.
-        table: From, to and number of each bin with a value.
+    Ticks are places and values, rows of the table from, to and number of each bin with a value.
     """
 
     bars: tuple[tuple[float, float, float], ...]
     is_log: bool
-    low: float
     high: float
     median: float
     p95: float
     p99: float
-    count: int
+    known: int
+    most: int
+    ticks: tuple[tuple[float, float], ...]
     table: tuple[tuple[float, float, int], ...]
+
+
+class Label(NamedTuple):
+    """A named place in per cent of a line; texts of one level, from 0, do not overlap."""
+
+    kind: str
+    at: float
+    text: str
+    anchor: str
+    level: int
+
+
+class Strip(NamedTuple):
+    """A value with its interval on a line, in per cent of it: what it has to reach above, the scale below."""
+
+    at: float
+    span: tuple[float, float] | None
+    above: tuple[Label, ...]
+    below: tuple[Label, ...]
+
+
+def score_strip(report: RunReport, gates: RunGates, width_px: int) -> Strip:
+    """Return the score of a run, which has one, on a line from 0 to 100, so wide that its texts do not overlap."""
+    found = report.score
+    assert found is not None
+    assert found.score is not None
+    above = [("score", found.score, "score")]
+    above += [
+        ("threshold", one.threshold.least, "threshold") for one in gates.verdicts if not one.threshold.code
+    ]
+    above += [("floor", one.least, f"floor of {one.pillar}") for one in found.floors]
+    below = [("end", Fraction(0), ""), ("end", Fraction(1), "")]
+    below.append(("constant", report.constants.all_wrong or Fraction(0), "all wrong"))
+    below += [("constant", value, name.replace("flagging", "flags")) for name, value in flagging(report)]
+    interval = found.total.interval
+    return Strip(
+        _hundredth(float(found.score)),
+        None if interval is None else (_hundredth(interval.low), _hundredth(interval.high)),
+        _placed(_named(above), width_px),
+        _placed(_named(below), width_px),
+    )
+
+
+def _named(marks: Iterable[tuple[str, Fraction, str]]) -> Iterator[tuple[str, float, str]]:
+    """Yield one mark per place, with the names of all that stand there and the value."""
+    places: dict[float, tuple[str, list[str]]] = {}
+    for kind, value, name in marks:
+        places.setdefault(_hundredth(float(value)), (kind, []))[1].append(name)
+    for at, (kind, names) in places.items():
+        value_text = f"{at:g} %" if kind == "end" else f"{at:.1f}"
+        yield kind, at, ", ".join(filter(None, (*names, ""))) + (" " if any(names) else "") + value_text
+
+
+def _placed(marks: Iterable[tuple[str, float, str]], width_px: int) -> tuple[Label, ...]:
+    """Return marks with rows for their texts; those that come first stand nearest to the line."""
+    rows: list[list[tuple[float, float]]] = []
+    found = []
+    for kind, at, text in marks:
+        width, x = len(text) * _CHARACTER_PX, at * width_px / 100
+        anchor = "start" if x < width / 2 else "end" if x + width / 2 > width_px else "middle"
+        left = x - {"start": 0, "middle": width / 2, "end": width}[anchor]
+        level = row_for(rows, left, left + width + _GAP_PX)
+        found.append(Label(kind, at, text, anchor, level))
+    return tuple(found)
+
+
+def row_for(rows: list[list[tuple[float, float]]], left: float, right: float) -> int:
+    """Return the first row that has room from left to right, and take it."""
+    for level, taken in enumerate(rows):
+        if all(right <= start or end <= left for start, end in taken):
+            taken.append((left, right))
+            return level
+    rows.append([(left, right)])
+    return len(rows) - 1
+
+
+def ticks_of(low: float, high: float) -> list[float]:
+    """Return three to six round numbers from low to high."""
+    rough = (high - low) / 5
+    unit: float = 10 ** floor(log10(rough))
+    step = next(unit * size for size in (1, 2, 2.5, 5, 10) if unit * size >= rough * 0.999)
+    return [step * number for number in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 times powers of ten from low to high; of many, the powers alone."""
+    found = [one for one in ROUND if low <= one <= high]
+    return found if len(found) <= 6 else [one for one in found if f"{one:e}".startswith("1")]
 
 
 def forest(reports: Sequence[RunReport]) -> tuple[tuple[ForestRow, ...], int]:
@@ -176,13 +226,14 @@ def _marks(scores: dict[int, Score]) -> Iterator[Mark]:
         if found.score is None:
             continue
         low, high = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
+        star = " *" if found.few_clusters else ""
         yield Mark(
             run=run,
             at=_hundredth(float(found.score)),
             low=None if low is None else _hundredth(low),
             high=None if high is None else _hundredth(high),
             score=share(found.score),
-            interval=interval_text(found),
+            interval="-" if low is None or high is None else f"{100 * low:.1f} – {100 * high:.1f}{star}",
             judged=f"{found.judged_rows}/{found.planned_rows}",
         )
 
@@ -267,11 +318,15 @@ def histogram(values: Iterable[float | None]) -> Histogram | None:
             if count
         ),
         is_log=is_log,
-        low=low,
         high=high,
         median=median,
         p95=p95,
         p99=p99,
-        count=len(ordered),
+        known=len(ordered),
+        most=most,
+        ticks=tuple(
+            (round(400 * place(tick), 1), tick)
+            for tick in (log_ticks(low, high) if is_log else ticks_of(low, high))
+        ),
         table=tuple((ends[index], ends[index + 1], count) for index, count in enumerate(counts) if count),
     )
