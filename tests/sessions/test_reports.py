@@ -190,7 +190,7 @@ def _page_holds(page: str, runs: Sequence[Any]) -> None:
         "\u202e",
         "A child.",
         "helmbench.db",
-        "127.0.0.1:",
+        "http://127.0.0.1",
     ):
         assert secret not in everything
     assert "<img" not in page
