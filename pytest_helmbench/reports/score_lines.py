@@ -78,7 +78,7 @@ def corrections(run: RunScore) -> Iterable[str]:
 
 
 def rerun_text(found: Rerun) -> str:
-    """Return how far the score moves when the same cases are asked again."""
+    """Return how far the score moves when the same cases run again."""
     source = f"{found.repetitions} repetitions"
     if found.from_run is not None:
         source = f"from run {found.from_run}"

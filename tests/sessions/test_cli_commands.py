@@ -244,7 +244,7 @@ def test_exports_hold_hashes_and_texts_only_when_asked_for(project: Project) -> 
         ),
         ("prompt P1-B1-S1-C9-PT1", "there is no case P1-B1-S1-C9-PT1\n  hint: did you mean P1-B1-S1-C"),
         ("prompt P1-B1-S1", f"there is no case P1-B1-S1\n  hint: did you mean {CASE}, "),
-        (f"prompt {CASE} --model gpt", "model id 'gpt' names no vendor\n  hint: write vendor/name"),
+        (f"prompt {CASE} --model gpt", "model id 'gpt' is not of the form vendor/name\n  hint: write"),
         ("run-batch", "run-batch needs --scenario CODE or --all-scenarios, and not both"),
         (
             "run-batch --scenario P1-B1-S2",

@@ -253,8 +253,8 @@ def _resolved(
         return _at_base_url(entry.id, normalise_base_url(stated.value), named, environ)
     if not vendor or not name:
         raise HelmbenchError(
-            f"model id {entry.id!r} names no vendor\n"
-            "  hint: write vendor/name, for example openai/gpt-4o-mini, or name its server: --helmbench-base-url,"
+            f"model id {entry.id!r} is not of the form vendor/name\n"
+            "  hint: write openai/gpt-4o-mini, for example, or name its server: --helmbench-base-url,"
             " in commands --base-url"
         )
     if provider is not None and provider.local:

@@ -192,8 +192,8 @@ def test_an_id_without_a_vendor_says_how_to_write_it(model: str) -> None:
     with pytest.raises(HelmbenchError) as caught:
         resolve(model, ALL_KEYS)
     assert str(caught.value) == (
-        f"model id {model!r} names no vendor\n"
-        "  hint: write vendor/name, for example openai/gpt-4o-mini, or name its server: --helmbench-base-url,"
+        f"model id {model!r} is not of the form vendor/name\n"
+        "  hint: write openai/gpt-4o-mini, for example, or name its server: --helmbench-base-url,"
         " in commands --base-url"
     )
 
