@@ -84,6 +84,17 @@ def constant_doubt(report: RunReport) -> str:
     return ""
 
 
+_NEXT = {
+    "no_model": "give the key of the model, or name its server",
+    "bad_key": "check the key of the model",
+    "no_credit": "add credit with the provider, or choose another model",
+    "unknown_model": "check the name of the model",
+    "no_judge": "name a judge with --helmbench-marking-model",
+    "budget": "raise the budget",
+}
+"""Steps against the commonest reasons, before a run is resumed."""
+
+
 def unjudged_text(report: RunReport) -> tuple[str, str]:
     """Return why a run has no score, and what to do next."""
     if report.score is None:
@@ -92,10 +103,10 @@ def unjudged_text(report: RunReport) -> tuple[str, str]:
     if not found:
         return "No score: no case that counts was judged", ""
     reasons = ", ".join(f"{reason or outcome} {count}" for outcome, reason, count in found)
-    return (
-        f"Nothing was judged: {reasons}",
-        "The same command with --helmbench-resume asks these cases again.",
-    )
+    first = next((_NEXT[reason] for _, reason, _ in found if reason in _NEXT), "")
+    resumed = "the same command with --helmbench-resume asks these cases again"
+    hint = f"{first}; then {resumed}" if first else resumed
+    return f"Nothing was judged: {reasons}", f"{hint[0].upper()}{hint[1:]}."
 
 
 def _doubts(report: RunReport) -> Iterator[str]:

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attack_strings import ATTACKS
@@ -21,8 +23,10 @@ from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.page.columns import PagePart, flips
 from pytest_helmbench.reports.page.document import page_of
 from pytest_helmbench.results.comparing import WHOLE_RUN, RunComparison
+from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.comparison import ComparedCase, compare_scopes
+from pytest_helmbench.scoring.run_score import Floor, run_score
 from pytest_helmbench.store.result_queries import ResultRow
 
 _KILOBYTES = {1_000: 100, 10_000: 300}
@@ -268,3 +272,117 @@ def _hostile(row: ResultRow, text: str, *, as_json: bool) -> ResultRow:
     code = f"{text}-{row.code}"
     reply = json.dumps({text: text}) if as_json else text
     return replace(row, code=code, reason=text, request=request, reply=reply, evaluations=evaluations)
+
+
+def _models(runs: int, cases: int = 240) -> list[RunReport]:
+    names = ("northwind/atlas-large", "tiny/mini", "meta/llama-4-8b-instruct-q4_K_M", "local/phi")
+    found = []
+    for run in range(1, runs + 1):
+        report = simulated_report(cases, run=run, skill=0.95 - 0.04 * run)
+        detail = replace(report.detail, model=f"{names[run % 4]}-{run}", settings={"min_score": "0.85"})
+        found.append(
+            replace(report, detail=detail, counts=replace(report.counts, known_cost_usd=0.01 * run**3))
+        )
+    return found
+
+
+def _boxes(page: Any, selector: str) -> list[dict[str, float]]:
+    return [box for one in page.locator(selector).all() if (box := one.bounding_box())]
+
+
+def _overlapping(
+    boxes: list[dict[str, float]], halo: int = 0
+) -> list[tuple[dict[str, float], dict[str, float]]]:
+    """Return pairs of boxes that cover each other by more than a pixel, their halos apart."""
+
+    def meet(one: dict[str, float], other: dict[str, float]) -> bool:
+        sides = (("x", "width"), ("y", "height"))
+        return all(
+            min(one[at] + one[size], other[at] + other[size]) - max(one[at], other[at]) > 1 + 2 * halo
+            for at, size in sides
+        )
+
+    return [pair for pair in combinations(boxes, 2) if meet(*pair)]
+
+
+@pytest.mark.parametrize("runs", [1, 5, 12])
+def test_the_first_screen_says_how_it_stands_and_where_points_are_lost(
+    runs: int, opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    file = tmp_path / "runs.html"
+    file.write_text(run_page(_models(runs), ShownTexts.NONE), encoding="utf-8")
+    one = opened(color_scheme="light", bypass_csp=True)
+    one.page.set_viewport_size({"width": 1440, "height": 900})
+    page = one.go(file)
+
+    for selector in (".verdict", ".loses tr >> nth=3", ".worst-five tr >> nth=5"):
+        box = page.locator(selector).first.bounding_box()
+        assert box["y"] + box["height"] <= 900, selector
+    if runs == 1:
+        assert _overlapping(_boxes(page, ".strip.broad text"), halo=4) == []
+    else:
+        assert page.locator(".leaders tr[data-n]").count() == runs
+        ghosts = page.locator(".leaders .ghost").all_inner_texts()
+        assert [text.strip().partition(")")[0] for text in ghosts] == [
+            "(an answer that flags everything",
+            "(an answer that flags nothing",
+        ]
+        assert len({svg.get_attribute("class") for svg in page.locator(".marks g").all()}) == min(runs, 9)
+        for row in page.locator(".dots tbody tr").all()[:8]:
+            marks = [box for use in row.locator("use").all() if (box := use.bounding_box())]
+            assert len(marks) == runs
+            assert _overlapping(marks) == []
+        assert _overlapping(_boxes(page, ".cost text")) == []
+        page.locator(".leaders tr[data-n='2'] td").nth(1).hover()
+        assert page.locator(".dots .ci.on").count() == page.locator(".dots use[data-n='2']").count()
+        page.mouse.move(0, 0)
+    assert serious_faults(page) == []
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    if runs == 1:
+        assert _overlapping(_boxes(page, ".strip.narrow text"), halo=4) == []
+    assert (one.outside, one.messages) == ([], [])
+
+
+def test_the_line_of_a_verdict_names_what_the_score_is_measured_against(
+    opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    (report,) = _models(1)
+    assert report.score is not None
+    floors = (Floor("P1", Fraction(3, 5), Fraction(1, 2)),)
+    file = tmp_path / "strip.html"
+    file.write_text(run_page([replace(report, score=replace(report.score, floors=floors))], ShownTexts.NONE))
+    found = report.constants
+
+    texts = opened().go(file).locator(".strip.broad text").all_text_contents()
+
+    wanted = {
+        "all wrong": found.all_wrong,
+        "flags nothing": found.flags_nothing,
+        "flags everything": found.flags_everything,
+        "score": report.score.score,
+        "threshold": 0.85,
+        "floor of P1": 0.6,
+    }
+    named = [f"{name} {100 * float(at or 0):.1f}" for name, at in wanted.items()]
+    assert sorted(texts) == sorted(["0 %", "100 %", *named])
+
+
+def test_a_page_of_which_nothing_was_judged_begins_with_the_reason_and_what_helps(
+    opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    (report,) = _models(1)
+    score = run_score(())
+    detail = replace(report.detail, outcomes={("error", "bad_key"): 240})
+    nothing = replace(report, score=score, failures=(), losses=Losses(), detail=detail)
+    file = tmp_path / "nothing.html"
+    file.write_text(run_page([nothing], ShownTexts.NONE), encoding="utf-8")
+
+    page = opened().go(file)
+
+    assert page.locator(".verdict").inner_text().splitlines()[0] == "✗ Nothing was judged: bad_key 240"
+    assert "Check the key of the model; then the same command with --helmbench-resume" in page.inner_text(
+        ".verdict"
+    )
+    assert page.locator(".strip, .two table, .forest").count() == 0

@@ -25,11 +25,11 @@ from pytest_helmbench.reports import (
     standings_tables,
     tables,
 )
-from pytest_helmbench.reports.page import plots
+from pytest_helmbench.reports.page import first_screen, plots
 from pytest_helmbench.reports.page.columns import Block, PagePart, observed_of, run_blocks, told_evaluation
+from pytest_helmbench.reports.page.first_screen import ShownBoard, shown_board
 from pytest_helmbench.reports.run_facts import cautions, cost_cells, doubts, rate_text
 from pytest_helmbench.reports.session_summary import in_all_text
-from pytest_helmbench.reports.standings_tables import StandingsTable, standings_table
 from pytest_helmbench.reports.tables import cost_text, points_lost, rate, reasons_text, seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.gates import JudgedCases, RunGates, read_gates
@@ -97,14 +97,6 @@ class _View:
         return tuple(report for report in found if report is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Overview:
-    """The runs of one benchmark as a table, and the names of their parts."""
-
-    table: StandingsTable
-    names: tuple[str, ...]
-
-
 def page_of(
     parts: Sequence[PagePart],
     texts: ShownTexts,
@@ -132,13 +124,12 @@ def page_of(
         )
     own = () if live is None else ("live",)
     css = _code_of("page.css", "board.css", *(f"{name}.css" for name in own))
-    script = _code_of("page.js", *(f"{name}.js" for name in own))
+    script = _code_of("page.js", "board.js", *(f"{name}.js" for name in own))
     template = _environment().get_template("page.html.jinja")
     page = template.render(
         views=views,
-        groups=_groups(views),
-        overview=_overview(views, found),
-        facts=list(dict.fromkeys(_facts(views))),
+        boards=_boards(views, found),
+        facts=list(_facts(views)),
         blocks=blocks,
         css=css,
         script=script,
@@ -181,35 +172,28 @@ def _meta(name: str, report: RunReport) -> dict[str, object]:
     }
 
 
-def _overview(views: Sequence[_View], found: Sequence[Board] | None) -> list[_Overview]:
-    names = {
-        (view.report.path, view.report.detail.id): view.name for view in views if view.report is not None
-    }
-    shown = boards((view.report for view in views if view.report), paired=False) if found is None else found
-    return [
-        _Overview(
-            standings_table(board), tuple(names[one.ref.path, one.ref.run_id] for one in board.standings)
-        )
-        for board in shown
-    ]
-
-
-def _groups(views: Sequence[_View]) -> dict[str, list[RunReport]]:
-    """Return the runs that have scores by their benchmarks."""
-    found: dict[str, list[RunReport]] = {}
-    for view in views:
-        if view.report is not None and view.report.score is not None:
-            found.setdefault(view.report.detail.benchmark, []).append(view.report)
-    return found
+def _boards(views: Sequence[_View], found: Sequence[Board] | None) -> list[ShownBoard]:
+    """Return runs side by side where there are several, and none of them stands beside a baseline."""
+    shown = [view.report for view in views if view.report is not None]
+    if len(views) < 2 or any(view.comparison is not None for view in views):
+        return []
+    names = {(view.report.path, view.report.detail.id): view.name for view in views if view.report}
+    given = boards(shown, paired=False) if found is None else found
+    return [shown_board(board, names, number) for number, board in enumerate(given)]
 
 
 def _facts(views: Sequence[_View]) -> Iterator[str]:
     """Yield what was run when, each once."""
     runs = [run.detail for view in views for run in view.runs]
-    yield f"run {runs[0].id}" if len(runs) == 1 else f"{len(runs)} runs"
-    for run in runs:
-        yield f"{run.benchmark} {run.version}, {run.total_tests:,} cases, content {run.benchmark_hash[:12]}"
-    yield from (f"{run.started_at[:16].replace('T', ' ')} UTC" for run in runs)
+    numbers = " and ".join(str(run.id) for run in runs)
+    yield f"{len(runs)} runs" if len(runs) > 2 else f"run{'s' if len(runs) > 1 else ''} {numbers}"
+    yield from dict.fromkeys(
+        f"{run.benchmark} {run.version}, {run.total_tests:,} cases, content {run.benchmark_hash[:12]}"
+        for run in runs
+    )
+    times = sorted(run.started_at[:16].replace("T", " ") for run in runs)
+    if times:
+        yield f"{times[0]}{f' to {times[-1]}' if times[-1] != times[0] else ''} UTC"
 
 
 def _title(views: Sequence[_View]) -> str:
@@ -238,7 +222,16 @@ def _environment() -> Environment:
         # As a place on a line from 0 to 100.
         "percent": lambda part: round(100 * float(part), 2),
     }
-    shown = (comparison_lines, headline, plots, run_facts, score_lines, standings_tables, tables)
+    shown = (
+        comparison_lines,
+        headline,
+        first_screen,
+        plots,
+        run_facts,
+        score_lines,
+        standings_tables,
+        tables,
+    )
     environment.globals |= {name: value for module in shown for name, value in vars(module).items()}
     environment.globals |= {
         "cards": cards,

@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from pytest_helmbench.core.codes import CaseCode, natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.reports.comparison_lines import points
 from pytest_helmbench.reports.run_facts import flagging
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.gates import RunGates
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, Rate, percentile
+from pytest_helmbench.scoring.comparison import ScopeChange
 from pytest_helmbench.scoring.run_score import Score
 
 _CHARACTER_PX = 7.2
@@ -28,7 +30,7 @@ _MOST_HEAT_ROWS = 80
 
 
 class Mark(NamedTuple):
-    """The score of a run, numbered from 0, with its interval in per cent, and as text."""
+    """The score of a run, numbered from 0, with its interval in per cent, and as text; of a level no two overlap."""
 
     run: int
     at: float
@@ -37,6 +39,7 @@ class Mark(NamedTuple):
     score: str
     interval: str
     judged: str
+    level: int = 0
 
 
 class ForestRow(NamedTuple):
@@ -46,6 +49,7 @@ class ForestRow(NamedTuple):
     title: str
     axis: str
     marks: tuple[Mark, ...]
+    levels: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,24 @@ def score_strip(report: RunReport, gates: RunGates, width_px: int) -> Strip:
         _placed(_named(above), width_px),
         _placed(_named(below), width_px),
     )
+
+
+def change_strip(scope: ScopeChange, width_px: int) -> Strip:
+    """Return the change of a score on a line around 0; see `score_strip`."""
+    change = scope.change
+    ends = (change.low, change.high)
+    most = 10 * max(1, ceil(10 * max(abs(float(one)) for one in (change.change, *ends) if one is not None)))
+
+    def place(value: float | Fraction) -> float:
+        return round(50 + 5000 * float(value) / most, 2)
+
+    above = [("score", place(change.change), f"change {points(change.change)}")]
+    if scope.drop:
+        above.append(("threshold", place(-scope.drop), f"allowed −{100 * float(scope.drop):.1f}"))
+    below = [("end", 0.0, f"−{most}"), ("constant", 50.0, "0 no change"), ("end", 100.0, f"+{most} points")]
+    low, high = ends
+    span = None if low is None or high is None else (max(0.0, place(low)), min(100.0, place(high)))
+    return Strip(place(change.change), span, _placed(above, width_px), _placed(below, width_px))
 
 
 def _named(marks: Iterable[tuple[str, Fraction, str]]) -> Iterator[tuple[str, float, str]]:

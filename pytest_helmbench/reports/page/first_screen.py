@@ -1,0 +1,210 @@
+"""The first screen of a page: runs side by side, and where points of the score are lost."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
+from math import floor, log10
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.reports.headline import figure
+from pytest_helmbench.reports.page.plots import ROUND, ForestRow, forest, log_ticks, row_for, ticks_of
+from pytest_helmbench.reports.run_facts import constant_doubt, doubts, flagging
+from pytest_helmbench.reports.standings_tables import StandingsTable, standings_table
+from pytest_helmbench.reports.tables import listed, points_lost, share
+from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.results.standings import Board
+from pytest_helmbench.scoring.intervals import INTERVAL
+
+_MOST_PLOTTED = 12
+_CASES = 5
+_DISC, _DOTS = 19, 620
+"""Width of a mark and of its axis, in pixels; a wider axis has more room between marks."""
+_Key = TypeVar("_Key")
+_KEPT = frozenset(("run", "model", "score", INTERVAL, "pass rate"))
+
+
+class Lost(NamedTuple):
+    """A case in a repetition from 1, with the points of the score that it lost on average."""
+
+    code: str
+    repetition: int
+    lost: str
+    beside: str
+
+
+def _lost_cases(reports: Sequence[RunReport]) -> list[tuple[Lost, str, str]]:
+    sums = _means([report.losses.cases for report in reports])
+    wrong = Counter((row.code, row.repetition) for report in reports for row in report.failures)
+    found = sorted(sums, key=lambda case: (-sums[case], natural_key(case[0]), case[1]))
+    cases = (Lost(*case, points_lost(sums[case]), f"{wrong[case]} of {len(reports)} runs") for case in found)
+    return [(case, case.lost, case.beside) for case in islice(cases, _CASES)]
+
+
+def _means(losses: Sequence[Mapping[_Key, Fraction]]) -> dict[_Key, Fraction]:
+    sums: defaultdict[_Key, Fraction] = defaultdict(Fraction)
+    for found in losses:
+        for key, lost in found.items():
+            sums[key] += lost / len(losses)
+    return sums
+
+
+class BoardRow(NamedTuple):
+    """A run, numbered from the best on, or a constant answer with the number 0."""
+
+    number: int
+    cells: tuple[str, ...]
+    is_best: bool = False
+
+
+class ShownBoard(NamedTuple):
+    """The runs of one benchmark: columns in which they differ (`alike` has the others), and the parts of the page."""
+
+    id: int
+    table: StandingsTable
+    head: tuple[str, ...]
+    alike: str
+    rows: tuple[BoardRow, ...]
+    said: tuple[str, ...]
+    names: tuple[str, ...]
+    plotted: tuple[RunReport, ...]
+    doubts: tuple[str, ...]
+    worst: list[tuple[Lost, str, str]]
+
+
+def shown_board(board: Board, names: Mapping[tuple[Path, int], str], number: int) -> ShownBoard:
+    """Return the runs of a benchmark, a board with a number; names are those of their sections."""
+    table = standings_table(board)
+    reports = tuple(one.report for one in board.standings)
+    columns = dict(zip(table.head, zip(*table.rows, strict=True), strict=True))
+    kept = [name for name in table.head if name in _KEPT or len(reports) == 1 or len({*columns[name]}) > 1]
+    alike = (f"{name} {cells[0]}" for name, cells in columns.items() if name not in kept and cells[0] != "-")
+    rows = [
+        BoardRow(place, cells, place == table.winner + 1)
+        for place, cells in enumerate(zip(*(columns[name] for name in kept), strict=True), 1)
+    ]
+    return ShownBoard(
+        number,
+        table,
+        tuple(kept),
+        ", ".join(alike),
+        tuple(_with_constants(rows, kept, board)),
+        tuple(_said(board)),
+        tuple(names[one.ref.path, one.ref.run_id] for one in board.standings),
+        tuple(report for report in reports if report.score is not None)[:_MOST_PLOTTED],
+        tuple(_doubts(reports)),
+        _lost_cases(reports),
+    )
+
+
+def _with_constants(rows: Sequence[BoardRow], head: Sequence[str], board: Board) -> Sequence[BoardRow]:
+    """Return the rows of a table of runs with those of the constant answers in their places."""
+    scores = (None if one.score is None else one.score.score for one in board.standings)
+    found = [(-1 if score is None else score, row) for score, row in zip(scores, rows, strict=True)]
+    for name, value in flagging(board.reference.report):
+        shown = {"model": f"(an answer that {name.replace('flagging', 'flags')})", "score": share(value)}
+        found.append((value, BoardRow(0, tuple(shown.get(column, "") for column in head))))
+    return [row for _, row in sorted(found, key=lambda one: -one[0])]
+
+
+def _said(board: Board) -> Iterator[str]:
+    first = board.standings[0]
+    if first.score is None or first.score.score is None:
+        yield "No run has a score"
+        return
+    beats = "" if board.winner is None else ", shown to be better than every other"
+    yield f"Best: {first.detail.model} {figure(first.score.total)}{beats}"
+    for name, value in flagging(board.reference.report)[:1]:
+        better = [one.detail.model for one in board.standings if one.score and not constant_doubt(one.report)]
+        who = "every run" if len(better) == len(board.standings) else listed(better) or "no run"
+        yield f"Shown to be better than {name} ({share(value)}): {who}."
+
+
+def _doubts(reports: Sequence[RunReport]) -> Iterator[str]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for report in reports:
+        for sentence in doubts(report):
+            if sentence != constant_doubt(report):
+                found[sentence].append(report.detail.model)
+    for sentence, models in found.items():
+        yield f"{'all runs' if len(models) == len(reports) else listed(models)}: {sentence}"
+
+
+class DotPlot(NamedTuple):
+    """Parts × runs on an axis from `low` to 100 per cent, with its ticks; `more` parts are left out."""
+
+    rows: tuple[ForestRow, ...]
+    low: float
+    ticks: tuple[float, ...]
+    more: int
+
+
+def dot_plot(reports: Sequence[RunReport]) -> DotPlot:
+    """Return the scores of runs by part: the hardest pillar first, below it its behaviours likewise."""
+    found, more = forest(reports)
+    rows = [row for row in found if row.marks]
+    means = {row.code: sum(mark.at for mark in row.marks) / len(row.marks) for row in rows}
+    above = {row.code: means[row.code] for row in rows if row.axis == "pillar"}
+    rows.sort(
+        key=lambda row: (above.get(row.code.partition("-")[0], 0), row.axis != "pillar", means[row.code])
+    )
+    low = min(80.0, 10.0 * floor(min((mark.at for row in rows for mark in row.marks), default=0) / 10))
+    return DotPlot(tuple(_levelled(row, low) for row in rows), low, tuple(ticks_of(low, 100)), more)
+
+
+def _levelled(row: ForestRow, low: float) -> ForestRow:
+    """Return a row whose marks do not overlap."""
+    taken: list[list[tuple[float, float]]] = []
+    marks = []
+    for mark in row.marks:
+        left = _DOTS * (mark.at - low) / (100 - low)
+        marks.append(mark._replace(level=row_for(taken, left, left + _DISC)))
+    return row._replace(marks=tuple(marks), levels=len(taken))
+
+
+class CostPlot(NamedTuple):
+    """Runs in a field of 700 × 310: number, x, y, y of the name, and name; ticks have a place and a value."""
+
+    points: tuple[tuple[int, float, float, float, str], ...]
+    x_ticks: tuple[tuple[float, float], ...]
+    y_ticks: tuple[tuple[float, float], ...]
+
+
+def cost_plot(reports: Sequence[RunReport]) -> CostPlot | None:
+    """Return cost and score of runs of one benchmark; None where fewer than three, or no two costs, are known."""
+    known = [
+        (number, report.counts.known_cost_usd, 100 * float(report.score.score), report.detail.model)
+        for number, report in enumerate(reports, 1)
+        if report.score and report.score.score is not None and not report.counts.unknown_costs
+    ]
+    costs = {cost for _, cost, _, _ in known}
+    paid = costs - {0}
+    if len(known) < 3 or len(costs) < 2:
+        return None
+    low = max(one for one in ROUND if one < 0.95 * min(paid))
+    high = min(one for one in ROUND if one > 1.05 * max(paid))
+    left = 60 if paid == costs else 130
+    bottom = min(80.0, 10.0 * floor(min(score for _, _, score, _ in known) / 10))
+
+    def x_of(cost: float) -> float:
+        return round(left + (490 - left) * log10(cost / low) / log10(high / low), 1) if cost else 70.0
+
+    def y_of(score: float) -> float:
+        return round(260 - 240 * (score - bottom) / (100 - bottom), 1)
+
+    points = []
+    free_y = 20.0
+    for number, cost, score, name in known:
+        name_y = max(free_y, y_of(score))
+        points.append((number, x_of(cost), y_of(score), name_y, name))
+        free_y = name_y + 17
+    ticks = [*([0.0] if paid != costs else []), *log_ticks(low, high)]
+    return CostPlot(
+        tuple(points),
+        tuple((x_of(cost), cost) for cost in ticks),
+        tuple((y_of(tick), tick) for tick in ticks_of(bottom, 100)),
+    )
