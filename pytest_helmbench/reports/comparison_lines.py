@@ -83,7 +83,7 @@ def changed_text(found: ChangedVerdicts) -> str:
 def differing_lines(found: Beside) -> list[str]:
     """Return what differs of two runs that can change an answer or a verdict, a line each."""
     return [
-        f"{name} differs: {setting_text(one)} in the baseline, {setting_text(other)} in the candidate"
+        f"different {name}: {setting_text(one)} in the baseline, {setting_text(other)} in the candidate"
         for name, one, other in found.differing
     ]
 
@@ -179,7 +179,7 @@ def comparison_notes(found: RunComparison) -> Iterator[str]:
         plural = "" if len(found.behaviours) == 1 else "s"
         yield f"fell on these very cases (Holm over {len(found.behaviours)} behaviour{plural}): {fallen}"
     if found.cases_left_out or found.cases_not_selected or found.rows_by_other_rules:
-        parts = [f"on the {found.cases_compared} cases in both"]
+        parts = [f"on the {found.cases_compared} case{'' if found.cases_compared == 1 else 's'} in both"]
         if found.cases_left_out:
             parts.append(f"{found.cases_left_out} left out")
         if found.cases_not_selected:

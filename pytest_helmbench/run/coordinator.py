@@ -280,7 +280,7 @@ class Coordinator:
             if self.settings.cache_mode is CacheMode.ONLY and not interrupted:
                 again = "without --helmbench-cache=only the model is asked for what is not stored"
             elif self.overdrawn is not None:
-                again = f"give the model a price, then {again}"
+                again = f"with a price, {again}"
             self.goes_on = again
 
     def compare(self) -> Mapping[int, RunComparison]:
