@@ -17,7 +17,7 @@ FAMILY_NAMES = (
     "repo_patch",
     "terminal_task",
 )
-"""Each is a package here that has the object as `FAMILY`."""
+"""Each is a package here, whose module `family` has the object as `FAMILY`."""
 
 
 def family_named(name: str) -> Family | None:
@@ -32,7 +32,7 @@ def family_of(task: PackTask) -> Family | None:
 
 @cache
 def _imported(name: str) -> Family:
-    family: Family = import_module(f"{__package__}.{name}").FAMILY
+    family: Family = import_module(f"{__package__}.{name}.family").FAMILY
     return family
 
 
