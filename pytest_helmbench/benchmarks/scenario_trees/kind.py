@@ -1,14 +1,256 @@
-"""Scenario trees as a kind of benchmark."""
+"""Scenario trees as a kind of benchmark: every combination of a scenario as a job, on every model."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.kind import Broken, SessionValues
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule, reply_evaluation
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
-from pytest_helmbench.benchmarks.scenario_trees.places import PLACES
-from pytest_helmbench.engine.job import Target
+from pytest_helmbench.benchmarks.scenario_trees.places import PLACES, is_prompt_file
+from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
+from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.engine.job import CaseJob, Target
+from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
+from pytest_helmbench.engine.rules import held
+from pytest_helmbench.engine.work import CaseContext
+from pytest_helmbench.gateway.permits import ModelLimits
+from pytest_helmbench.judging.judge import judged_outcome
+from pytest_helmbench.judging.rubric import JudgeRule
+
+
+class TreeWork:
+    """Asks once, and judges the reply."""
+
+    async def perform(self, case: Case, context: CaseContext) -> Outcome:
+        """See `Work.perform`."""
+        if isinstance(case.rule, ReplyRule):
+            reply = await one_reply(case, context)
+            rule = partial(reply_evaluation, case.rule, case, context.settings.strict_json)
+            return judged_outcome(reply, (await held(rule, reply),))
+        judges = usable_judges(context)
+        reply = await one_reply(case, context)
+        return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))
+
+
+_WORK = TreeWork()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeJob(CaseJob):
+    """A combination of a scenario tree on its way.
+
+    Args:
+        combination: The case.
+    """
+
+    combination: Combination
+
+    @property
+    def code(self) -> str:
+        """`P1-B2-S1-C1-U1-PT3`."""
+        return self.combination.code
+
+    @property
+    def family(self) -> str:
+        """Evaluation type of the scenario."""
+        return self.combination.scenario.family
+
+    @property
+    def work(self) -> TreeWork:
+        """The same for all."""
+        return _WORK
+
+    @property
+    def parts(self) -> tuple[str | None, ...]:
+        """See `Combination.parts`."""
+        return self.combination.parts
+
+    @property
+    def part(self) -> str:
+        """Code of its behaviour."""
+        return self.combination.scenario.behaviour
+
+    @property
+    def place(self) -> tuple[Path, int]:
+        """Of its perturbation."""
+        return self.combination.perturbation.path, self.combination.perturbation.line
+
+    @property
+    def judge_calls(self) -> int:
+        """One per criterion of a judged scenario."""
+        rule = self.combination.scenario.rule
+        return len(rule.criteria) if isinstance(rule, JudgeRule) else 0
+
+    @property
+    def severity(self) -> int:
+        """See `Combination.severity`."""
+        return self.combination.severity
+
+    @property
+    def difficulty(self) -> int:
+        """See `Combination.difficulty`."""
+        return self.combination.difficulty
+
+    def prompt_characters(self) -> int:
+        """See `Combination.prompt_characters`."""
+        return self.combination.prompt_characters()
+
+    def case(self, system_prompt: str | None) -> Case:
+        """See `Combination.case`."""
+        return self.combination.case(system_prompt)
+
+    def asked(self) -> str:
+        """Return the perturbation."""
+        return self.combination.perturbation.body
+
+    def rule_hashes(self, rule: CaseRule) -> tuple[str, ...]:
+        """See `CaseJob.rule_hashes`."""
+        return rule.hashes() if isinstance(rule, ReplyRule) else ()
+
+    def facts(self) -> dict[str, str | int | None]:
+        """Return what the `helmbench` marker says."""
+        combination, scenario = self.combination, self.combination.scenario
+        return {
+            "pillar": scenario.pillar,
+            "behaviour": scenario.behaviour,
+            "scenario": scenario.code,
+            "condition": combination.condition.code if combination.condition else None,
+            "user_context": combination.user_context.code if combination.user_context else None,
+            "perturbation": combination.perturbation.code,
+            "model": self.model_id,
+            "family": scenario.family,
+            "severity": combination.severity,
+            "repetition": self.repetition,
+        }
+
+
+class LoadedTree:
+    """A scenario tree with the models it runs on, and its broken files by the file that represents them.
+
+    Args:
+        benchmark: As loaded.
+        targets: One per model, in order.
+        add_no_context: Cases without a user context are added.
+    """
+
+    item_limits: Sequence[ModelLimits] = ()
+
+    def __init__(self, benchmark: ScenarioTree, targets: tuple[Target, ...], *, add_no_context: bool) -> None:
+        self.outline = benchmark
+        self.root = benchmark.root
+        self.scoring = benchmark.scoring
+        self.warnings = benchmark.warnings
+        self.files = benchmark.scenarios.keys()
+        self.targets = targets
+        self._add_no_context = add_no_context
+        self._hosts = _hosts(benchmark)
+        self._judge_calls = {
+            scenario.code: len(scenario.rule.criteria)
+            for scenario in benchmark.scenarios.values()
+            if isinstance(scenario.rule, JudgeRule)
+        }
+        self._weighted = weighted_behaviours(benchmark)
+
+    @property
+    def broken(self) -> Broken:
+        """Its broken scenarios."""
+        codes = dict.fromkeys(self.outline.broken.values())
+        return tuple((code, self.problems_of_code(code)) for code in codes)
+
+    def cases_in(self, path: Path) -> bool:
+        """Return whether a file is the prompt file of a healthy scenario."""
+        return path in self.outline.scenarios
+
+    def jobs(self, path: Path, file_id: str, repeat: int) -> Iterator[TreeJob]:
+        """See `Loaded.jobs`."""
+        for combination in self.outline.scenarios[path].combinations(add_no_context=self._add_no_context):
+            neutral = self.is_neutral(combination)
+            for target in self.targets:
+                for repetition in range(1, repeat + 1):
+                    yield TreeJob(target, repetition, neutral, file_id, combination)
+
+    def broken_cases(self, name: str) -> Sequence[BrokenCase]:
+        """Return what a broken scenario would have run, as far as it could be read."""
+        found = self.outline.unrun.get(name)
+        return () if found is None else tuple(found.cases(add_no_context=self._add_no_context))
+
+    def broken_around(self, path: Path) -> Broken:
+        """Return what is broken elsewhere in the scenario of a prompt file."""
+        if not is_prompt_file(path):
+            return ()
+        codes = {code for broken, code in self.outline.broken.items() if path.parent in broken.parents}
+        return tuple((code, self.problems_of_code(code)) for code in sorted(codes))
+
+    def broken_in(self, path: Path) -> Broken:
+        """See `Loaded.broken_in`."""
+        return self._hosts.get(path, ())
+
+    def count(self) -> int:
+        """See `Loaded.count`."""
+        extra = self._add_no_context
+        found = (scenario.combinations(add_no_context=extra) for scenario in self.outline.scenarios.values())
+        return sum(1 for combinations in found for _ in combinations)
+
+    def scenario_of(self, code: str) -> str:
+        """Return `P1-B2-S1` of `P1-B2-S1-C1-PT3`."""
+        return "-".join(code.split("-", 3)[:3])
+
+    def judge_calls(self, scenario: str) -> int:
+        """See `Loaded.judge_calls`."""
+        return self._judge_calls.get(scenario, 0)
+
+    def is_neutral(self, combination: Combination) -> bool:
+        """Return whether a case has base severity 0 in a behaviour that has other severities."""
+        return combination.severity == 0 and combination.scenario.behaviour in self._weighted
+
+    def problems_of_code(self, code: str) -> tuple[Problem, ...]:
+        """Return every problem of a scenario, whatever its file."""
+        broken, found = self.outline.broken, self.outline.problems.items()
+        return tuple(problem for path, problems in found if broken[path] == code for problem in problems)
+
+
+def weighted_behaviours(benchmark: ScenarioTree) -> frozenset[str]:
+    """Return the behaviours in which some case has a base severity other than 0."""
+    return frozenset(
+        scenario.behaviour
+        for scenario in benchmark.scenarios.values()
+        if any(
+            perturbation.weight + context != 0
+            for perturbation in scenario.perturbations
+            for context in {part.weight for part in scenario.user_contexts} or {0}
+        )
+    )
+
+
+def _hosts(benchmark: ScenarioTree) -> dict[Path, Broken]:
+    """Give every broken file an existing file that represents it: itself, or a neighbour when it is missing."""
+    hosts: dict[Path, dict[str, list[Problem]]] = defaultdict(lambda: defaultdict(list))
+    for path, problems in benchmark.problems.items():
+        hosts[_host(path, benchmark)][benchmark.broken[path]].extend(problems)
+    return {
+        path: tuple((code, tuple(problems)) for code, problems in by_code.items())
+        for path, by_code in hosts.items()
+    }
+
+
+def _host(path: Path, benchmark: ScenarioTree) -> Path:
+    if path.is_file():
+        return path
+    prompt = f"{benchmark.broken[path].rpartition('-')[2]}.md"
+    for folder in (path, *path.parents):
+        files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else []
+        if files:
+            return next((file for file in files if file.name == prompt), files[0])
+        if folder == benchmark.root:
+            break
+    return path
 
 
 class ScenarioTrees:

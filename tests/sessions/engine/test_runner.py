@@ -14,7 +14,7 @@ from trees import Tree, category, judged, judged_twice, write_tree
 from wired import endpoint_of
 
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.jobs import TreeJob
+from pytest_helmbench.benchmarks.scenario_trees.kind import TreeJob
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, Resumed, Share

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
+from pytest_helmbench.benchmarks.scenario_trees.kind import LoadedTree
 from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 
 _SCHEMA = {
