@@ -10,14 +10,18 @@ from code_rows import code_rows
 
 from pytest_helmbench.benchmarks.packs.families.code_completion import inside
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import CodeBlock, code_blocks, fenced
-from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import CANDIDATE, TESTER, program
+from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import (
+    CANDIDATE,
+    TESTER,
+    chosen_block,
+    program,
+)
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply import (
     REPLY,
     STARTER,
     composed,
     unwritten,
 )
-from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import chosen_block
 from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob, Suite
 
 

@@ -20,18 +20,16 @@ from functools import cache
 from importlib.resources import files
 from typing import TypedDict
 
-from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
-    CodeBlock,
-    code_blocks,
-)
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import NOT_STARTED
+from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import CodeBlock, code_blocks
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     CodeFinding,
+    CodeTests,
     code_tests_of,
     references,
 )
-from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import evaluate_in_image
 from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Suite, SuiteJob
-from pytest_helmbench.benchmarks.packs.task import PackTask
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, PackTask
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine, Limits
@@ -101,7 +99,7 @@ async def evaluate_code(
     if not reply.strip():
         finding = CodeFinding(Verdict.FAILED, "no_code", "the reply holds no code")
     elif tests.language != "python":
-        finding = await evaluate_in_image(task, tests, reply, engine, limits, parity=parity)
+        finding = await _evaluate_in_image(task, tests, reply, engine, limits, parity=parity)
     else:
         finding = await _evaluate_python(
             task, reply, engine, BoxSpec(image=image, limits=limits, label=task.id), parity
@@ -281,9 +279,74 @@ def _broken_off(ended: Ended, *, has_begun: bool) -> CodeFinding:
     if ended.reason:
         reason = "timeout" if ended.timed_out else "limit"
         return CodeFinding(Verdict.FAILED, reason, f"the tests were stopped: {ended.reason}")
-    if not has_begun and (ended.stderr or ended.exit_code in (126, 127)):
+    if not has_begun and (ended.stderr or ended.exit_code in NOT_STARTED):
         said = excerpt(ended.stderr.decode(errors="replace").strip().rpartition("\n")[2])
         why = said or f"exit code {ended.exit_code}"
         return CodeFinding(Verdict.ERROR, "cannot_start", f"the tests cannot be started: {why}")
     message = f"the tests were broken off (exit code {ended.exit_code})"
     return CodeFinding(Verdict.FAILED, "broken_off", message)
+
+
+_ENDINGS: dict[str, str] = dict(
+    re.findall(
+        r"(\S+):(\w+)",
+        "javascript:js js:js node:js typescript:ts ts:ts ruby:rb go:go rust:rs c:c c++:cpp cpp:cpp java:java "
+        "kotlin:kt swift:swift php:php perl:pl bash:sh sh:sh shell:sh lua:lua r:r scala:scala haskell:hs julia:jl "
+        "c#:cs csharp:cs sql:sql elixir:ex dart:dart",
+    )
+)
+_DECLARED = re.compile(r"([A-Za-z_]\w*)\s*\(|(?:class|struct|interface|trait|const|let|var|type)\s+(\w+)")
+
+
+async def _evaluate_in_image(
+    task: PackTask, tests: CodeTests, text: str, engine: Engine, limits: Limits, *, parity: bool
+) -> CodeFinding:
+    """Write code of another language and its tests into a fresh workspace, and run the row's command: exit 0 passes.
+
+    The code runs where its tests run, so it can forge their verdict: the author of such a pack decides by the command
+    how hard that is. Nothing else is promised than that it runs alone, without network, and within its limits.
+    """
+    if tests.command is None:
+        raise TypeError(f"{task.id}: no command runs tests in {tests.language}")
+    blocks = () if parity else code_blocks(text)
+    code = chosen_block(blocks, str(task.input_value("starter_code") or ""), tests.language)
+    ended = await _run(task, tests, code or text, engine, limits)
+    if ended.exit_code == 0:
+        return CodeFinding(Verdict.PASSED, in_process=True)
+    reason, how = "tests_failed", f"ended with exit code {ended.exit_code}"
+    if ended.exit_code in NOT_STARTED:
+        reason, how = "cannot_start", f"cannot be started (exit code {ended.exit_code})"
+        # Whatever the tests say of the code, a command that can be started starts without them.
+        if (await _run(task, replace(tests, code=""), "", engine, limits)).exit_code == ended.exit_code:
+            return CodeFinding(Verdict.ERROR, reason, f"eval.tests.command {how}")
+    elif ended.exit_code is None:
+        reason, how = "timeout" if ended.timed_out else "limit", f"was stopped: {ended.reason}"
+    return CodeFinding(Verdict.FAILED, reason, f"eval.tests.command {how}", in_process=True)
+
+
+async def _run(task: PackTask, tests: CodeTests, code: str, engine: Engine, limits: Limits) -> Ended:
+    """Run the row's command beside some code."""
+    command = tests.command or CommandCheck(())
+    ending = _ENDINGS.get(tests.language) or re.sub(r"[^a-z0-9]", "", tests.language)[:10] or "txt"
+    spec = BoxSpec(
+        task.environment.image, task.environment.workdir or "/workspace", limits=limits, label=task.id
+    )
+    async with await engine.open(spec) as box:
+        for name, content in (("solution", code), ("tests", tests.code)):
+            box.workspace.put(f"{name}.{ending}", content.encode("utf-8", "surrogatepass"))
+        return await box.run(Command(command.command, command.workdir))
+
+
+def chosen_block(blocks: tuple[CodeBlock, ...], starter: str, language: str) -> str:
+    """Return the last block that names what the starter declares, else all blocks; empty when there are none."""
+    labelled = [block for block in blocks if block.label and _ending(block.label) == _ending(language)]
+    texts = [block.text for block in labelled or blocks]
+    names = {name for pair in _DECLARED.findall(starter) for name in pair if name}
+    for text in reversed(texts):
+        if names & {name for pair in _DECLARED.findall(text) for name in pair}:
+            return text
+    return "\n\n".join(texts)
+
+
+def _ending(language: str) -> str:
+    return _ENDINGS.get(language, language)
