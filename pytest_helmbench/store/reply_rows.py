@@ -218,7 +218,10 @@ _NEWEST = """
 def stored_cases(path: Path, run_id: int) -> tuple[StoredCase, ...]:
     """Return every result of a run with its reply, in the order they came."""
     with reading(path) as conn:
-        return tuple(StoredCase(*(*row[:6], _reply(row[6:]))) for row in conn.execute(_CASES, (run_id,)))
+        return tuple(
+            StoredCase(*(*row[:6], None if None in row[6:9] else StoredReply(*row[6:])))
+            for row in conn.execute(_CASES, (run_id,))
+        )
 
 
 def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:
@@ -236,12 +239,3 @@ def newest_reply(
         wanted = {"hash": request_hash, "repetition": repetition, "asked": asked, "address": address}
         row = conn.execute(_NEWEST, wanted).fetchone()
     return None if row is None else StoredReply(*row)
-
-
-def _reply(
-    cells: tuple[str | None, bytes | None, bytes | None, str | None, float | None],
-) -> StoredReply | None:
-    request_hash, request, body, text, latency_ms = cells
-    if request_hash is None or request is None or body is None:
-        return None
-    return StoredReply(request_hash, request, body, text, latency_ms)

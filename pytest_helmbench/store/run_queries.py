@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -230,18 +230,18 @@ class Pulse:
         run_id: Of the run.
         status: As stored, but `interrupted` where its process is gone and has not recorded it.
         planned: Cases times repetitions.
-        passed: Results so far; likewise the other outcomes.
         stamp: Changes with every result that comes or is replaced, and with the status.
+        passed: Results so far; likewise the other outcomes.
     """
 
     run_id: int
     status: str
     planned: int
+    stamp: str
     passed: int
     failed: int
     error: int
     skipped: int
-    stamp: str
 
     @property
     def done(self) -> int:
@@ -313,16 +313,11 @@ def _pulses(conn: sqlite3.Connection, now_s: float) -> Iterator[Pulse]:
         elif None in counts:
             yield _counted(conn, run_id, status, planned)
         else:
-            yield Pulse(run_id, status, planned, *_four(counts), f"{status} {counts} {ended}")
+            yield Pulse(run_id, status, planned, f"{status} {counts} {ended}", *counts)
 
 
 def _counted(conn: sqlite3.Connection, run_id: int, status: str, planned: int) -> Pulse:
     rows = conn.execute(_PULSE_RESULTS, (run_id,)).fetchall()
     found = {outcome: count for outcome, count, _, _ in rows}
-    counts = _four([found.get(outcome, 0) for outcome in _PULSE_OUTCOMES])
-    return Pulse(run_id, status, planned, *counts, f"{status} {rows}")
-
-
-def _four(counts: Sequence[int]) -> tuple[int, int, int, int]:
-    passed, failed, error, skipped = counts
-    return passed, failed, error, skipped
+    counts = (found.get(outcome, 0) for outcome in _PULSE_OUTCOMES)
+    return Pulse(run_id, status, planned, f"{status} {rows}", *counts)
