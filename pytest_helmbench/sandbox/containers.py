@@ -33,14 +33,7 @@ from pytest_helmbench.sandbox.box import (
 )
 from pytest_helmbench.sandbox.local import launched
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
-from pytest_helmbench.sandbox.processes import (
-    Kill,
-    Launch,
-    kill_one,
-    run_tool,
-    supervise,
-    watch_disk,
-)
+from pytest_helmbench.sandbox.processes import Kill, Launch, kill_one, run_tool, supervise, watch_disk
 from pytest_helmbench.sandbox.seccomp import container_profile
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
@@ -424,11 +417,10 @@ class ContainerEngine(Engine):
 
     async def has_own_machine(self) -> bool:
         """Return whether containers run in a machine of their own, whose networks are none of ours."""
-        question = self.program.machine_question
-        return bool(question) and self.program.machine_sign in await self._info(question)
-
-    async def _info(self, question: str) -> str:
-        return (await self.tool("info", "--format", question)).stdout.decode(errors="replace")
+        if not self.program.machine_question:
+            return False
+        said = await self.tool("info", "--format", self.program.machine_question)
+        return self.program.machine_sign in said.stdout.decode(errors="replace")
 
     async def reaped(self, *arguments: str, wall_s: float, launcher: Path, kill: Kill) -> Ended:
         """Run the command line below our launcher: all that it has started on this machine ends with it, or with us."""
@@ -466,17 +458,14 @@ async def find_containers(
     if info.exit_code != 0 or not said:
         return Unavailable(f"{name} does not work here ({last_words(info)})")
     rootless = program.rootless_sign in said
-    filters = not program.server_question or not await _said(
-        path, program.server_question, program.server_sign
-    )
+    filters = True
+    if program.server_question:
+        asked = (path, "version", "--format", program.server_question)
+        answer = await run_tool(asked, tool_environment(), wall_s=_TOOL_S)
+        filters = program.server_sign not in answer.stdout.decode(errors="replace")
     engine = ContainerEngine(kind, program, path, rootless=rootless, pull=search.pull, filters=filters)
     await engine.remove_leftovers()
     return engine
-
-
-async def _said(path: str, question: str, sign: str) -> bool:
-    asked = await run_tool((path, "version", "--format", question), tool_environment(), wall_s=_TOOL_S)
-    return sign in asked.stdout.decode(errors="replace")
 
 
 def left_behind(names: Iterable[str]) -> list[str]:
