@@ -24,7 +24,6 @@ from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, Plan
 from pytest_helmbench.run.run_book import RunBook
 from pytest_helmbench.run.targets import model_limits, session_concurrency
-from pytest_helmbench.store.benchmark_places import Shrunk
 from pytest_helmbench.store.cost_queries import (
     answering_models,
     calls_left_out,
@@ -118,7 +117,8 @@ class Coordinator:
         is_new = not self.settings.db.exists()
         self.book.open(plan, self.library.loaded)
         if is_new and self.book.store is not None and _would_be_tracked(self.book.db):
-            self.remarks.append(_ignored_line(self.book.db.name))
+            escaped = re.sub(r"^[#!]|[][*?\\]", r"\\\g<0>", self.book.db.name)  # as gitignore(5) has it
+            self.remarks.append(f"git would track {self.book.db.name}: add the line {escaped}* to .gitignore")
         limiter = self.limiter = self._limiter(plan, on_model_stopped)
         if self.book.store is not None and self.book.resumption is None:
             self.library.note_starts(self.book.store, self.book.run_ids)
@@ -257,8 +257,13 @@ class Coordinator:
     def _note_what_is_gone(self) -> None:
         """Say which benchmarks have lost cases."""
         try:
-            for name, shrunk in self.book.shrunk():
-                self.note(shrunk_text(name, shrunk))
+            for name, found in self.book.shrunk():
+                rest = len(found.gone) - _GONE_SHOWN
+                more = f" and {rest} more (`helmbench show last --gone` lists all)" if rest > 0 else ""
+                self.note(
+                    f"{name} has {found.cases} cases; it had {found.cases_before} in run {found.before}."
+                    f" Gone: {', '.join(found.gone[:_GONE_SHOWN])}{more}"
+                )
         except StoreError as error:
             self.note(str(error))
 
@@ -341,14 +346,6 @@ class Coordinator:
 
     def _set_overdrawn(self, sentence: str) -> None:
         self.overdrawn = sentence
-
-
-def shrunk_text(name: str, shrunk: Shrunk) -> str:
-    """Return what the summary says of a benchmark that has lost cases."""
-    shown = ", ".join(shrunk.gone[:_GONE_SHOWN])
-    rest = len(shrunk.gone) - _GONE_SHOWN
-    more = f" and {rest} more (`helmbench show last --gone` lists all)" if rest > 0 else ""
-    return f"{name} has {shrunk.cases} cases; it had {shrunk.cases_before} in run {shrunk.before}. Gone: {shown}{more}"
 
 
 def changed_text(names: Sequence[str]) -> str:
@@ -444,11 +441,6 @@ def _would_be_tracked(file: Path) -> bool:
         return subprocess.call(command, cwd=file.parent, stdin=quiet, stderr=quiet, timeout=10) == 1
     except (OSError, subprocess.SubprocessError):
         return False
-
-
-def _ignored_line(name: str) -> str:
-    escaped = re.sub(r"^[#!]|[][*?\\]", r"\\\g<0>", name)  # as gitignore(5) has it
-    return f"git would track {name}: add the line {escaped}* to .gitignore"
 
 
 def whole_runs(coordinator: Coordinator) -> Mapping[int, RunCounts] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.shard_variables import ShardError
 from pytest_helmbench.run.plan import CHARACTERS_PER_TOKEN, Plan, PlannedRun
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, place_of
-from pytest_helmbench.store.cost_queries import CallHistory, Spread, price_history
+from pytest_helmbench.store.cost_queries import CallHistory, price_history
 
 _COMPLETION_TOKENS = (20, 150, 1_024)  # low, expected, high where nothing is known
 
@@ -106,24 +106,17 @@ def _span(
 ) -> PriceSpan | None:
     """Return the price of calls to one model: remembered scenario by scenario, the rest by its price."""
     calls = +calls
-    known = {
-        code: seen.cost_usd for code in calls if (seen := history.get(code)) and seen.cost_usd is not None
-    }
-    remembered = _sum(calls, known, lambda spread: PriceSpan(spread.low, spread.mean, spread.high))
-    in_all = calls.total()
-    unknown = in_all - sum(calls[code] for code in known)
+    remembered, in_all = PriceSpan(0.0, 0.0, 0.0), calls.total()
+    unknown = in_all
+    for code, count in calls.items():
+        spread = history[code].cost_usd if code in history else None
+        if spread is not None:
+            unknown -= count
+            remembered += PriceSpan(spread.low * count, spread.mean * count, spread.high * count)
     if not unknown:
         return remembered
     listed = _listed(route, unknown, prompt_tokens * unknown // in_all, max_tokens)
     return None if listed is None else remembered + listed
-
-
-def _sum(calls: Counter[str], known: Mapping[str, Spread], price: Callable[[Spread], PriceSpan]) -> PriceSpan:
-    total = PriceSpan(0.0, 0.0, 0.0)
-    for code, spread in known.items():
-        one = price(spread)
-        total += PriceSpan(one.low * calls[code], one.expected * calls[code], one.high * calls[code])
-    return total
 
 
 def _listed(route: Route, calls: int, prompt_tokens: int, max_tokens: int | None) -> PriceSpan | None:

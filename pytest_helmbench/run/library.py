@@ -8,14 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.kind import (
-    Adopter,
-    KindPlaces,
-    Loaded,
-    Loader,
-    RunFollower,
-    SessionValues,
-)
+from pytest_helmbench.benchmarks.kind import Adopter, KindPlaces, Loaded, Loader, RunFollower, SessionValues
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.benchmarks.registry import authoring_at, kind_of, meant_places, places_named, places_of
 from pytest_helmbench.core.outline import RowOutline
