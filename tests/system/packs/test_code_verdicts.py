@@ -156,7 +156,7 @@ def test_a_reply_cannot_have_its_tests_look_as_if_they_were_not_started(podman: 
 def test_the_self_check_of_a_row(bwrap: Running) -> None:
     tests = code_task(_ADD_TESTS, _ADD, canonical_solution="    return a + b", reference_solution=_ADDS)
     known = code_self_check(tests)
-    assert [(each.label, each.must_pass) for each in known] == [
+    assert [(label, must_pass) for label, _, must_pass in known] == [
         ("reference_solution", True),
         ("canonical_solution", True),
         ("an empty reply", False),
@@ -166,10 +166,10 @@ def test_the_self_check_of_a_row(bwrap: Running) -> None:
     ]
 
     async def judge() -> list[CodeFinding]:
-        return await asyncio.gather(*(evaluate_code(tests, each.text, bwrap.engine) for each in known))
+        return await asyncio.gather(*(evaluate_code(tests, text, bwrap.engine) for _, text, _ in known))
 
     verdicts = [finding.verdict is Verdict.PASSED for finding in bwrap.wait(judge())]
-    assert verdicts == [each.must_pass for each in known]
+    assert verdicts == [must_pass for *_, must_pass in known]
 
 
 def test_solutions_stay_out_of_findings(bwrap: Running) -> None:

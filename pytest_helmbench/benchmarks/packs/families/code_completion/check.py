@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import field
-from typing import NamedTuple
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import fenced
-from pytest_helmbench.benchmarks.packs.format.row_fields import command_check, eval_text, object_in, text_in
+from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, MaterializationError, PackTask
-from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 
 _SOLUTIONS = ("reference_solution", "canonical_solution")
-_PYTHON = frozenset({"python", "python3", "py"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +29,6 @@ class CodeTests:
     command: CommandCheck | None = None
 
 
-def code_tests(public: JsonObject, hidden: JsonObject) -> CodeTests:
-    """Return the rule for a row without faults."""
-    tests = object_in(hidden, "tests")
-    command = command_check(tests) if tests.get("command") is not None else None
-    return CodeTests(text_in(tests, "code") or "", language_of(public), command)
-
-
 def code_tests_of(task: PackTask) -> CodeTests:
     """Return the rule for a row.
 
@@ -48,23 +38,6 @@ def code_tests_of(task: PackTask) -> CodeTests:
     if not isinstance(task.check, CodeTests):
         raise TypeError(f"{task.id}: no row of code_completion")
     return task.check
-
-
-def language_of(public: JsonObject) -> str:
-    """Return the language of a row, lower-case; `python` where it names none."""
-    language = str(public.get("language") or "python").strip().lower()
-    return "python" if language in _PYTHON else language
-
-
-def missing_for(public: JsonObject, hidden: JsonObject, *, has_image: bool) -> str | None:
-    """Return why a healthy row cannot be run here, in a sentence; None for one that can."""
-    language = language_of(public)
-    if language == "python":
-        return None
-    missing = [] if has_image else ["environment.image"]
-    if object_in(hidden, "tests").get("command") is None:
-        missing.append("eval.tests.command")
-    return f"the language {language!r} needs {' and '.join(missing)}" if missing else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,39 +70,21 @@ class CodeFinding:
         return f"{self.named or self.message}: {self.line}" if self.line else self.named or self.message
 
 
-class KnownReply(NamedTuple):
-    """A reply and the verdict that it must get.
-
-    Args:
-        label: What it is, for people.
-        text: The reply. A hidden value where `must_pass`.
-        must_pass: Whether the tests must pass.
-    """
-
-    label: str
-    text: str
-    must_pass: bool
-
-
-def code_self_check(task: PackTask) -> list[KnownReply]:
-    """Return the replies that a row is checked with.
+def code_self_check(task: PackTask) -> list[tuple[str, str, bool]]:
+    """Return the replies that a row is checked with: what each is, its text, and whether its tests must pass.
 
     Raises:
         MaterializationError: A solution is a file that cannot be read.
     """
-    replies = [
-        KnownReply(name, fenced(text), must_pass=True)
-        for name in _SOLUTIONS
-        if (text := eval_text(task, name)) is not None
-    ]
+    solutions = ((name, eval_text(task, name)) for name in _SOLUTIONS)
+    replies = [(name, fenced(text), True) for name, text in solutions if text is not None]
     prompt = str(task.input_value("prompt") or "")
     starter = str(task.input_value("starter_code") or "")
-    replies.append(KnownReply("an empty reply", "", must_pass=False))
-    replies.append(KnownReply("'I do not know'", "I do not know", must_pass=False))
+    replies += [("an empty reply", "", False), ("'I do not know'", "I do not know", False)]
     echo = f"{prompt}\n\n{fenced(starter)}" if starter.strip() else prompt
-    replies.append(KnownReply("the prompt, echoed", echo, must_pass=False))
+    replies.append(("the prompt, echoed", echo, False))
     if starter.strip():
-        replies.append(KnownReply("the starter code, untouched", fenced(starter), must_pass=False))
+        replies.append(("the starter code, untouched", fenced(starter), False))
     return replies
 
 

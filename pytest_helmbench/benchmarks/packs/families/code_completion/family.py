@@ -11,8 +11,6 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import fe
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     CodeTests,
     code_self_check,
-    code_tests,
-    missing_for,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import code_image, evaluate_code
 from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
@@ -25,7 +23,10 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     check_inline,
     check_needed_text,
     check_source,
+    command_check,
     not_an_object,
+    object_in,
+    text_in,
 )
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -93,6 +94,10 @@ def _language(public: JsonObject) -> str:
     return "Python" if language.lower() in ("", "python", "python3", "py") else language
 
 
+def _code_of(public: JsonObject) -> str:
+    return _language(public).lower()
+
+
 class CodeCompletion(Family):
     """See `Family`."""
 
@@ -113,11 +118,19 @@ class CodeCompletion(Family):
 
     def skip_reason(self, public: JsonObject, hidden: JsonObject, place: RowPlace) -> str | None:
         """See `Family.skip_reason`."""
-        return missing_for(public, hidden, has_image=place.has_image)
+        language = _code_of(public)
+        if language == "python":
+            return None
+        missing = [] if place.has_image else ["environment.image"]
+        if object_in(hidden, "tests").get("command") is None:
+            missing.append("eval.tests.command")
+        return f"the language {language!r} needs {' and '.join(missing)}" if missing else None
 
     def compiled_check(self, public: JsonObject, hidden: JsonObject, _files: PackFiles | None) -> CodeTests:
         """See `Family.compiled_check`."""
-        return code_tests(public, hidden)
+        tests = object_in(hidden, "tests")
+        command = command_check(tests) if tests.get("command") is not None else None
+        return CodeTests(text_in(tests, "code") or "", _code_of(public), command)
 
     def image_of(self, task: PackTask) -> str | None:
         """See `Family.image_of`."""

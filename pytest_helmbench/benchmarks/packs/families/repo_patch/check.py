@@ -122,15 +122,6 @@ _TESTS_KEYS = (
 _POLICY_KEYS = ("allow_paths", "allow_sensitive_paths", "patch_preserved_paths")
 
 
-def check_one_policy(faults: RowFaults, hidden: JsonObject) -> None:
-    """File two policies that differ; the object is without faults of its own."""
-    inner = object_in(hidden, "tests").get("candidate_policy")
-    outer = hidden.get("candidate_policy")
-    if inner is not None and outer is not None and inner != outer:
-        where = "eval.candidate_policy"
-        faults.error(where, "eval.tests.candidate_policy says something else", "keep one of them")
-
-
 def _hints(faults: RowFaults, where: str, value: JsonValue) -> None:
     if isinstance(value, list):
         check_texts(faults, where, value, may_be_empty=True)

@@ -17,7 +17,6 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
     INPUT_FIELDS,
     PatchFaultError,
     PatchTests,
-    check_one_policy,
     patch_tests,
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import GIT_LIMITS
@@ -31,7 +30,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import (
 from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
-from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
+from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text, object_in
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Verdict
@@ -74,7 +73,10 @@ class RepoPatch(AgentFamily):
 
     def check_across(self, faults: RowFaults, _public: JsonObject, hidden: JsonObject) -> None:
         """See `Family.check_across`."""
-        check_one_policy(faults, hidden)
+        inner, outer = object_in(hidden, "tests").get("candidate_policy"), hidden.get("candidate_policy")
+        if inner is not None and outer is not None and inner != outer:
+            where = "eval.candidate_policy"
+            faults.error(where, "eval.tests.candidate_policy says something else", "keep one of them")
 
     def check_needs(self, faults: RowFaults, _hidden: JsonObject, place: RowPlace) -> None:
         """See `Family.check_needs`."""
