@@ -322,8 +322,8 @@ class PackLoader:
         """Check every healthy row of a pack; return what is wrong, and how many were skipped by reason."""
         loaded = self.load(root, ())
         found = await asyncio.gather(*(self_check(loaded, row) for row in loaded.outline.rows.values()))
-        skipped = Counter(one.skipped for one in found if one.skipped is not None)
-        return [problem for one in found for problem in one.findings], skipped
+        skipped = Counter(one for one in found if isinstance(one, str))
+        return [problem for one in found if not isinstance(one, str) for problem in one], skipped
 
     async def close(self) -> None:
         """Remove what was made for the rows."""
@@ -335,53 +335,44 @@ _HINT = "correct the row; `helmbench prompt ROW` shows its prompt"
 _PARITY_HINT = f"{_HINT}. --helmbench-pack-rules=parity judges this one as it should be"
 
 
-@dataclass(frozen=True, slots=True)
-class SelfChecked:
-    """What came of the check of a row.
+async def self_check(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | str:
+    """Try everything on a row that says how it must be judged; what fails in it is told of this row alone.
 
-    Args:
-        findings: One per violation.
-        skipped: Why it could not be checked, in a sentence; None when it was.
+    Returns:
+        One problem per violation; or a sentence that says why the row could not be checked.
     """
-
-    findings: tuple[Problem, ...] = ()
-    skipped: str | None = None
-
-
-async def self_check(loaded: LoadedPack, ref: RowRef) -> SelfChecked:
-    """Try everything on a row that says how it must be judged; what fails in it is told of this row alone."""
     try:
         with rule_faults():
             return await _tried(loaded, ref)
     except HelmbenchError as error:
         what, _, hint = str(error).partition("\n  hint: ")
-        return SelfChecked((Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),))
+        return (Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),)
 
 
-async def _tried(loaded: LoadedPack, ref: RowRef) -> SelfChecked:
+async def _tried(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | str:
     if ref.skip_reason is not None:
-        return SelfChecked(skipped=ref.skip_reason)
+        return ref.skip_reason
     task, tools = loaded.pack.task(ref), loaded.work.tools
     family = family_of(task)
     if family is None:
-        return SelfChecked()
+        return ()
     if family.runs_code:
         denied = family.denied(task, tools.settings.allow_commands)
         if denied is not None:
-            return SelfChecked(skipped=denied)
+            return denied
         obstacle = await tools.obstacle(family.image_of(task))
         if obstacle is not None:
-            return SelfChecked(skipped=obstacle.reason)
+            return obstacle.reason
     try:
         trials = [trial async for trial in family.trials(PackRule(task, tools.settings.parity), tools)]
     except SandboxError as error:
-        return SelfChecked(skipped=f"the sandbox failed: {error}")
+        return f"the sandbox failed: {error}"
     wrong = [trial for trial in trials if _is_wrong(trial)]
     if not wrong or family.runs_code or tools.settings.parity:
-        return SelfChecked(tuple(_problem(ref, trial, _HINT) for trial in wrong))
+        return tuple(_problem(ref, trial, _HINT) for trial in wrong)
     published = {trial.label: trial async for trial in family.trials(PackRule(task, parity=True), tools)}
     hints = (_HINT if _is_wrong(published[trial.label]) else _PARITY_HINT for trial in wrong)
-    return SelfChecked(tuple(_problem(ref, trial, hint) for trial, hint in zip(wrong, hints, strict=True)))
+    return tuple(_problem(ref, trial, hint) for trial, hint in zip(wrong, hints, strict=True))
 
 
 def _is_wrong(trial: Trial) -> bool:
