@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
@@ -94,25 +94,6 @@ class ReadPack:
         return next((ref for ref in self._pack.rows if ref.id == code), None)
 
 
-def checked_pack(root: Path, session: SessionValues) -> Checked:
-    """Return what is wrong with a pack; its rows are checked against their own answers, in a sandbox or not at all.
-
-    Raises:
-        UnreadableBenchmarkError: Nothing of it can be used.
-    """
-    pack = load_pack(root)
-    findings, skipped = asyncio.run(_self_checked(root, session))
-    notes = [
-        Problem(pack.manifest.path, None, f"{counted(rows, 'row')} not self-checked: {why}")
-        for why, rows in skipped.items()
-    ]
-    return Checked(
-        f"{pack.id}: {counted(len(pack.rows), 'healthy row')}",
-        (*pack.all_problems(), *findings),
-        (*pack.warnings, *_advice(pack), *notes),
-    )
-
-
 def _advice(pack: Pack) -> Iterator[Problem]:
     """Yield what authors of rows may do better, each advice once, at the first row that it is meant for."""
     found: dict[str, list[RowRef]] = {}
@@ -131,11 +112,10 @@ def _advice(pack: Pack) -> Iterator[Problem]:
         yield Problem(refs[0].path, refs[0].line, f"{refs[0].id}{more}: {advice}")
 
 
-async def _self_checked(root: Path, session: SessionValues) -> tuple[Sequence[Problem], Counter[str]]:
+async def _self_checked(root: Path, session: SessionValues) -> tuple[Sequence[Problem], Mapping[str, int]]:
     loader = PackLoader(session.settings, session.note)
     try:
-        findings, skipped = await loader.self_check_all(root)
-        return findings, Counter(skipped)
+        return await loader.self_check_all(root)
     finally:
         await loader.close()
 
@@ -157,8 +137,18 @@ class PackAuthoring:
     """See `Authoring`."""
 
     def check(self, root: Path, session: SessionValues) -> Checked:
-        """See `Authoring.check`."""
-        return checked_pack(root, session)
+        """See `Authoring.check`; rows are checked against their own answers, in a sandbox or not at all."""
+        pack = load_pack(root)
+        findings, skipped = asyncio.run(_self_checked(root, session))
+        notes = [
+            Problem(pack.manifest.path, None, f"{counted(rows, 'row')} not self-checked: {why}")
+            for why, rows in skipped.items()
+        ]
+        return Checked(
+            f"{pack.id}: {counted(len(pack.rows), 'healthy row')}",
+            (*pack.all_problems(), *findings),
+            (*pack.warnings, *_advice(pack), *notes),
+        )
 
     def read(self, root: Path, session: SessionValues) -> ReadPack:
         """See `Authoring.read`."""

@@ -138,27 +138,6 @@ class ReadTree:
         return (len(scenario.conditions) or 1) * contexts * len(scenario.perturbations)
 
 
-def checked_tree(root: Path) -> Checked:
-    """Return what is wrong with a tree.
-
-    Raises:
-        UnreadableBenchmarkError: It cannot be read at all.
-    """
-    tree = load_tree(root)
-    errors = [problem for problems in tree.problems.values() for problem in problems]
-    cases = sum(
-        (len(scenario.conditions) or 1) * (len(scenario.user_contexts) or 1) * len(scenario.perturbations)
-        for scenario in tree.scenarios.values()
-    )
-    healthy = f"{tree.name}: {counted(len(tree.scenarios), 'healthy scenario')}, {counted(cases, 'case')}"
-    broken = ""
-    if tree.unrun:
-        unrun = sum(1 for scenario in tree.unrun.values() for _ in scenario.cases())
-        broken = f"{counted(unrun, 'case')} of {counted(len(tree.unrun), 'broken scenario')} cannot run"
-    warnings = (*tree.warnings, *_unfilled(tree))
-    return Checked(healthy, tuple(errors), warnings, tuple(_stakes(tree)), broken)
-
-
 def _unfilled(tree: ScenarioTree) -> Iterator[Problem]:
     """Yield places of templates in prompts, once per file: nothing fills them."""
     places: dict[tuple[Path, str], str] = {}
@@ -215,7 +194,16 @@ class TreeAuthoring:
 
     def check(self, root: Path, _session: SessionValues) -> Checked:
         """See `Authoring.check`."""
-        return checked_tree(root)
+        tree = load_tree(root)
+        errors = tuple(problem for problems in tree.problems.values() for problem in problems)
+        cases = sum(1 for scenario in tree.scenarios.values() for _ in scenario.combinations())
+        healthy = f"{tree.name}: {counted(len(tree.scenarios), 'healthy scenario')}, {counted(cases, 'case')}"
+        broken = ""
+        if tree.unrun:
+            unrun = sum(1 for scenario in tree.unrun.values() for _ in scenario.cases())
+            broken = f"{counted(unrun, 'case')} of {counted(len(tree.unrun), 'broken scenario')} cannot run"
+        warnings = (*tree.warnings, *_unfilled(tree))
+        return Checked(healthy, errors, warnings, tuple(_stakes(tree)), broken)
 
     def read(self, root: Path, session: SessionValues) -> ReadTree:
         """See `Authoring.read`."""

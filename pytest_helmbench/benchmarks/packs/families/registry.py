@@ -20,20 +20,18 @@ FAMILY_NAMES = (
 """Each is a package here, whose module `family` has the object as `FAMILY`."""
 
 
+@cache
 def family_named(name: str) -> Family | None:
     """Return a family; None for one that is not known here."""
-    return _imported(name) if name in FAMILY_NAMES else None
+    if name not in FAMILY_NAMES:
+        return None
+    family: Family = import_module(f"{__package__}.{name}.family").FAMILY
+    return family
 
 
 def family_of(task: PackTask) -> Family | None:
     """Return the family of a row; None for one that is not known here."""
     return family_named(task.task_type)
-
-
-@cache
-def _imported(name: str) -> Family:
-    family: Family = import_module(f"{__package__}.{name}.family").FAMILY
-    return family
 
 
 def messages_of(task: PackTask, system_prompt: str | None, form: str | None = None) -> tuple[Message, ...]:

@@ -48,12 +48,7 @@ class TerminalTests:
 
 
 def terminal_tests(hidden: JsonObject, files: PackFiles | None) -> TerminalTests:
-    """Return the rule for a row without faults.
-
-    Args:
-        hidden: Its `eval`.
-        files: Of its pack; None for a row without one.
-    """
+    """Return the rule for a row without faults; see `Family.compiled_check`."""
     checker = object_in(hidden, "checker")
     return TerminalTests(
         command_check(checker) if "command" in checker else _file_check(checker, files),
