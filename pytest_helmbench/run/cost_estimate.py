@@ -20,11 +20,11 @@ from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.shard_variables import ShardError
 from pytest_helmbench.run.plan import CHARACTERS_PER_TOKEN, Plan, PlannedRun
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, place_of
-from pytest_helmbench.store.cost_queries import CallHistory, price_history
+from pytest_helmbench.store.cost_queries import Spread, price_history
 
 _COMPLETION_TOKENS = (20, 150, 1_024)  # low, expected, high where nothing is known
 
-History = Mapping[str, CallHistory]
+History = Mapping[str, Spread]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _span(
     remembered, in_all = PriceSpan(0.0, 0.0, 0.0), calls.total()
     unknown = in_all
     for code, count in calls.items():
-        spread = history[code].cost_usd if code in history else None
+        spread = history.get(code)
         if spread is not None:
             unknown -= count
             remembered += PriceSpan(spread.low * count, spread.mean * count, spread.high * count)

@@ -14,28 +14,11 @@ from pytest_helmbench.store.table_rows import made_of, named_rows
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What was seen of a quantity; unknown values are left out."""
+    """What answered calls of one scenario have cost, in USD per call; unknown costs are left out."""
 
     low: float
     mean: float
     high: float
-
-
-@dataclass(frozen=True, slots=True)
-class CallHistory:
-    """Answered calls of one scenario by one model, those taken from the record apart.
-
-    Args:
-        calls: Number of answered calls.
-        cost_usd: Per call; None when no cost is known.
-        prompt_tokens: Per call; None when unknown.
-        completion_tokens: Per call; None when unknown.
-    """
-
-    calls: int
-    cost_usd: Spread | None
-    prompt_tokens: Spread | None
-    completion_tokens: Spread | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +63,7 @@ class CostRow:
 
 
 _HISTORY = """
-    SELECT scenarios.full_code, count(*),
-        min(calls.cost_usd), avg(calls.cost_usd), max(calls.cost_usd),
-        min(calls.prompt_tokens), avg(calls.prompt_tokens), max(calls.prompt_tokens),
-        min(calls.completion_tokens), avg(calls.completion_tokens), max(calls.completion_tokens)
-    FROM calls
+    SELECT scenarios.full_code, min(calls.cost_usd), avg(calls.cost_usd), max(calls.cost_usd) FROM calls
     JOIN results USING (run_id, code, repetition)
     JOIN scenarios ON scenarios.id = results.scenario_id
     JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
@@ -93,7 +72,7 @@ _HISTORY = """
     WHERE benchmarks.name = :name AND benchmarks.kind = :kind
         AND coalesce(evaluation_runs.benchmark_place, '') = :place AND llms.name = :model AND calls.purpose = :purpose
         AND (:judge IS NULL OR calls.judge = :judge)
-        AND calls.from_cache = 0 AND calls.response_id IS NOT NULL
+        AND calls.from_cache = 0 AND calls.response_id IS NOT NULL AND calls.cost_usd IS NOT NULL
     GROUP BY scenarios.full_code
 """
 _COSTS = """
@@ -210,8 +189,8 @@ def has_unjudged_replies(path: Path, session_id: str) -> bool:
 
 def price_history(
     path: Path, benchmark: BenchmarkKey, model: str, *, purpose: str = "case", judge: str | None = None
-) -> Mapping[str, CallHistory]:
-    """Return what calls have cost so far, by scenario code (`P1-B2-S1`); empty without a file.
+) -> Mapping[str, Spread]:
+    """Return what calls have cost so far, by scenario code (`P1-B2-S1`), where that is known; empty without a file.
 
     Args:
         path: Results file.
@@ -231,15 +210,7 @@ def price_history(
             "purpose": purpose,
             "judge": judge,
         }
-        rows = conn.execute(_HISTORY, asked).fetchall()
-    return {
-        code: CallHistory(calls, _spread(*numbers[0:3]), _spread(*numbers[3:6]), _spread(*numbers[6:9]))
-        for code, calls, *numbers in rows
-    }
-
-
-def _spread(low: float | None, mean: float | None, high: float | None) -> Spread | None:
-    return None if low is None or mean is None or high is None else Spread(low, mean, high)
+        return {code: Spread(*cost) for code, *cost in conn.execute(_HISTORY, asked)}
 
 
 _LEFT_OUT = """

@@ -17,13 +17,7 @@ from waiting import until
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule
-from pytest_helmbench.benchmarks.scenario_trees.tree import (
-    Behaviour,
-    Component,
-    Pillar,
-    Scenario,
-    ScenarioTree,
-)
+from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario, ScenarioTree
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import (
     AttemptRecord,
@@ -34,7 +28,7 @@ from pytest_helmbench.core.outcome import (
     Usage,
     Verdict,
 )
-from pytest_helmbench.core.outline import Scoring
+from pytest_helmbench.core.outline import BehaviourEntry, PillarEntry, Scoring
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.cost_queries import Spread, price_history
@@ -93,8 +87,8 @@ def benchmark(*scenarios: Scenario, **changes: Any) -> ScenarioTree:
         version="1",
         description="a demo",
         hash="ab" * 32,
-        pillars=(Pillar("P1", "Safety", "Be safe."),),
-        behaviours=(Behaviour("P1-B1", "First", "About B1.", "Must."),),
+        pillars=(PillarEntry("P1", "Safety", "Be safe."),),
+        behaviours=(BehaviourEntry("P1-B1", "First", "About B1.", "Must."),),
         scenarios={item.path: item for item in found},
         scoring=Scoring({"P1-B1": 12.0}, {}),
         problems={},
@@ -231,7 +225,7 @@ def test_a_benchmark_is_written_once_and_grows_by_what_an_earlier_load_left_out(
     judge = JudgeRule((Criterion("", "rubric", ("SAFE", "UNSAFE"), ("SAFE",)),))
     small = benchmark()
     whole = benchmark(
-        scenario("P1-B1-S1"), scenario("P2-B1-S1", judge), behaviours=(Behaviour("P1-B1", "Renamed"),)
+        scenario("P1-B1-S1"), scenario("P2-B1-S1", judge), behaviours=(BehaviourEntry("P1-B1", "Renamed"),)
     )
     store.open_runs("a", [run_record(small)])
     store.open_runs("b", [run_record(whole), run_record(whole, "test/other")])
@@ -449,17 +443,15 @@ def test_price_history_speaks_of_answered_calls_by_scenario(store: Store, path: 
         usage = Usage(100 * number, None, cost_usd=cost)
         store.record_attempt(attempt(run_id, repetition=number, usage=usage))
         store.record_attempt(attempt(run_id, repetition=number, from_cache=True, usage=usage))
-        store.record_attempt(attempt(run_id, repetition=number, purpose="judge"))
+        judged = Usage(1, 1, cost_usd=0.25)
+        store.record_attempt(attempt(run_id, repetition=number, purpose="judge", usage=judged))
         store.record_attempt(attempt(run_id, repetition=number, reply_key=None, error="timeout"))
         store.record_result(result(run_id, repetition=number))
     store.flush()
 
-    history = price_history(path, _DEMO, "test/good")["P1-B1-S1"]
-    assert history.calls == 3
-    assert history.cost_usd == Spread(0.5, 1.0, 1.5)
-    assert history.prompt_tokens == Spread(100, 200, 300)
-    assert history.completion_tokens is None
-    assert price_history(path, _DEMO, "test/good", purpose="judge")["P1-B1-S1"].calls == 3
+    assert price_history(path, _DEMO, "test/good") == {"P1-B1-S1": Spread(0.5, 1.0, 1.5)}
+    of_judges = price_history(path, _DEMO, "test/good", purpose="judge")
+    assert of_judges == {"P1-B1-S1": Spread(0.25, 0.25, 0.25)}
     assert price_history(path, _DEMO, "test/unknown") == {}
 
 
