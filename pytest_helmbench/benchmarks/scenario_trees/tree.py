@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -223,25 +224,6 @@ class BrokenScenario:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Pillar:
-    """A pillar with what its README says; empty texts where there is none."""
-
-    code: str
-    name: str = ""
-    description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """A behaviour with what its README says; empty texts where there is none."""
-
-    code: str
-    title: str = ""
-    description: str = ""
-    compliance_criteria: str = ""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ScenarioTree:
     """A scenario tree with everything that was found in it.
@@ -251,6 +233,7 @@ class ScenarioTree:
         name: From `benchmark.yml`, else the folder's name.
         version: From `benchmark.yml`, else the first 12 digits of the hash.
         hash: SHA-256 (hex) over every file that can change a case or a score.
+        pillars: With what their READMEs say; empty texts where there is none. `behaviours` likewise.
         scenarios: Healthy scenarios by prompt file, in natural order of their codes.
         scoring: None without `scoring.yaml`.
         problems: Errors by broken file, in natural order; each broken file is one erroring item.
@@ -264,8 +247,8 @@ class ScenarioTree:
     version: str
     description: str
     hash: str
-    pillars: tuple[Pillar, ...]
-    behaviours: tuple[Behaviour, ...]
+    pillars: tuple[PillarEntry, ...]
+    behaviours: tuple[BehaviourEntry, ...]
     scenarios: Mapping[Path, Scenario]
     scoring: Scoring | None
     problems: Mapping[Path, tuple[Problem, ...]]
@@ -299,20 +282,17 @@ class ScenarioTree:
 
     def _pillar_entries(self) -> Iterable[PillarEntry]:
         found = {scenario.pillar: PillarEntry(scenario.pillar) for scenario in self.scenarios.values()}
-        for behaviour in self.behaviours:
-            pillar = behaviour.code.partition("-")[0]
-            found[pillar] = PillarEntry(pillar)
-        for stated in self.pillars:
-            found[stated.code] = PillarEntry(stated.code, stated.name, stated.description)
+        found |= {behaviour.pillar: PillarEntry(behaviour.pillar) for behaviour in self.behaviours}
+        found |= {stated.code: stated for stated in self.pillars}
         return found.values()
 
     def _behaviour_entries(self) -> Iterable[BehaviourEntry]:
-        stated = {scenario.behaviour: Behaviour(scenario.behaviour) for scenario in self.scenarios.values()}
-        stated |= {behaviour.code: behaviour for behaviour in self.behaviours}
+        healthy = self.scenarios.values()
+        found = {scenario.behaviour: BehaviourEntry(scenario.behaviour) for scenario in healthy}
+        found |= {behaviour.code: behaviour for behaviour in self.behaviours}
         weights = self.scoring.weights if self.scoring is not None else {}
-        for code, behaviour in stated.items():
-            texts = (behaviour.title, behaviour.description, behaviour.compliance_criteria)
-            yield BehaviourEntry(code, *texts, float(weights.get(code, 1)))
+        for code, behaviour in found.items():
+            yield replace(behaviour, weight=float(weights.get(code, 1)))
 
 
 def _scenario_entry(scenario: Scenario) -> ScenarioEntry:

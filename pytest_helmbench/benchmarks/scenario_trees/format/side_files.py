@@ -9,10 +9,9 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import without_frontmatter
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Heading, outline, trimmed
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
-from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Pillar
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outline import Scoring
+from pytest_helmbench.core.outline import BehaviourEntry, PillarEntry, Scoring
 from pytest_helmbench.files.source import Fault, Reader, read_plain, suggestion
 from pytest_helmbench.files.strict_json import a_number, a_text, numbers
 from pytest_helmbench.files.validation import shipped_schema, validate
@@ -104,7 +103,7 @@ class Readmes:
         self._scenarios = scenarios
         self._inside: dict[Path, dict[str, list[Path]]] = {}
 
-    def pillar(self, code: str) -> Pillar:
+    def pillar(self, code: str) -> PillarEntry:
         """Return the pillar `P1` with the texts that a README gives it."""
         folders = self._folders(self._scenarios, code)
         wanted = re.compile(rf"Pillar\s+{code[1:]}\s*[:.–—-]\s*(.+)", re.IGNORECASE)
@@ -112,27 +111,27 @@ class Readmes:
             for heading in outline(text).headings:
                 named = wanted.match(heading.title) if heading.level == 3 else None
                 if named:
-                    return Pillar(code, named[1].strip(), _paragraph(text, heading))
+                    return PillarEntry(code, named[1].strip(), _paragraph(text, heading))
         for text in _readmes(folders):
             title = _title(text)
             if title is not None:
-                return Pillar(code, _LEADING_CODE.sub("", title.title, count=1), _paragraph(text, title))
-        return Pillar(code)
+                return PillarEntry(code, _LEADING_CODE.sub("", title.title, count=1), _paragraph(text, title))
+        return PillarEntry(code)
 
-    def behaviour(self, code: str) -> Behaviour:
+    def behaviour(self, code: str) -> BehaviourEntry:
         """Return the behaviour `P1-B1` with the texts that its README gives it."""
         pillar, _, local = code.partition("-")
         outer = self._folders(self._scenarios, pillar)
         folders = [inner for folder in outer for inner in self._folders(folder, local)]
         for text in _readmes((*folders, *self._folders(self._scenarios, code))):
             title = _title(text)
-            return Behaviour(
+            return BehaviourEntry(
                 code,
                 _LEADING_CODE.sub("", title.title, count=1) if title is not None else "",
                 _paragraph(text, title) if title is not None else "",
                 _section(text, "compliance criteria"),
             )
-        return Behaviour(code)
+        return BehaviourEntry(code)
 
     def _folders(self, parent: Path, code: str) -> list[Path]:
         """Return the folders of a code, with or without a readability suffix; lists each folder once."""
