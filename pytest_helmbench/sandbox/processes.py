@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -94,7 +94,10 @@ async def supervise(launch: Launch, streams: Streams, limits: Limits) -> Ended:
             (waiting, reading, *watching), timeout=limits.wall_s, return_when=asyncio.FIRST_COMPLETED
         )
         timed_out = not done
-        reason = f"no end within {limits.wall_s:g} s" if timed_out else _first(task.result() for task in done)
+        # The reason to stop the process; empty when it ended by itself.
+        reason = next(filter(None, (task.result() for task in done)), "")
+        if timed_out:
+            reason = f"no end within {limits.wall_s:g} s"
     finally:
         for watcher in watching:
             watcher.cancel()
@@ -175,11 +178,6 @@ async def _feed(process: Process, given: bytes | None) -> None:
 async def _flooded(flood: asyncio.Event, limits: Limits) -> str:
     await flood.wait()
     return f"more than {_FLOOD * limits.output_bytes} bytes of output"
-
-
-def _first(reasons: Iterable[str]) -> str:
-    """Return why the process is stopped; empty when it ended by itself."""
-    return next(filter(None, reasons), "")
 
 
 async def _end(launch: Launch, process: Process, tasks: tuple[asyncio.Task[str], ...]) -> None:

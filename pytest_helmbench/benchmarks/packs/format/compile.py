@@ -11,14 +11,8 @@ from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, fa
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_answer_form, check_environment
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault, trimmed
-from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, references, text_in
-from pytest_helmbench.benchmarks.packs.task import (
-    Asset,
-    Environment,
-    PackTask,
-    Resource,
-    Visibility,
-)
+from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, references, text_in, timeout_of
+from pytest_helmbench.benchmarks.packs.task import Asset, Environment, PackTask, Resource, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
@@ -222,11 +216,10 @@ class RowReader:
 
 def environment_of(data: JsonObject, repository: Path | None) -> Environment:
     """Return an environment, leaving out what is not of its type."""
-    image, workdir, timeout = data.get("image"), data.get("workdir"), data.get("timeout_seconds")
     return Environment(
-        image=image if isinstance(image, str) else None,
-        workdir=workdir if isinstance(workdir, str) else None,
-        timeout_s=float(timeout) if isinstance(timeout, int | float) else None,
+        image=text_in(data, "image"),
+        workdir=text_in(data, "workdir"),
+        timeout_s=timeout_of(data),
         materialize_workdir_from_image=data.get("materialize_workdir_from_image") is True,
         repository=repository,
     )
