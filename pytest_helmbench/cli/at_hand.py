@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
@@ -24,15 +23,13 @@ from pytest_helmbench.results.run_counts import recorded_counts
 from pytest_helmbench.store.result_queries import recorded_outcomes
 from pytest_helmbench.store.run_queries import RunDetail, run_detail, runs
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def benchmark_option(command: _Command) -> _Command:
-    """Add `--benchmark`."""
-    text = "Benchmark (default: the one the current folder is in, else helmbench_paths)."
-    return click.option("--benchmark", "path", type=click.Path(path_type=Path), metavar="PATH", help=text)(
-        command
-    )
+benchmark_option = click.option(
+    "--benchmark",
+    "path",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Benchmark (default: the one the current folder is in, else helmbench_paths).",
+)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import webbrowser
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -18,9 +18,6 @@ from pytest_helmbench.core.scrub import ShownTexts, quoted, quoted_page
 from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.reports.formats import size_note
 from pytest_helmbench.reports.tables import readable_json
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_Decorator = Callable[[_Command], _Command]
 
 
 class CommandError(HelmbenchError):
@@ -78,37 +75,25 @@ def write_file(path: Path, content: str | bytes) -> None:
         ) from error
 
 
-def as_json_option(command: _Command) -> _Command:
-    """Add `--json` to a command that prints a table."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(command)
-
-
-def db_option(command: _Command) -> _Command:
-    """Add `--db` to a command that uses the results database."""
-    text = "Results database (default: helmbench.db of the project)."
-    return click.option("--db", type=click.Path(path_type=Path), metavar="PATH", help=text)(command)
-
-
-def texts_option(command: _Command) -> _Command:
-    """Add `--with-text`, of which cases prompts, replies and the judge's words are shown."""
-    return click.option(
-        "--with-text",
-        type=click.Choice([texts.value for texts in ShownTexts]),
-        default="none",
-        show_default=True,
-        help="Cases whose prompts, replies and judge's words are shown.",
-    )(command)
-
-
-def unprotected_option(command: _Command) -> _Command:
-    """Add `--unprotected`."""
-    text = "Run Bench Packs with your rights where there is no sandbox for them."
-    return click.option("--unprotected", is_flag=True, help=text)(command)
-
-
-def no_db_option(command: _Command) -> _Command:
-    """Let a command that needs no database take `--db` as all others do."""
-    return click.option("--db", metavar="PATH", expose_value=False, hidden=True)(command)
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+db_option = click.option(
+    "--db",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Results database (default: helmbench.db of the project).",
+)
+no_db_option = click.option("--db", metavar="PATH", expose_value=False, hidden=True)
+"""Lets a command that needs no database take `--db` as all others do."""
+texts_option = click.option(
+    "--with-text",
+    type=click.Choice([texts.value for texts in ShownTexts]),
+    default="none",
+    show_default=True,
+    help="Cases whose prompts, replies and judge's words are shown.",
+)
+unprotected_option = click.option(
+    "--unprotected", is_flag=True, help="Run Bench Packs with your rights where there is no sandbox for them."
+)
 
 
 @dataclass(frozen=True, slots=True)
