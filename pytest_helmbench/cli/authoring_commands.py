@@ -28,11 +28,10 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.files.anchors_file import ANCHORS_SCHEMA
 from pytest_helmbench.files.models_file import MODELS_SCHEMA
-from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, resolve_endpoint
+from pytest_helmbench.gateway.providers.endpoints import Unusable, resolve_endpoint
 from pytest_helmbench.gateway.requests import request_body
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.formats import SCHEMAS
@@ -221,21 +220,15 @@ def _case_text(case: Case) -> Iterator[str]:
 def _body(root: Path, settings: Settings, case: Case) -> JsonObject:
     """Return the body that the model would get; a missing key does not change it."""
     (target,) = resolve_targets(root, settings, os.environ)
-    endpoint = target.model.endpoint
+    entry, endpoint = target.model.entry, target.model.endpoint
     if isinstance(endpoint, Unusable):
-        endpoint = _as_if_usable(target.model.entry, settings, endpoint)
-    return request_body(
-        endpoint, target.model.entry.sampling, case.messages, case.response_format, repetition=1
-    )
-
-
-def _as_if_usable(entry: ModelEntry, settings: Settings, unusable: Unusable) -> Endpoint:
-    found = resolve_endpoint(
-        entry,
-        default_base_url=settings.base_url,
-        default_key_env=settings.api_key_env,
-        environ={unusable.variable: "none"},
-    )
-    if isinstance(found, Unusable):
-        raise CommandError(f"{entry.id} cannot be resolved: {found.reason}\n  hint: give it a key")
-    return replace(found, key=None)
+        endpoint = resolve_endpoint(
+            entry,
+            default_base_url=settings.base_url,
+            default_key_env=settings.api_key_env,
+            environ={endpoint.variable: "none"},
+        )
+        if isinstance(endpoint, Unusable):
+            raise CommandError(f"{entry.id} cannot be resolved: {endpoint.reason}\n  hint: give it a key")
+        endpoint = replace(endpoint, key=None)
+    return request_body(endpoint, entry.sampling, case.messages, case.response_format, repetition=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from pytest_helmbench.imports.readers import foreign_runs
 from pytest_helmbench.imports.storing import store_runs
 from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish, baseline_text
 from pytest_helmbench.reports.formats import EXPORTS
-from pytest_helmbench.reports.headline import Headline, SessionState, gate_block, headline
+from pytest_helmbench.reports.headline import SessionState, gate_block, headline
 from pytest_helmbench.reports.junit import junit_report
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.tables import reasons_text
@@ -197,12 +197,14 @@ def merge_command(
             merged.notes.extend(_totals(merged, paths))
             verdict = None if gates is None else gates.judge(merged)
             top = None if verdict is None else headline(verdict, _state(merged, out))
-            report = None if junitxml is None else _junit(merged, top)
+            names = names_of(merged)
+            named = [(run.run_id, names[run.run_id], run.facts) for run in merged.runs]
+            report = None if junitxml is None else junit_report(merged.path, named, top)
     except MissingError as error:
         raise CommandError(str(error), code=1) from error
     if junitxml is not None and report is not None:
         write_file(junitxml, report)
-    say(*_lines(merged, out))
+    say(*_lines(merged, out, names))
     complain([*merged.missing, *merged.notes])
     if top is None:
         return 0
@@ -252,14 +254,7 @@ def _totals(merged: MergedShards, paths: tuple[Path, ...]) -> list[str]:
         return ask_totals(merged, session, settings, roots)
 
 
-def _junit(merged: MergedShards, top: Headline | None) -> bytes:
-    names = names_of(merged)
-    runs = [(run.run_id, names[run.run_id], run.facts) for run in merged.runs]
-    return junit_report(merged.path, runs, top)
-
-
-def _lines(merged: MergedShards, out: Path) -> list[str]:
-    names = names_of(merged)
+def _lines(merged: MergedShards, out: Path, names: Mapping[int, str]) -> list[str]:
     shards = len(merged.winners)
     lines = [f"{shards} shard{'' if shards == 1 else 's'} merged into {out}"]
     for run in merged.runs:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
-from typing import TextIO
+from io import TextIOWrapper
 
 import click
 
@@ -97,7 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Without the program's name; None for those of the process.
     """
     for stream in (sys.stdout, sys.stderr):
-        _never_fail_to_encode(stream)
+        if isinstance(stream, TextIOWrapper):  # a terminal shows an escape where it lacks a character
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = helmbench.main(arguments, prog_name="helmbench", standalone_mode=False)
         sys.stdout.flush()
@@ -110,16 +111,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         complain(_usage_text(error))
         return _USAGE
-    except CommandError as error:
-        complain(f"helmbench: {error}")
-        return error.code
     except StoreError as error:
         hint = error.hint.replace("--helmbench-db=PATH", "--db PATH")
         complain(f"helmbench: {error.path}: {error.problem}\n  hint: {hint}")
         return _USAGE
     except HelmbenchError as error:
         complain(f"helmbench: {error}")
-        return _USAGE
+        return error.code if isinstance(error, CommandError) else _USAGE
     return code if isinstance(code, int) else 0
 
 
@@ -139,10 +137,3 @@ def _usage_text(error: click.ClickException) -> str:
     elif near:
         hint = f"did you mean {near[0]!r}?"
     return f"helmbench: {error.message}\n  hint: {hint}"
-
-
-def _never_fail_to_encode(stream: TextIO) -> None:
-    """A terminal in another encoding shows an escape where it lacks a character."""
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")

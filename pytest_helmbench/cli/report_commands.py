@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -176,17 +175,6 @@ def _comparisons(
     return [_compared_with(report, before, limits, beside) for report in reports]
 
 
-def _json_as_format(command: Callable[..., int]) -> Callable[..., int]:
-    """Add `--json`, which is `--format json`."""
-
-    @wraps(command)
-    def told(*, as_json: bool, form: str, **options: object) -> int:
-        return command(form="json" if as_json else form, **options)
-
-    wrapped: Callable[..., int] = as_json_option(told)
-    return wrapped
-
-
 @click.command("compare")
 @click.argument("baseline")
 @click.argument("candidate", default="last")
@@ -194,7 +182,7 @@ def _json_as_format(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]), default="text")
 @report_options
 @db_option
-@_json_as_format
+@as_json_option
 def compare_command(
     baseline: str,
     candidate: str,
@@ -202,6 +190,8 @@ def compare_command(
     form: str,
     to: ReportOutput,
     db: Path | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Say whether CANDIDATE is worse than BASELINE, and where.
 
@@ -211,6 +201,7 @@ def compare_command(
 
     The exit code is 1 when a run is worse, 2 when there is nothing to compare.
     """
+    form = "json" if as_json else form
     if form != "html":
         to.only_for_pages(form)
     path = database_of(db)

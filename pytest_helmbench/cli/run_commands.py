@@ -47,6 +47,11 @@ class _Wish:
     db: Path | None
     pytest_args: tuple[str, ...]
 
+    def readings(self) -> list[Reading]:
+        """Return the benchmarks that are to be run."""
+        project = Project.at(Path.cwd())
+        return readings(project, project.settings(), self.path)
+
 
 def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what all run commands take."""
@@ -70,8 +75,7 @@ def run_single_command(**options: Any) -> int:
     In a pack it is the first row of each family, in a Bench Pack the first scenario of each category.
     """
     wish = _Wish(**options)
-    project = Project.at(Path.cwd())
-    return _run_first_cases(project, wish, readings(project, project.settings(), wish.path))
+    return _run_first_cases(wish, wish.readings())
 
 
 @click.command("run-batch")
@@ -86,16 +90,15 @@ def run_batch_command(scenarios: tuple[str, ...], *, all_scenarios: bool, **opti
             "  hint: `helmbench list` shows the codes"
         )
     wish = _Wish(**options)
-    project = Project.at(Path.cwd())
-    loaded = readings(project, project.settings(), wish.path)
+    loaded = wish.readings()
     if not scenarios:
-        return _run_pytest(wish, _paths_of(project, loaded))
-    named = [_node_id(project, ref) for code in scenarios if (ref := _named(loaded, code)) is not None]
+        return _run_pytest(wish, _paths_of(loaded))
+    named = [_node_id(ref) for code in scenarios if (ref := _named(loaded, code)) is not None]
     if len(named) == len(scenarios):
         return _run_pytest(wish, named)
     by_code = [reading for reading in loaded if reading.is_selected_by_code]
     _refuse_unknown(scenarios, by_code)
-    return _run_pytest(wish, _paths_of(project, by_code), scenarios)
+    return _run_pytest(wish, _paths_of(by_code), scenarios)
 
 
 def _named(loaded: Iterable[Reading], code: str) -> CaseRef | None:
@@ -124,40 +127,35 @@ def run_all_command(**options: Any) -> int:
     The exit code is that of the last run; a session that itself fails ends the command.
     """
     wish = _Wish(**options)
-    project = Project.at(Path.cwd())
-    loaded = readings(project, project.settings(), wish.path)
+    loaded = wish.readings()
     for reading in loaded:
         say(*listing_lines(reading.listing()))
-    code = _run_first_cases(project, wish, loaded)
-    return code if code >= _PYTEST_FAILED else _run_pytest(wish, _paths_of(project, loaded))
+    code = _run_first_cases(wish, loaded)
+    return code if code >= _PYTEST_FAILED else _run_pytest(wish, _paths_of(loaded))
 
 
-def _run_first_cases(project: Project, wish: _Wish, loaded: Sequence[Reading]) -> int:
+def _run_first_cases(wish: _Wish, loaded: Sequence[Reading]) -> int:
     """Run little of everything; what no selection by code knows is named by its id."""
     by_code = [reading for reading in loaded if reading.is_selected_by_code]
-    named = [
-        _node_id(project, ref)
-        for reading in loaded
-        if not reading.is_selected_by_code
-        for ref in reading.first_cases()
-    ]
+    by_id = [reading for reading in loaded if not reading.is_selected_by_code]
+    named = [_node_id(ref) for reading in by_id for ref in reading.first_cases()]
     code = 0
     if by_code:
         codes = dict.fromkeys(ref.code for reading in by_code for ref in reading.first_cases())
-        code = _run_pytest(wish, _paths_of(project, by_code), list(codes))
+        code = _run_pytest(wish, _paths_of(by_code), list(codes))
     if named and code < _PYTEST_FAILED:
         code = max(code, _run_pytest(wish, named))
     return code
 
 
-def _node_id(project: Project, ref: CaseRef) -> str:
+def _node_id(ref: CaseRef) -> str:
     """Return pytest's id of all items of a case."""
-    return f"{_relative(ref.path, project.start)}::{escaped_id(ref.code)}"
+    return f"{_relative(ref.path)}::{escaped_id(ref.code)}"
 
 
-def _paths_of(project: Project, loaded: Iterable[Reading]) -> list[str]:
+def _paths_of(loaded: Iterable[Reading]) -> list[str]:
     """Return the folders of benchmarks as pytest is told of them."""
-    return [str(_relative(reading.root, project.start)) for reading in loaded]
+    return [str(_relative(reading.root)) for reading in loaded]
 
 
 def _run_pytest(wish: _Wish, places: Sequence[str], selection: Sequence[str] = ()) -> int:
@@ -178,7 +176,8 @@ def _run_pytest(wish: _Wish, places: Sequence[str], selection: Sequence[str] = (
     return _exit_code([sys.executable, "-m", "pytest", "-p", "helmbench", *arguments])
 
 
-def _relative(path: Path, start: Path) -> Path:
+def _relative(path: Path) -> Path:
+    start = Path.cwd()
     return path.relative_to(start) if path.is_relative_to(start) else path
 
 

@@ -14,7 +14,6 @@ import click
 from pytest_helmbench.cli.exchange_commands import merge_command
 from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
@@ -31,15 +30,6 @@ _FILE = click.Path(path_type=Path)
 _HEAD = ("worker", "host", "versions", "sandboxes", "key variables")
 _UNSAFE = 4
 _INTERRUPTED = 130
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """What the merge at the end is told; see `helmbench merge`."""
-
-    out: Path
-    junitxml: Path | None
-    gate: bool
 
 
 @click.command("spread")
@@ -64,6 +54,7 @@ def spread_command(
     address: str,
     shards: int,
     pytest_args: tuple[str, ...],
+    out: Path,
     *,
     shared: bool,
     resume: bool,
@@ -92,30 +83,29 @@ def spread_command(
             "  hint: tls://HOST:PORT, with the certificates in Dask's configuration (distributed.comm.tls)",
             code=_UNSAFE,
         )
-    end = _Ending(**ending)
     if pytest_args == ("check",):
         with connected(address) as client:
             return _check(hosts_of(client), client.run)
-    results = [end.out.absolute().parent / Shard(index, shards).file_name for index in range(1, shards + 1)]
-    _check_places((end.out, *results), resume=resume)
+    results = [out.absolute().parent / Shard(index, shards).file_name for index in range(1, shards + 1)]
+    _check_places((out, *results), resume=resume)
     folder, files = (str(Path.cwd()), None) if shared else _travelling(Project.at(Path.cwd()), pytest_args)
     digest = None if files is None else sha256(files).hexdigest()
     work = ShardedWork(f"helmbench-{uuid.uuid4().hex}", shards, pytest_args, folder, digest)
     with connected(address) as client:
         refuse_others(hosts_of(client))
         found = Spread(client, work, files, results, lambda line: complain(f"helmbench: {line}")).run()
-    return _merged(found, end)
+    return _merged(found, out, **ending)
 
 
-def _merged(found: Spreaded, end: _Ending) -> int:
+def _merged(found: Spreaded, out: Path, *, junitxml: Path | None, gate: bool) -> int:
     complain(found.problems)
     if found.misused:
         raise CommandError(f"pytest cannot use its arguments:\n{found.misused}", code=_UNSAFE)
     if not found.files:
         raise CommandError("no shard has stored anything", code=1)
-    arguments = [*map(str, found.files), "-o", str(end.out), "--force"]
-    arguments += ["--gate"] if end.gate and found.is_whole else []
-    arguments += [] if end.junitxml is None else ["--junitxml", str(end.junitxml)]
+    arguments = [*map(str, found.files), "-o", str(out), "--force"]
+    arguments += ["--gate"] if gate and found.is_whole else []
+    arguments += [] if junitxml is None else ["--junitxml", str(junitxml)]
     arguments += [] if found.is_whole else ["--partial"]
     try:
         code = merge_command.main(arguments, prog_name="helmbench merge", standalone_mode=False)

@@ -42,9 +42,9 @@ def _read(path: Path) -> Iterable[ForeignRun]:
     if path.suffix == ".eval":
         return [_inspect(path)]
     document = read_json(path)
-    if is_promptfoo(document):
+    if document.keys() >= {"evalId", "results"}:
         return promptfoo_runs(path, document)
-    if is_lm_eval(document):
+    if document.keys() >= {"results", "configs", "versions"}:
         return lm_eval_runs(path, document)
     if "resultsByModel" in document:
         return benchlocal_runs(path, document)
@@ -66,11 +66,6 @@ def _inspect(path: Path) -> ForeignRun:
             "  hint: pip install 'pytest-helmbench[inspect]'"
         ) from error
     return inspect_run(path)
-
-
-def is_lm_eval(document: JsonObject) -> bool:
-    """Return whether a JSON file is a result of lm-eval."""
-    return "results" in document and "configs" in document and "versions" in document
 
 
 def lm_eval_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
@@ -149,11 +144,6 @@ def _verdict(value: object) -> bool | None:
 _ERROR = 2  # promptfoo's ResultFailureReason: 0 none, 1 an assertion, 2 an error
 
 
-def is_promptfoo(document: JsonObject) -> bool:
-    """Return whether a JSON file is a result of promptfoo."""
-    return "evalId" in document and "results" in document
-
-
 def promptfoo_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
     """Yield a run per provider, its cases named by prompt and test: `p1-t3`.
 
@@ -204,17 +194,15 @@ def _promptfoo_case(row: JsonObject, code: str, repetition: int) -> ForeignCase:
     is_error = row.get("failureReason") == _ERROR or (
         "failureReason" not in row and bool(row.get("error")) and not grading
     )
-    asserted = [
-        text(entries(one.get("assertion")).get("type")) for one in objects(grading.get("componentResults"))
-    ]
-    first = next(iter(objects(grading.get("componentResults"))), {})
+    assertions = [entries(one.get("assertion")) for one in objects(grading.get("componentResults"))]
+    kinds = [text(assertion.get("type")) for assertion in assertions]
     return ForeignCase(
         code=code,
         repetition=repetition,
         passed=None if is_error else row.get("success") is True,
         reason="provider" if is_error else "",
-        rule=" and ".join(dict.fromkeys(filter(None, asserted))) or "promptfoo",
-        expected=text(entries(first.get("assertion")).get("value")),
+        rule=" and ".join(dict.fromkeys(filter(None, kinds))) or "promptfoo",
+        expected=text(assertions[0].get("value")) if assertions else "",
         observed=text(response.get("output")),
         groups={"prompt": code.partition("-")[0]},
         usage=Usage(

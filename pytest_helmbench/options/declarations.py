@@ -223,9 +223,7 @@ class Options:
     )
     dry_run: bool = _CASES(FLAG, False, "compose and price every case, call nothing")
     require_run: bool = _RESULT(FLAG, False, "a run in which nothing was judged is a failure")
-    allow_skipped: bool = _RESULT(
-        FLAG, False, "a session in which every case was skipped ends 0", name="allow-skipped"
-    )
+    allow_skipped: bool = _RESULT(FLAG, False, "a session in which every case was skipped ends 0")
     repeat: int = _CASES(whole("N", 1), 1, "repetitions per case")
     sample: str | None = _CASES(
         SAMPLE,
@@ -285,7 +283,6 @@ class Options:
         choice("WHAT", "failed", "skipped", "none"),
         "failed",
         "outcome of wrong cases in JUnit",
-        name="junit-failures",
     )
     heartbeat_s: float = _RESULT(
         _SECONDS,
@@ -314,7 +311,6 @@ class Options:
         RESUME,
         None,
         "continue the last unfinished session, or the one of RUN; or-start starts a new one if there is none",
-        name="resume",
     )
     take_over: bool = _RECORD(
         FLAG,
@@ -342,12 +338,7 @@ class Options:
         "allowed drop: 0.02 or P1-B4=0.05,0.02",
         absent="0 with --helmbench-baseline",
     )
-    allow_gone: bool = _RESULT(
-        FLAG,
-        False,
-        "with --helmbench-baseline: let cases be gone from the benchmark",
-        name="allow-gone",
-    )
+    allow_gone: bool = _RESULT(FLAG, False, "with --helmbench-baseline: let cases be gone from the benchmark")
     markdown_report: Path | None = _RESULT(
         OUTPUT_FILE,
         None,

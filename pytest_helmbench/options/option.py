@@ -6,7 +6,6 @@ pytest imports the module whenever it starts, so it imports nothing of ours but 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields, replace
 from math import inf, isfinite
@@ -164,11 +163,6 @@ def _content(path: Path) -> str:
     return path.read_text(encoding="utf-8-sig").strip("\n")
 
 
-def _can_be_written(folder: Path) -> bool:
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    return there.is_dir() and os.access(there, os.W_OK)
-
-
 def _sample(text: str) -> str:
     """Return what asks for a sample as it is recorded: `0.2` or, where another seed than 1 draws it, `0.2@7`."""
     size, at, seed = text.partition("@")
@@ -254,7 +248,6 @@ OUTPUT_FILE: Type[Path] = Type(
 )
 FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
 FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
-FOLDER: Type[Path] = Type("a folder that files can be written to", Path, "PATH", _can_be_written, record=None)
 SHARD: Type[str] = Type("K/N with K from 1 to N, for example 2/8, or auto", _shard, "K/N")
 SAMPLE: Type[str] = Type(
     "a share (0.2), a number of cases (200) or pairwise, and a seed (200@7)", _sample, "SIZE[@SEED]"
