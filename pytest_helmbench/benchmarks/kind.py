@@ -256,3 +256,30 @@ class Loaded(Protocol):
 
     def judge_calls(self, scenario: str) -> int:
         """Return the judge calls that one case of a scenario needs."""
+
+
+class JudgedByItself:
+    """The part of a `Loaded` whose own code judges its cases, and in which nothing is broken apart from the rest."""
+
+    scoring = None
+    broken: Broken = ()
+
+    def broken_in(self, _path: Path) -> Broken:
+        """Return nothing, and so do `broken_around` and `broken_cases`."""
+        return ()
+
+    def broken_around(self, _path: Path) -> Broken:
+        """See `broken_in`."""
+        return ()
+
+    def broken_cases(self, _name: str) -> Sequence[BrokenCase]:
+        """See `broken_in`."""
+        return ()
+
+    def scenario_of(self, code: str) -> str:
+        """Return the code of the case."""
+        return code
+
+    def judge_calls(self, _scenario: str) -> int:
+        """Return 0."""
+        return 0

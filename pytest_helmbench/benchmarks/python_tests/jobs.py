@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.kind import Broken
-from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
+from pytest_helmbench.benchmarks.kind import JudgedByItself
+from pytest_helmbench.core.case import Case, CaseRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import NO_MODEL
 from pytest_helmbench.core.outcome import NO_MODEL_CALL, Evaluation, Outcome, Verdict
@@ -197,20 +197,18 @@ class HandWrittenJob(CaseJob):
         return (self.test.digest[:_HASH_DIGITS],)
 
 
-class HandWritten:
-    """The hand-written tests of a project with the models they run on.
+class HandWritten(JudgedByItself):
+    """The hand-written tests of a project with the models they run on. pytest says what is broken in them.
 
     Args:
         outline: What the record keeps of them: of those that are selected, once that is known.
         targets: One per model, in order.
     """
 
-    scoring = None
     warnings: Sequence[Problem] = ()
     item_limits: Sequence[ModelLimits] = ()
     files: tuple[Path, ...] = ()
-    broken: Broken = ()
-    """Nothing: pytest says what is broken, and its own modules are their files."""
+    """None: pytest's own modules are their files."""
 
     def __init__(self, outline: RowOutline, targets: Iterable[Target]) -> None:
         self.outline = outline
@@ -236,29 +234,9 @@ class HandWritten:
         """Return nothing, see `cases_in`."""
         return iter(())
 
-    def broken_cases(self, _name: str) -> Sequence[BrokenCase]:
-        """Return nothing: pytest says what is broken."""
-        return ()
-
-    def broken_around(self, _path: Path) -> Broken:
-        """Return nothing: pytest says what is broken."""
-        return ()
-
-    def broken_in(self, _path: Path) -> Broken:
-        """See `Loaded.broken_in`."""
-        return ()
-
     def count(self) -> int:
         """Return how many were collected."""
         return len(self.collected)
-
-    def scenario_of(self, code: str) -> str:
-        """Return the test's code."""
-        return code
-
-    def judge_calls(self, _scenario: str) -> int:
-        """Return 0: their assertions judge."""
-        return 0
 
     async def close(self) -> None:
         """Stop listening."""
