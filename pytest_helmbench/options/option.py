@@ -155,7 +155,8 @@ def _least_score(text: str) -> float | None:
     return least
 
 
-def _least_score_text(least: float | None) -> str:
+def least_score_text(least: float | None) -> str:
+    """Return how the option says a score from which a partial result passes."""
     return "fail" if least is None else "pass" if least == -inf else f"{least:g}"
 
 
@@ -223,7 +224,7 @@ LEAST_SCORE: Type[float | None] = Type(
     "fail, pass, or the least score that passes, on the Bench Pack's own scale",
     _least_score,
     "RULE",
-    record=_least_score_text,
+    record=least_score_text,
 )
 
 

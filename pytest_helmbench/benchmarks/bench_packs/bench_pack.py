@@ -271,28 +271,6 @@ def _entry(scenario: ScenarioMeta) -> ScenarioEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class PartialPolicy:
-    """What a partial result counts as.
-
-    Args:
-        least: The pack's own score from which it passes; None: it fails whatever its score is.
-    """
-
-    least: float | None = None
-
-    def passes(self, result: ScenarioResult) -> bool:
-        """Return whether a result passes."""
-        if result.status is not PackStatus.PARTIAL or self.least is None:
-            return result.status is PackStatus.PASS
-        return self.least == -inf or (result.score is not None and result.score >= self.least)
-
-    def __str__(self) -> str:
-        if self.least is None:
-            return "fail"
-        return "pass" if self.least == -inf else f"{self.least:g}"
-
-
-@dataclass(frozen=True, slots=True)
 class BenchPackRule(CaseRule):
     """A scenario that its own pack runs and judges.
 
@@ -300,12 +278,18 @@ class BenchPackRule(CaseRule):
         scenario: As the pack lists it.
         number: Its place in the pack's list, from 1.
         total: How many the pack lists.
-        partial: What a partial result counts as.
-        hash: 16 hex digits over pack, scenario and policy.
+        least: The score from which a partial result passes, see `BenchPackOptions.partial`.
+        hash: 16 hex digits over pack, scenario and that score.
     """
 
     scenario: ScenarioMeta
     number: int
     total: int
-    partial: PartialPolicy
+    least: float | None
     hash: str
+
+    def passes(self, result: ScenarioResult) -> bool:
+        """Return whether a result passes."""
+        if result.status is not PackStatus.PARTIAL or self.least is None:
+            return result.status is PackStatus.PASS
+        return self.least == -inf or (result.score is not None and result.score >= self.least)

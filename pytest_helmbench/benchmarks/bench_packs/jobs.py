@@ -11,18 +11,18 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
     BenchPackOutline,
     BenchPackRule,
-    PartialPolicy,
     ScenarioMeta,
     ScenarioResult,
 )
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackWork, item_limits_name
-from pytest_helmbench.benchmarks.kind import Broken
-from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
+from pytest_helmbench.benchmarks.kind import JudgedByItself
+from pytest_helmbench.core.case import Case, CaseRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.permits import ModelLimits
+from pytest_helmbench.options.option import least_score_text
 
 _HASH_DIGITS = 16
 
@@ -96,18 +96,16 @@ class BenchPackJob(CaseJob):
         return [*own, *((name, value) for name, value in stated.items() if value is not None)]
 
 
-class LoadedBenchPack:
-    """A Bench Pack with the models it runs on.
+class LoadedBenchPack(JudgedByItself):
+    """A Bench Pack with the models it runs on. What is wrong with one is wrong with all of it.
 
     Args:
         manifest: Checked.
         scenarios: As the pack lists them; empty where it cannot be asked: one represents all of them then.
         targets: One per model, in order.
         work: How its scenarios are run.
-        partial: What a partial result counts as.
+        least: See `BenchPackRule`.
     """
-
-    scoring = None
 
     def __init__(
         self,
@@ -115,12 +113,12 @@ class LoadedBenchPack:
         scenarios: Sequence[ScenarioMeta],
         targets: tuple[Target, ...],
         work: BenchPackWork,
-        partial: PartialPolicy,
+        least: float | None,
     ) -> None:
         self.manifest = manifest
         self.targets = targets
         self.work = work
-        self._partial = partial
+        self._least = least
         self.warnings: Sequence[Problem] = manifest.warnings
         self.stands_for_all = not scenarios
         scenarios = scenarios or (ScenarioMeta(manifest.id, manifest.name),)
@@ -153,11 +151,6 @@ class LoadedBenchPack:
         """The manifest."""
         return (self.manifest.path,)
 
-    @property
-    def broken(self) -> Broken:
-        """Nothing, as `broken_in`."""
-        return ()
-
     def cases_in(self, path: Path) -> bool:
         """Return whether a file is its manifest."""
         return path == self.manifest.path
@@ -169,34 +162,12 @@ class LoadedBenchPack:
                 for repetition in range(1, repeat + 1):
                     yield BenchPackJob(target, repetition, False, file_id, self, scenario, number)
 
-    def broken_cases(self, _name: str) -> Sequence[BrokenCase]:
-        """Return nothing, as `broken_in`."""
-        return ()
-
-    def broken_around(self, _path: Path) -> Broken:
-        """Return nothing, as `broken_in`."""
-        return ()
-
-    def broken_in(self, _path: Path) -> Broken:
-        """Return nothing: what is wrong with a Bench Pack is wrong with all of it."""
-        return ()
-
     def count(self) -> int:
         """See `Loaded.count`."""
         return len(self.outline.scenarios)
 
-    def scenario_of(self, code: str) -> str:
-        """Return the scenario's id."""
-        return code
-
-    def judge_calls(self, _scenario: str) -> int:
-        """Return 0: the pack judges."""
-        return 0
-
     def rule(self, scenario: ScenarioMeta, number: int) -> BenchPackRule:
         """Return the rule for a scenario."""
-        decisive = f"{self.manifest.hash}\n{scenario.id}\n{self._partial}"
+        decisive = f"{self.manifest.hash}\n{scenario.id}\n{least_score_text(self._least)}"
         digest = hashlib.sha256(decisive.encode("utf-8", "surrogatepass")).hexdigest()
-        return BenchPackRule(
-            scenario, number, len(self.outline.scenarios), self._partial, digest[:_HASH_DIGITS]
-        )
+        return BenchPackRule(scenario, number, self.count(), self._least, digest[:_HASH_DIGITS])

@@ -16,7 +16,6 @@ from statistics import fmean
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
     PackScore,
-    PartialPolicy,
     ScenarioMeta,
 )
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
@@ -27,11 +26,12 @@ from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, No
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
 from pytest_helmbench.benchmarks.bench_packs.places import PLACES
+from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender
 from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_results
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
-from pytest_helmbench.benchmarks.bench_packs.work import BenchPackSettings, BenchPackTools, BenchPackWork
+from pytest_helmbench.benchmarks.bench_packs.work import BenchPackTools, BenchPackWork
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
@@ -106,16 +106,9 @@ class BenchPackLoader:
         lists = runs and manifest.entry.is_file()
         scenarios = self._listed(manifest) if lists else ()
         settings = self._settings
-        hosted = BenchPackSettings(
-            timeout_s=settings.timeout_s,
-            stated_timeout_s=settings.timeout_s if "timeout" in settings.stated else None,
-            case_timeout_s=settings.case_timeout_s,
-            once=settings.bench_packs.prepare == "session",
-        )
         tools = partial(self._tools, manifest) if obstacle is None else obstacle
-        work = BenchPackWork(manifest, hosted, tools)
-        partial_policy = PartialPolicy(settings.bench_packs.partial)
-        loaded = LoadedBenchPack(manifest, scenarios, targets, work, partial_policy)
+        work = BenchPackWork(manifest, settings, tools)
+        loaded = LoadedBenchPack(manifest, scenarios, targets, work, settings.bench_packs.partial)
         self._loaded.append(loaded)
         return loaded
 
@@ -225,11 +218,13 @@ class BenchPackLoader:
         """Make what a pack is run with; its process may have listed the scenarios already."""
         bridge, place = self._bridge(manifest)
         rights = f"{manifest.id} ran with your rights (--helmbench-unprotected)"
-        images = ImageRights(self._settings.bench_packs.build, self._settings.packs.pull)
+        options = self._settings.bench_packs
+        images = ImageRights(options.build, self._settings.packs.pull)
         verifiers = Verifiers(manifest, self._choices, tell, fence=self._fence, rights=images)
+        lender = AddressLender(self._relay, verifiers, once=options.prepare == "session")
         hint = partial(package_hint, root=manifest.root, environ=self._environ)
-        begins = partial(self._note, rights) if self._fence is None else _silent
-        return BenchPackTools(self._relay, place, bridge, verifiers, hint, begins)
+        begins = partial(self._note, rights) if self._fence is None else lambda: None
+        return BenchPackTools(place, bridge, lender, hint, begins)
 
     def _bridge(self, manifest: BenchPackManifest) -> tuple[Bridge, BridgePlace]:
         if isinstance(self._node, str):
@@ -311,10 +306,6 @@ def _make(place: BridgePlace, around: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError), (around / ".gitignore").open("x", encoding="utf-8") as file:
         file.write("*\n")
-
-
-def _silent() -> None:
-    """Say nothing."""
 
 
 class BenchPacks:

@@ -48,56 +48,49 @@ def amount(value: object) -> str:
     return str(value) if isinstance(value, int) and abs(value) < _LARGEST_WHOLE else f"{round(value, 4):.15g}"
 
 
-class _Score:
-    """What a pack makes of a run, in the parts that reports show."""
-
-    def __init__(self, score: PackScore) -> None:
-        unit = f" {excerpt(score.unit, _LABEL_LIMIT)}" if score.unit else ""
-        self.total = f"{amount(score.total)}{unit}{' (not over all scenarios)' if score.partial else ''}"
-        self.rows = tuple(
-            (
-                _one_line(str(category.get("label") or category.get("id"))),
-                _with_unit(category.get("score"), category.get("unit")),
-                amount(category.get("weight")),
-            )
-            for category in score.categories
+def _score_words(score: PackScore) -> RunWords:
+    """Return what a pack makes of a run, in the parts that reports show."""
+    unit = f" {excerpt(score.unit, _LABEL_LIMIT)}" if score.unit else ""
+    total = f"{amount(score.total)}{unit}{' (not over all scenarios)' if score.partial else ''}"
+    rows = tuple(
+        (
+            _one_line(str(category.get("label") or category.get("id"))),
+            _with_unit(category.get("score"), category.get("unit")),
+            amount(category.get("weight")),
         )
-        self.values = tuple(
-            (_one_line(name), _value(value)) for name, value in score.extra.items() if not _has_words(value)
-        )
-        texts = (
-            f"{name}: {value if isinstance(value, str) else _value(value)}"
-            for name, value in score.extra.items()
-            if _has_words(value)
-        )
-        self.texts = tuple(filter(None, (score.summary, *texts)))
-
-    def words(self) -> RunWords:
-        """Return all but what is asked for in JSON types."""
-        categories = [f"{label} {number}" for label, number, _ in self.rows]
-        others = _first([f"{name} {value}" for name, value in self.values])
-        said = _one_line("; ".join(self.texts), _WORDS_LIMIT)
-        parts = (f"the pack's own total: {self.total}", _first(categories), others)
-        return RunWords(
-            line="; ".join(filter(None, parts)),
-            said=said,
-            facts=(
-                ("pack's own total", self.total),
-                ("its categories", ", ".join(categories)),
-                ("its other values", others),
-                ("its words", said),
-            ),
-            section=OwnSection(
-                title="The pack's own scale",
-                lead="Total",
-                value=self.total,
-                note="The score above is ours: the share passed.",
-                head=("category", "score", "weight"),
-                rows=self.rows,
-                text="\n".join(self.texts),
-                values=self.values,
-            ),
-        )
+        for category in score.categories
+    )
+    categories = [f"{label} {number}" for label, number, _ in rows]
+    values: list[tuple[str, str]] = []
+    texts = [score.summary]
+    for name, value in score.extra.items():
+        if _has_words(value):
+            texts.append(f"{name}: {value if isinstance(value, str) else _value(value)}")
+        else:
+            values.append((_one_line(name), _value(value)))
+    texts = list(filter(None, texts))
+    others = _first([f"{name} {value}" for name, value in values])
+    said = _one_line("; ".join(texts), _WORDS_LIMIT)
+    return RunWords(
+        line="; ".join(filter(None, (f"the pack's own total: {total}", _first(categories), others))),
+        said=said,
+        facts=(
+            ("pack's own total", total),
+            ("its categories", ", ".join(categories)),
+            ("its other values", others),
+            ("its words", said),
+        ),
+        section=OwnSection(
+            title="The pack's own scale",
+            lead="Total",
+            value=total,
+            note="The score above is ours: the share passed.",
+            head=("category", "score", "weight"),
+            rows=rows,
+            text="\n".join(texts),
+            values=tuple(values),
+        ),
+    )
 
 
 def _first(parts: list[str]) -> str:
@@ -275,7 +268,7 @@ class BenchPackRecord:
         if score is None:
             return RunWords(cautions=tuple(cautions))
         return replace(
-            _Score(score).words(),
+            _score_words(score),
             score=_score_record(score, with_text=False),
             score_with_text=_score_record(score, with_text=True),
             cautions=tuple(cautions),

@@ -29,6 +29,7 @@ from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.call import ItemClock
 from pytest_helmbench.gateway.relay.conversation import Conversation, Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayRoute
+from pytest_helmbench.options.option import least_score_text
 from pytest_helmbench.sandbox.fence import Door
 
 _MOST_EVENTS = 1_000
@@ -72,8 +73,9 @@ class AddressLender:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def close(self) -> None:
-        """Close the addresses that scenarios share."""
+        """Close the addresses that scenarios share, and end the verifiers."""
         await self._shared.aclose()
+        await self._verifiers.close()
 
     @asynccontextmanager
     async def lend(self, conversation: Conversation) -> AsyncIterator[tuple[PackAddresses, str | None]]:
@@ -288,7 +290,7 @@ class ScenarioRun:
 
 def _verdict(rule: BenchPackRule, result: ScenarioResult, absent: Sequence[str]) -> Outcome:
     """Return what a result counts as; verifiers that were absent are stated with it."""
-    passed = rule.partial.passes(result)
+    passed = rule.passes(result)
     evaluation = Evaluation(
         criterion="",
         rule=BENCH_PACK,
@@ -298,7 +300,7 @@ def _verdict(rule: BenchPackRule, result: ScenarioResult, absent: Sequence[str])
         reason=None if passed else str(result.status),
         parse=None,
         expected=_expected(rule),
-        observed=_observed(result),
+        observed=str(result.status) if result.score is None else f"{result.status} (score {result.score:g})",
         justification="\n".join(absent) or None,
     )
     return Outcome(
@@ -312,15 +314,10 @@ def _verdict(rule: BenchPackRule, result: ScenarioResult, absent: Sequence[str])
 
 
 def _expected(rule: BenchPackRule) -> str:
-    policy = str(rule.partial)
+    policy = least_score_text(rule.least)
     if policy == "fail":
         return "pass"
     return "pass or partial" if policy == "pass" else f"pass, or partial with a score of at least {policy}"
-
-
-def _observed(result: ScenarioResult) -> str:
-    shown = "" if result.score is None else f" (score {result.score:g})"
-    return f"{PackStatus(result.status)}{shown}"
 
 
 def _event(kind: str, **payload: JsonValue) -> Event:

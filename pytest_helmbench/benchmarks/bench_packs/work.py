@@ -14,7 +14,6 @@ from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.benchmarks.bench_packs.node.host_context import merged_generation
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender, ScenarioBrief, ScenarioRun
-from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -24,7 +23,7 @@ from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.call import ItemClock
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
-from pytest_helmbench.gateway.relay.relay import Relay
+from pytest_helmbench.options.declarations import Options
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 _REQUESTS_PER_ITEM = 3
@@ -32,53 +31,26 @@ _TIMEOUT_KEY = "request_timeout_seconds"
 
 
 @dataclass(frozen=True, slots=True)
-class BenchPackSettings:
-    """How Bench Packs are run.
-
-    Args:
-        timeout_s: Of a request, where neither pack nor user says otherwise.
-        stated_timeout_s: Of a request, as the user says; None when he does not.
-        case_timeout_s: Of a scenario; None for three times that of a request.
-        once: Packs are prepared once per model, not for every scenario.
-    """
-
-    timeout_s: float
-    stated_timeout_s: float | None
-    case_timeout_s: float | None
-    once: bool
-
-
-@dataclass(frozen=True, slots=True)
 class BenchPackTools:
     """What a pack is run with in this process.
 
     Args:
-        relay: Where its model calls arrive.
         place: Where it is, and where it may write.
         bridge: Its Node processes.
-        verifiers: The services that check its answers.
+        lender: Lends its scenarios the addresses of model and verifiers.
         hint: What helps where it failed, from its words; empty for nothing.
-        begins: ScenarioBrief before a scenario runs.
+        begins: Called before a scenario runs.
     """
 
-    relay: Relay
     place: BridgePlace
     bridge: Bridge
-    verifiers: Verifiers
+    lender: AddressLender
     hint: Callable[[str], str]
     begins: Callable[[], None]
 
 
 MakeTools = Callable[[Callable[[JsonObject], None]], BenchPackTools]
 """Makes the tools, given what takes `verifier_preparing` events."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """What the pack is run with, once it is."""
-
-    tools: BenchPackTools
-    lender: AddressLender
 
 
 def item_limits_name(manifest: BenchPackManifest, model: str) -> str:
@@ -95,12 +67,10 @@ class BenchPackWork:
         tools: Makes those of the process, when the first scenario runs; or why nothing can run, as a skip.
     """
 
-    def __init__(
-        self, manifest: BenchPackManifest, settings: BenchPackSettings, tools: MakeTools | Outcome
-    ) -> None:
+    def __init__(self, manifest: BenchPackManifest, settings: Options, tools: MakeTools | Outcome) -> None:
         self.manifest = manifest
         self._settings = settings
-        self._made: _Running | MakeTools | Outcome = tools
+        self._made: BenchPackTools | MakeTools | Outcome = tools
         self._news: list[Event] = []
         self._places: dict[int, BridgePlace] = {}
 
@@ -110,13 +80,11 @@ class BenchPackWork:
         return self._made if isinstance(self._made, Outcome) else None
 
     @property
-    def _running(self) -> _Running:
+    def _tools(self) -> BenchPackTools:
         if isinstance(self._made, Outcome):
             raise TypeError(f"{self.manifest.root}: it cannot be run here")
-        if not isinstance(self._made, _Running):
-            tools = self._made(self._preparing)
-            lender = AddressLender(tools.relay, tools.verifiers, once=self._settings.once)
-            self._made = _Running(tools, lender)
+        if not isinstance(self._made, BenchPackTools):
+            self._made = self._made(self._preparing)
         return self._made
 
     def most_at_once(self, endpoint: Endpoint | Unusable) -> int | None:
@@ -146,9 +114,8 @@ class BenchPackWork:
 
     async def close(self) -> None:
         """End the pack's verifiers, and the addresses that its scenarios share."""
-        if isinstance(self._made, _Running):
+        if isinstance(self._made, BenchPackTools):
             await self._made.lender.close()
-            await self._made.tools.verifiers.close()
 
     def _taken_news(self) -> tuple[Event, ...]:
         """Return what has happened to the verifiers since it was last asked for."""
@@ -164,25 +131,25 @@ class BenchPackWork:
             self.manifest.sampling_defaults,
             context.entry.sampling,
             settings.timeout_s,
-            user_timeout_s=settings.stated_timeout_s,
+            user_timeout_s=settings.timeout_s if "timeout" in settings.stated else None,
         )
         request_s = _request_s(generation, settings.timeout_s)
         limit_s = settings.case_timeout_s or _REQUESTS_PER_ITEM * request_s
         line = ItemLine(context.origin, context.entry, context.endpoint, "pack", request_s)
         clock = ItemClock(replace(context.gateway.patience, case_timeout_s=limit_s), context.clock.seconds)
-        running = self._running
+        tools = self._tools
         async with (
             Conversation(context.gateway, line, clock, context.watch) as conversation,
-            running.lender.lend(conversation) as (addresses, prepared),
+            tools.lender.lend(conversation) as (addresses, prepared),
         ):
             told = ScenarioBrief(self.manifest, self._place_of(context.origin.run_id), addresses, generation)
             run = ScenarioRun(told, rule, conversation, clock, self._taken_news)
             try:
-                running.tools.begins()
-                answer = await running.tools.bridge.run(run, limit_s, prepared)
+                tools.begins()
+                answer = await tools.bridge.run(run, limit_s, prepared)
                 result = result_of(answer, rule.scenario.id)
             except PackFailedError as error:
-                hint = running.tools.hint(str(error))
+                hint = tools.hint(str(error))
                 message = f"{error}\n  hint: {hint}" if hint else str(error)
                 return run.failed(error.reason, message, error.words)
             except MalformedAnswerError as error:
@@ -191,7 +158,7 @@ class BenchPackWork:
 
     def _place_of(self, run_id: int) -> BridgePlace:
         if run_id not in self._places:
-            place = self._running.tools.place
+            place = self._tools.place
             self._places[run_id] = replace(place, runs_dir=place.runs_dir / str(run_id))
             self._places[run_id].runs_dir.mkdir(exist_ok=True)
         return self._places[run_id]

@@ -16,7 +16,6 @@ from pytest_helmbench.benchmarks.bench_packs.node.process import (
     frozen,
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.fence import Door, Fence
 
 _BOUNDS = BridgeBounds()
@@ -40,15 +39,6 @@ class PackAttempt(Protocol):
 
     def emitted(self, event: JsonObject) -> None:
         """Take a progress event of the pack, or a line of its log: type `log`, `level`, `message`, `meta`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Limit:
-    """How long an answer may take: seconds, counted by a clock that may stand still."""
-
-    seconds: float
-    spent_s: Callable[[], float]
-    what: str
 
 
 class Bridge:
@@ -117,8 +107,8 @@ class Bridge:
                 "context": dict(context),
                 "input": dict(given),
             }
-            number, answer = child.ask(message, min(freeze_s, limit_s), attempt.emitted)
-            return await self._within(child, number, answer, _Limit(limit_s, attempt.spent_s, "the scenario"))
+            asked = child.ask(message, min(freeze_s, limit_s), attempt.emitted)
+            return await self._within(child, asked, limit_s, attempt.spent_s, "the scenario")
 
         return await self._done(act, "this scenario", attempt.lost)
 
@@ -137,9 +127,8 @@ class Bridge:
 
         async def act(child: Child, freeze_s: float) -> JsonValue:
             started = time.monotonic()
-            number, answer = child.ask(message, min(freeze_s, seconds))
-            limit = _Limit(seconds, lambda: time.monotonic() - started, what)
-            return await self._within(child, number, answer, limit)
+            asked = child.ask(message, min(freeze_s, seconds))
+            return await self._within(child, asked, seconds, lambda: time.monotonic() - started, what)
 
         return await self._done(act, what)
 
@@ -164,7 +153,8 @@ class Bridge:
             if lost.alone:
                 raise _culprit(lost, what) from None
         finally:
-            self._retire_if_done(child)
+            if child.is_spent and child.is_idle:
+                self._retire(child)
         start_over()
         self._again += 1
         try:
@@ -197,11 +187,17 @@ class Bridge:
                 start_over()
 
     async def _within(
-        self, child: Child, number: int, answer: asyncio.Future[JsonValue], limit: _Limit
+        self,
+        child: Child,
+        asked: tuple[int, asyncio.Future[JsonValue]],
+        limit_s: float,
+        spent_s: Callable[[], float],
+        what: str,
     ) -> JsonValue:
-        """Wait for an answer as long as it may take, then abort it."""
+        """Wait for an answer as long as it may take, by a clock that may stand still; then abort it."""
+        number, answer = asked
         try:
-            while (left := limit.seconds - limit.spent_s()) > 0:
+            while (left := limit_s - spent_s()) > 0:
                 await asyncio.wait((answer,), timeout=max(left, _SHORTEST_WAIT_S))
                 if answer.done():
                     return answer.result()
@@ -219,14 +215,15 @@ class Bridge:
         else:
             child.taint()
             ending = "it ignored the abort signal"
-        message = f"{limit.what} gave no result within {limit.seconds:g} s, and {ending}"
+        message = f"{what} gave no result within {limit_s:g} s, and {ending}"
         raise PackFailedError("too_slow", message, child.output())
 
     async def _shared(self) -> Child:
         """Return the process that takes new items, started when there is none."""
         if self._current is None or self._is_spent(self._current):
             self._current = asyncio.create_task(self._started())
-            self._current.add_done_callback(_retrieve)
+            # How a start ended is looked at, since the call that waited for it may be gone.
+            self._current.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._current)
 
     @staticmethod
@@ -254,10 +251,6 @@ class Bridge:
         self._was_loaded = True
         return child
 
-    def _retire_if_done(self, child: Child) -> None:
-        if child.is_spent and child.is_idle:
-            self._retire(child)
-
     def _retire(self, child: Child) -> None:
         """End a process without waiting for it."""
         if child in self._children:
@@ -268,12 +261,6 @@ class Bridge:
     async def _ended(self, child: Child) -> None:
         self._children.discard(child)
         await child.close()
-
-
-def _retrieve(task: asyncio.Task[Child]) -> None:
-    """Look at how a start ended: the call that waited for it may be gone."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _culprit(lost: ChildLostError, what: str) -> PackFailedError:

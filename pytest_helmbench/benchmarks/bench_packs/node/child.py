@@ -58,7 +58,7 @@ class Child:
         self._loop = asyncio.get_running_loop()
         self._wire = ProcessWire()
         self._ended, self._exited, self._loaded = asyncio.Event(), asyncio.Event(), self._loop.create_future()
-        self._lines = Lines(self._received, self._spoilt, self._ended.set)
+        self._lines = Lines(self._received, lambda said: self.lose(Loss("malformed", said)), self._ended.set)
         self._process = NodeProcess(bounds.output_bytes, self._exited)
         self._enclosed: Enclosed | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -158,7 +158,8 @@ class Child:
         answer: asyncio.Future[JsonValue] = self._loop.create_future()
         self._asked[number] = _Asked(answer, emitted, patience_s)
         self._wire.send({**message, "id": number})
-        self._watch_pulse()
+        if self._pulse is None:
+            self._pulse = self._loop.call_later(self._patience_s(), self._check_pulse, self._loop.time())
         return number, answer
 
     async def open(self, doors: Iterable[Door]) -> None:
@@ -299,9 +300,6 @@ class Child:
         elif "beat" not in message:
             self._lines.drop()
 
-    def _spoilt(self, said: str) -> None:
-        self.lose(Loss("malformed", said))
-
     def _emitted(self, number: int, asked: _Asked, event: object) -> None:
         if too_deep(event):
             self._settle(number, asked, self._malformed())
@@ -337,10 +335,6 @@ class Child:
     def _malformed(self) -> PackFailedError:
         self._tainted = True  # whatever it does, it goes on
         return PackFailedError("malformed", ODD_FORM, self.output())
-
-    def _watch_pulse(self) -> None:
-        if self._pulse is None and self._asked:
-            self._pulse = self._loop.call_later(self._patience_s(), self._check_pulse, self._loop.time())
 
     def _patience_s(self) -> float:
         shortest = min(asked.patience_s for asked in self._asked.values())

@@ -146,7 +146,7 @@ class Lines(asyncio.Protocol):
     def __init__(
         self,
         received: Callable[[JsonObject], None],
-        spoilt: Callable[[str], None],
+        spoilt: Callable[[str], object],
         ended: Callable[[], None],
     ) -> None:
         self.secret = secrets.token_hex(16).encode()

@@ -213,7 +213,9 @@ async def _new_network(engine: ContainerEngine) -> _Network:
     Raises:
         AbsentVerifierError: There cannot be one.
     """
-    for closed in (True, False) if await _reaches_containers(engine) else (False,):
+    # Containers are on a network of this machine, and in no machine of their own.
+    is_near = sys.platform == "linux" and not engine.rootless and not await engine.has_own_machine()
+    for closed in (True, False) if is_near else (False,):
         name = engine.new_name()
         flags = ("--internal",) if closed else ()
         mark = f"{_OWNER}={this_process().mark}"
@@ -231,13 +233,6 @@ async def _new_network(engine: ContainerEngine) -> _Network:
     return _Network(name, closed, host)
 
 
-async def _reaches_containers(engine: ContainerEngine) -> bool:
-    """Return whether containers are on a network of this machine, and in no machine of their own."""
-    if sys.platform != "linux" or engine.rootless:
-        return False
-    return not await engine.has_own_machine()
-
-
 def _flags(spec: VerifierSpec, engine: ContainerEngine, network: _Network, port: int) -> Iterator[str]:
     yield from engine.labels(BoxSpec(label=f"verifier {spec.id}"))
     yield from ("--pull", "never", "--network", network.name, "--hostname", "verifier")
@@ -253,10 +248,8 @@ def _flags(spec: VerifierSpec, engine: ContainerEngine, network: _Network, port:
     yield from ("--memory", str(_MEMORY), "--memory-swap", str(_MEMORY), "--pids-limit", str(_PIDS))
     yield from ("--cpus", f"{min(_CPUS, os.cpu_count() or 1):g}", "--ulimit", "core=0:0")
     own = os.sysconf("SC_CHILD_MAX")
-    files, processes = (
-        min(_OPEN_FILES, os.sysconf("SC_OPEN_MAX")),
-        _PROCESSES if own < 0 else min(_PROCESSES, own),
-    )
+    files = min(_OPEN_FILES, os.sysconf("SC_OPEN_MAX"))
+    processes = _PROCESSES if own < 0 else min(_PROCESSES, own)
     # Named only because podman asks for more than it may set otherwise; the container bounds its own.
     yield from ("--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}")
     yield from ("--log-driver", "json-file", "--log-opt", f"max-size={_LOG_BYTES}", "--stop-signal", "KILL")
