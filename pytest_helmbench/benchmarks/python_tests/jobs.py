@@ -208,7 +208,6 @@ class HandWritten(JudgedByItself):
     warnings: Sequence[Problem] = ()
     item_limits: Sequence[ModelLimits] = ()
     files: tuple[Path, ...] = ()
-    """None: pytest's own modules are their files."""
 
     def __init__(self, outline: RowOutline, targets: Iterable[Target]) -> None:
         self.outline = outline
