@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -17,6 +17,7 @@ from pytest_helmbench.core.problem import CaseError, Problem
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
 from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.reports.session_failures import brief_text
 
 
 class PlainItem(pytest.Item):
@@ -65,7 +66,7 @@ class CaseText(str):
     Args:
         text: Headline, then details.
         location: Of the report: file, line from 0 or None.
-        brief: What a terminal shows of it; None for the whole text.
+        brief: What a terminal shows of it (`brief_parts`); None for the whole text.
     """
 
     class _Crash(NamedTuple):
@@ -80,9 +81,11 @@ class CaseText(str):
             return f"{self.path}:{self.lineno}: {self.message}"
 
     reprcrash: _Crash
-    brief: str | None
+    brief: Mapping[str, str] | None
 
-    def __new__(cls, text: str, location: tuple[str, int | None, str], brief: str | None = None) -> CaseText:
+    def __new__(
+        cls, text: str, location: tuple[str, int | None, str], brief: Mapping[str, str] | None = None
+    ) -> CaseText:
         """Return the text with its place."""
         made = super().__new__(cls, text)
         made.brief = brief
@@ -92,7 +95,7 @@ class CaseText(str):
 
     def toterminal(self, writer: Any) -> None:
         """Write what a terminal shows."""
-        for line in (self if self.brief is None else self.brief).splitlines():
+        for line in (self if self.brief is None else brief_text(self.brief)).splitlines():
             writer.line(line)
 
 

@@ -37,7 +37,7 @@ from pytest_helmbench.pytest_side.items import (
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.selection import arrange, broken_cases, share_out
-from pytest_helmbench.reports.session_failures import brief_text
+from pytest_helmbench.reports.session_failures import brief_parts
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, plan_jobs
@@ -339,10 +339,11 @@ class SessionPlugin:
             own_s = own_time_s(outcome, report.duration)
             report.duration = own_s if report.when == "call" or not report.passed else 0.0
         if report.when == "call" or report.failed:
-            carried = report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict), outcome.score)
+            report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict), outcome.score)
             if report.failed and outcome.verdict is Verdict.FAILED and not self._is_verbose:
                 asked = "" if self._hides_text else item.job.asked()
-                carried["brief"] = brief_text(outcome, asked, with_text=not self._hides_text)
+                parts = brief_parts(outcome, asked, with_text=not self._hides_text)
+                report.__dict__["helmbench"]["brief"] = parts
             elif report.failed and not self._hides_text and not self.settings.shown_texts.any:
                 report.sections += quoted_texts(outcome)
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.case_texts import REASON_TEXTS, expected_text
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
-from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, excerpt, full_observed, quoted
+from pytest_helmbench.core.scrub import (
+    HIDDEN_TEXT,
+    REDACTED,
+    excerpt,
+    full_observed,
+    quoted,
+    without_surrogates,
+)
 
 _FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
 _NOT_SHOWN = "text of the reply, not shown in CI (--helmbench-with-text=failures)"
@@ -38,8 +45,8 @@ def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:
     return [(first[alike], count) for alike, count in counts.most_common()]
 
 
-def brief_text(outcome: Outcome, asked: str, *, with_text: bool) -> str:
-    """Return what a terminal shows of a case that was judged wrong, in three lines: message, expected, observed.
+def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, str]:
+    """Return what a terminal may show of a case that was judged wrong, as it is: only a few are ever worded.
 
     Args:
         asked: The message; empty where there is none.
@@ -47,24 +54,39 @@ def brief_text(outcome: Outcome, asked: str, *, with_text: bool) -> str:
     """
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
     first = wrong[0]
-    observed = full_observed(first) if with_text else first.observed
+    observed, unlike = full_observed(first) if with_text else first.observed, ""
     form = REASON_TEXTS.get(first.reason or "")
     if observed == HIDDEN_TEXT:
         observed = form or _NOT_SHOWN
     elif form is None:
-        observed = _marked(observed, first.expected)
+        unlike = first.expected
     elif not observed.startswith("("):
         observed = f"{form}: {observed}"
     said = first.justification if first.rule == JUDGED_RULE else None
     if outcome.excerpt_of not in _NOT_ITS_REASON or (form is not None and observed.startswith("(")):
         said = outcome.excerpt
-    if with_text and said and said != REDACTED:
-        observed += f": {_in_short(said)}"
-    more = f" (and {len(wrong) - 1} more criteria)" if len(wrong) > 1 else ""
-    criterion = f"{first.criterion}: " if first.criterion else ""
-    lines = [("expected", f"{criterion}{expected_text(first)}"), ("observed", observed + more)]
-    if with_text and asked:
-        lines.insert(0, ("asked", _in_short(_HEADING.sub("", asked[: 8 * _SHORT]))))
+    found = {
+        "asked": asked[: 8 * _SHORT] if with_text else "",
+        "expected": f"{first.criterion}: {expected_text(first)}" if first.criterion else expected_text(first),
+        "observed": observed,
+        "unlike": unlike,
+        "said": said if with_text and said and said != REDACTED else "",
+        "more": f" (and {len(wrong) - 1} more criteria)" if len(wrong) > 1 else "",
+    }
+    return {name: without_surrogates(text) for name, text in found.items()}  # xdist sends no others
+
+
+def brief_text(parts: Mapping[str, str]) -> str:
+    """Return what a terminal shows of a case that was judged wrong, in three lines: message, expected, observed.
+
+    Args:
+        parts: See `brief_parts`.
+    """
+    observed = _marked(parts["observed"], parts["unlike"]) if parts["unlike"] else parts["observed"]
+    said = f": {_in_short(parts['said'])}" if parts["said"] else ""
+    lines = [("expected", parts["expected"]), ("observed", observed + said + parts["more"])]
+    if parts["asked"]:
+        lines.insert(0, ("asked", _in_short(_HEADING.sub("", parts["asked"]))))
     return quoted("\n".join(f"  {name + ':':<9} {' '.join(text.split())}" for name, text in lines))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
-from pytest_helmbench.reports.session_failures import brief_text, same_errors
+from pytest_helmbench.reports.session_failures import brief_parts, brief_text, same_errors
 from pytest_helmbench.reports.session_progress import Progress, live_text, progress_text
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.run_counts import RunCounts
@@ -52,7 +52,10 @@ def _brief(
     wrong = Evaluation(
         "", "rule", "0" * 16, False, 0.0, reason, None, expected, observed, observed_text=text or None
     )
-    return brief_text(Outcome(Verdict.FAILED, evaluations=(wrong,)), asked, with_text=bool(text or asked))
+    outcome = Outcome(Verdict.FAILED, evaluations=(wrong,))
+    parts = brief_parts(outcome, asked, with_text=bool(text or asked))
+    assert "".join(parts.values()).encode()  # xdist can send it
+    return brief_text(parts)
 
 
 def test_a_failed_case_is_told_in_three_lines_that_mark_what_differs() -> None:
@@ -72,4 +75,5 @@ def test_a_failed_case_is_told_in_three_lines_that_mark_what_differs() -> None:
         "observed: ::error::\\x1b[2J"
     )
     assert _brief("7", "(text of the reply)", reason="echo").endswith("only repeats what it was given")
+    assert _brief("\ud800", "7").startswith("  expected: \N{REPLACEMENT CHARACTER}")
     assert _brief("7", "x", reason="echo").endswith("observed: the reply only repeats what it was given: x")
