@@ -136,7 +136,7 @@ class Announcer:
                 parts.append(f"{settings.rate(most):,.6g} of {most:,.6g} {what} a minute")
         asked = settings.min_score is not None or settings.baselines
         return ", ".join(parts) + (
-            "; no gate here: `helmbench merge --gate` holds all of them to it" if asked else ""
+            "; no gate here: `helmbench merge --gate` checks it over all shards" if asked else ""
         )
 
     def _check_budget(self, plan: Plan, budget_usd: float) -> None:

@@ -259,7 +259,7 @@ def _call_lines(calls: Sequence[CallRow]) -> list[str]:
     rows = [
         (
             " ".join(filter(None, (call.purpose, call.judge, call.criterion))),
-            "record" if call.from_cache else str(call.attempt),
+            "stored" if call.from_cache else str(call.attempt),
             call.error or call.finish_reason or UNKNOWN,
             UNKNOWN if call.latency_ms is None else f"{call.latency_ms:.0f}",
             UNKNOWN if call.prompt_tokens is None else str(call.prompt_tokens),

@@ -146,7 +146,7 @@ def _remarks(report: RunReport) -> Iterator[str]:
         yield f"the cost of {calls} is unknown"
 
 
-COST_HEAD = ("behaviour", "purpose", "calls", "from record", "tokens in", "tokens out", "cost USD")
+COST_HEAD = ("behaviour", "purpose", "calls", "stored replies", "tokens in", "tokens out", "cost USD")
 
 
 def cost_cells(row: CostRow) -> tuple[str, ...]:

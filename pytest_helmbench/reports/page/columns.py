@@ -327,7 +327,7 @@ def _call(call: CallRow, *, with_text: bool) -> list[object]:
     answer = scrub(call.error) if call.error and with_text else fault or call.finish_reason
     return [
         f"{call.purpose} {scrub(call.criterion)}".strip(),
-        "record" if call.from_cache else call.attempt,
+        "stored" if call.from_cache else call.attempt,
         call.status_code,
         answer,
         _shortened(call.latency_ms, 3),
