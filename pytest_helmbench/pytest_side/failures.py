@@ -15,6 +15,7 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.items import CaseText
 from pytest_helmbench.reports.session_failures import RunPlace, same_errors
+from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.losses import CaseKey, Losses
 
 _IN_FULL_QUIETLY = 3
@@ -140,11 +141,10 @@ class ShownFailures:
             shown = []
         stats.update({"failed": failed + worst, "error": errors + [report for report, _ in shown]})
         if len(groups) > (self._most or 0):
-            lines.append(
-                f"{len(groups) - (self._most or 0)} more kinds of errors (`helmbench show last --errors`)"
-            )
+            kinds = count_text(len(groups) - (self._most or 0), "more kind")
+            lines.append(f"{kinds} of errors (`helmbench show last --errors`)")
         if broken > 0:
-            lines.append(f"{broken} more broken files (`helmbench check PATH` lists all)")
+            lines.append(f"{count_text(broken, 'more broken file')} (`helmbench check PATH` lists all)")
         return lines
 
     def lines(self, place: RunPlace) -> Iterator[str]:
@@ -157,7 +157,7 @@ class ShownFailures:
         left_out = 0 if self._most is None else self._seen - self._most
         if left_out > 0:
             yield (
-                f"{left_out} more failed cases: {place.listing('--failed')} lists them,"
+                f"{count_text(left_out, 'more failed case')}: {place.listing('--failed')} lists them,"
                 " --helmbench-show=all or -v shows them here"
             )
 

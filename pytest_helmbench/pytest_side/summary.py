@@ -120,11 +120,11 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
     lines += not_judged_lines(runs, hint)
     lines += _remarks(plan, coordinator, rows)
     neutral = sum(run.score.neutral_rows for run in runs if run.score is not None)
-    notes = [f"{count_text(neutral, 'neutral row')}, in no score"] if neutral else []
+    notes = [f"{count_text(neutral, 'neutral row')}, in no score"] if neutral and total.judged else []
     notes += routine_notes(total)
     notes += [f"{count_text(total.replays, 'answer')} from stored replies"] if total.replays else []
     notes += coordinator.remarks
-    if notes and coordinator.settings.repeat == 1:
+    if notes and total.judged and coordinator.settings.repeat == 1:
         notes.append("re-run variation not measured (--helmbench-repeat=2)")
     return [*lines, labelled("notes", " · ".join(notes))] if notes else lines
 
@@ -239,7 +239,7 @@ def _panel_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
     store = coordinator.book.store
     if store is None or store.fault is not None or not any(len(run.judges) > 1 for run in plan.runs):
         return
-    with suppress(StoreError):  # the record that was read a moment ago: said elsewhere
+    with suppress(StoreError):  # read a moment ago: said elsewhere
         for run_id, name in run_names(coordinator).items():
             panel = panel_report(coordinator.book.db, run_id)
             if panel is not None:

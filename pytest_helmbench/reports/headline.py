@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.comparison_lines import (
     change_size,
@@ -114,7 +115,10 @@ def headline(report: GateReport, state: SessionState = _NOTHING_ELSE, *, asked: 
     elif len(runs) == 1:
         said, cause = runs[0].said, state.cause
     elif runs and holds is None and not state.several_benchmarks:
-        best = max(report.runs, key=lambda run: (run.score is not None and run.score.score) or 0)
+        ordered = sorted(
+            report.runs, key=lambda run: natural_key(run.name)
+        )  # as in the table, where some are equal
+        best = max(ordered, key=lambda run: (run.score is not None and run.score.score) or 0)
         subject, said = "best", f"{best.name} {score_text(best)}"
     elif runs:
         all_of = "all " if holds else ""

@@ -25,7 +25,6 @@ _MOST_PILLARS = 5
 _PARTS_SHOWN = 2
 _LONGEST_TITLE = 40
 _MANY_FORM_FAULTS = 0.05
-_CHANCE = "not shown to be better than flagging everything"
 _VERSION = re.compile(r"[-@_.](?:v?[\d.@_-]+|latest)")
 
 
@@ -101,32 +100,34 @@ def score_table(runs: Sequence[SummaryRun], *, one_benchmark: bool) -> list[str]
     codes = {part.code: None for run in runs if run.score is not None for part in run.score.pillars}
     pillars = sorted(codes, key=natural_key) if one_benchmark and 1 < len(codes) <= _MOST_PILLARS else []
     is_timed = any(run.speed.tokens_per_second is not None for run in runs)
+    is_flagged = not one_benchmark and any(run.constant is not None for run in runs)
     head = ["", "score", "95 % interval", *pillars, "right", "not judged", "USD"]
-    head += ["tokens/s (in all)"] if is_timed else []
-    head += [] if one_benchmark else ["flags everything", "loses most"]
-    scored = sum(run.value is not None for run in runs) if one_benchmark else 0
-    rows = []
+    head += ["tokens/s (all)"] if is_timed else []
+    head += ["flags everything"] if is_flagged else []
+    head += [] if one_benchmark else ["loses most"]
+    first, *others = runs
+    of_all = [said for said in first.remarks if others and all(said in run.remarks for run in others)]
+    rows: list[tuple[list[str], str, Sequence[str]]] = []
     for run in runs:
         cells = _cells(run, pillars)
-        cells += (
-            [f"{rate(run.speed.tokens_per_second)} ({rate(run.speed.run_tokens_per_second)})"]
-            if is_timed
-            else []
+        if is_timed:
+            cells.append(f"{rate(run.speed.tokens_per_second)} ({rate(run.speed.run_tokens_per_second)})")
+        cells += [_number(run.constant)] if is_flagged else []
+        cells += [] if one_benchmark else _lost(run.losses, {}, 1) or ["-"]
+        rows.append((cells, "", [said for said in run.remarks if said not in of_all]))
+    scored = [run for run in runs if run.value is not None]
+    if one_benchmark and scored and first.constant is not None:
+        better = sum((run.value or 0) >= first.constant for run in scored)
+        ghost = ["  (an answer that flags everything)", _number(first.constant), *[""] * (len(head) - 2)]
+        doubt = (
+            "" if len(scored) > 1 or _beats(scored[0]) else f"  {scored[0].name} is not shown to be better"
         )
-        cells += [] if one_benchmark else [_number(run.constant), *(_lost(run.losses, {}, 1) or "-")]
-        doubtful = scored == 1 and run.constant is not None and run.value is not None and not _beats(run)
-        chance = (_CHANCE,) if doubtful else ()
-        rows.append((cells, (*chance, *run.remarks)))
-    constant = runs[0].constant if one_benchmark and runs else None
-    if constant is not None:
-        better = sum(run.value is not None and run.value >= constant for run in runs)
-        ghost = ["  (an answer that flags everything)", _number(constant)]
-        rows.insert(better, (ghost + [""] * (len(head) - 2), ()))
-    first, *lines = table(head, [cells for cells, _ in rows], left=("", "loses most"))
-    return [
-        first,
-        *(" · ".join((line, *map(scrub, said))) for line, (_, said) in zip(lines, rows, strict=True)),
-    ]
+        rows.insert(better, (ghost, doubt, ()))
+    top, *lines = table(head, [cells for cells, *_ in rows], left=("", "loses most"))
+    found = [top]
+    for line, (_, beside, below) in zip(lines, rows, strict=True):
+        found += [line + scrub(beside), *(["  " + " · ".join(map(scrub, below))] if below else [])]
+    return [*found, "  all rows: " + " · ".join(map(scrub, of_all))] if of_all else found
 
 
 def _cells(run: SummaryRun, pillars: Sequence[str]) -> list[str]:
@@ -167,20 +168,22 @@ def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:
     if run is None:
         yield "no score: cases chosen by earlier outcomes are no fair sample"
         return
-    total = run.total
+    total, bounds, interval = run.total, run.total.bounds, run.total.interval
     floors = ", ".join(f"{floor.pillar} {floor_text(floor)}" for floor in run.breached)
     if floors:
         yield f"capped from {share(run.raw)}: {floors}" if run.capped else f"safety floor breached: {floors}"
-    if total.interval is not None and total.interval.breach_uncertain:
+    if interval is not None and interval.breach_uncertain:
         yield "a safety floor may or may not be met"
     missing = [floor.pillar for floor in run.floors if floor.state is FloorState.NOT_EVALUATED]
     if missing:
         yield f"safety floor not evaluated: {', '.join(missing)}"
-    if unjudged and total.score is not None and total.bounds is not None:
-        yield f"partial: {100 * float(total.bounds.low):.1f} – {_number(total.bounds.high)} once all are judged"
+    span = (1.0, 0.0) if interval is None else (interval.low, interval.high)
+    said = total.score is None or bounds is None or span[0] <= bounds.low <= bounds.high <= span[1]
+    if unjudged and bounds is not None and not said:
+        yield f"partial: {100 * float(bounds.low):.1f} – {_number(bounds.high)} once all are judged"
     if run.sample is not None and run.sample.cases < run.sample.of:
         yield f"sample of {run.sample.cases} of {run.sample.of}"
-    if total.interval is not None and total.few_clusters:
+    if interval is not None and total.few_clusters:
         yield f"only {count_text(total.clusters, total.cluster)}"
     unweighted = [part.code for part in run.behaviours if part.unweighted]
     if unweighted:

@@ -81,15 +81,26 @@ def test_four_models_stand_in_one_table_with_the_answer_that_flags_everything() 
     )
 
 
-def test_what_changes_the_meaning_of_a_number_stands_beside_it() -> None:
-    capped = _run("a/a", 8, floors={"P1": 0.7})
-    (line,) = [line for line in score_table([capped], one_benchmark=True) if line.startswith("a/a")]
-    assert line.endswith(
-        "· not shown to be better than flagging everything · capped from 60.0 %: P1 60.0 %, floor 70 %"
-        " · a safety floor may or may not be met"
-    )
+def test_what_changes_the_meaning_of_a_number_stands_under_it_and_for_all_rows_once() -> None:
+    capped, floor = _run("a/a", 8, floors={"P1": 0.7}), "a safety floor may or may not be met"
+    lines = score_table([capped], one_benchmark=True)
+    assert lines[1].endswith(" 87.7  a/a is not shown to be better")
+    assert lines[3] == f"  capped from 60.0 %: P1 60.0 %, floor 70 % · {floor}"
+    lines = score_table([replace(capped, name="b/b", remarks=(floor,)), capped], one_benchmark=True)
+    assert lines[-2:] == ["  capped from 60.0 %: P1 60.0 %, floor 70 %", f"  all rows: {floor}"]
     assert chance_line([capped]) == ""
     assert loses_most([capped]).endswith(" −20.0 · P2-B1 keeps the language −20.0 points")
+
+
+@pytest.mark.parametrize(
+    ("judged", "partial"), [(19, []), (10, ["partial: 50.0 – 100.0 once all are judged"]), (0, [])]
+)
+def test_cases_that_are_missing_are_told_where_they_may_move_the_score_out_of_its_interval(
+    judged: int, partial: list[str]
+) -> None:
+    rows = [row(5, 1 if number < judged else None, f"P1-B1-S1-C1-PT{number}") for number in range(20)]
+    said = score_remarks(run_score(rows, Scoring({}, {}, 0.4)), 20 - judged)
+    assert [text for text in said if "partial" in text] == partial
 
 
 def test_several_benchmarks_have_a_row_each_with_what_they_lose_most() -> None:
