@@ -84,9 +84,7 @@ _LISTED: dict[str, Callable[[ResultRow], bool]] = {
 @click.option(
     "--gone", is_flag=True, help="List the cases that the benchmark had in the run before, and has no more."
 )
-@click.option(
-    "--failed", is_flag=True, help="List the cases that were judged wrong, the most points lost first."
-)
+@click.option("--failed", is_flag=True, help="List the cases judged wrong, the most points lost first.")
 @click.option("--errors", is_flag=True, help="List the cases that were never judged: errors and skips.")
 @db_option
 @as_json_option

@@ -14,7 +14,7 @@ import pytest
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.items import CaseText
-from pytest_helmbench.reports.session_failures import RunPlace, same_errors
+from pytest_helmbench.reports.session_failures import same_errors
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.losses import CaseKey, Losses
 
@@ -147,17 +147,17 @@ class ShownFailures:
             lines.append(f"{count_text(broken, 'more broken file')} (`helmbench check PATH` lists all)")
         return lines
 
-    def lines(self, place: RunPlace) -> Iterator[str]:
+    def lines(self, listing: str) -> Iterator[str]:
         """Yield what represents those that were not shown.
 
         Args:
-            place: Of the session's runs.
+            listing: The command that lists them all.
         """
         yield from self._lines
         left_out = 0 if self._most is None else self._seen - self._most
         if left_out > 0:
             yield (
-                f"{count_text(left_out, 'more failed case')}: {place.listing('--failed')} lists them,"
+                f"{count_text(left_out, 'more failed case')}: {listing} lists all,"
                 " --helmbench-show=all or -v shows them here"
             )
 

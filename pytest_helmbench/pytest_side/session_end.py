@@ -22,7 +22,7 @@ from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.summary import session_lines, summary_title
 from pytest_helmbench.reports.headline import Headline
-from pytest_helmbench.reports.session_failures import RunPlace
+from pytest_helmbench.reports.session_failures import failed_listing
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.run.coordinator import Coordinator
 
@@ -171,8 +171,8 @@ class SessionEnd:
         if coordinator is None:
             return
         usual = self._config.rootpath / "helmbench.db"
-        place = RunPlace.of(tuple(coordinator.book.tallies), coordinator.book.db, usual)
-        failures = [*self._shown.in_short, *self._shown.lines(place)]
+        listing = failed_listing([*coordinator.book.tallies], coordinator.book.db, usual)
+        failures = [*self._shown.in_short, *self._shown.lines(listing)]
         verbose = self._config.get_verbosity() > 0
         start = self._config.invocation_params.dir
         said = session_lines(coordinator, self._broken, start, self.headline, verbose=verbose)

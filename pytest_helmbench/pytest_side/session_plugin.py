@@ -341,8 +341,7 @@ class SessionPlugin:
         if report.when == "call" or report.failed:
             report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict), outcome.score)
             if report.failed and outcome.verdict is Verdict.FAILED and not self._is_verbose:
-                asked = "" if self._hides_text else item.job.asked()
-                parts = brief_parts(outcome, asked, with_text=not self._hides_text)
+                parts = brief_parts(outcome, item.job.asked(), with_text=not self._hides_text)
                 report.__dict__["helmbench"]["brief"] = parts
             elif report.failed and not self._hides_text and not self.settings.shown_texts.any:
                 report.sections += quoted_texts(outcome)

@@ -181,9 +181,8 @@ def _scores(runs: Sequence[RunGates]) -> str:
         return ", ".join(f"{run.name} {score_text(run)}" for run in runs)
     known = [run.score.score for run in runs if run.score is not None and run.score.score is not None]
     span = f"from {share(min(known))} to {share(max(known))}" if known else "none"
-    return f"scores {span}" + (
-        f", {len(runs) - len(known)} without a score" if len(known) < len(runs) else ""
-    )
+    unknown = len(runs) - len(known)
+    return f"scores {span}" + (f", {unknown} without a score" if unknown else "")
 
 
 def _baseline(found: RunComparison) -> str:

@@ -10,16 +10,8 @@ from pathlib import Path
 
 from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.case_texts import REASON_TEXTS, expected_text
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
-from pytest_helmbench.core.scrub import (
-    HIDDEN_TEXT,
-    REDACTED,
-    excerpt,
-    full_observed,
-    quoted,
-    without_surrogates,
-)
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, excerpt, full_observed, quoted, scrub
 
 _FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
 _NOT_SHOWN = "text of the reply, not shown in CI (--helmbench-with-text=failures)"
@@ -73,7 +65,7 @@ def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, s
         "said": said if with_text and said and said != REDACTED else "",
         "more": f" (and {len(wrong) - 1} more criteria)" if len(wrong) > 1 else "",
     }
-    return {name: without_surrogates(text) for name, text in found.items()}  # xdist sends no others
+    return {name: scrub(text) for name, text in found.items()}  # xdist sends no lone surrogates
 
 
 def brief_text(parts: Mapping[str, str]) -> str:
@@ -96,8 +88,6 @@ def _in_short(text: str) -> str:
 
 def _marked(observed: str, expected: str) -> str:
     """Return what was observed with `»…«` around the words that are wrong; as it is where all or none are."""
-    if observed.isalnum():
-        return observed
     unwanted = expected.startswith("not: ")
     known = {found.casefold() for found in _WORD.findall(expected)}
 
@@ -110,24 +100,13 @@ def _marked(observed: str, expected: str) -> str:
     return _WORD.sub(lambda found: f"»{found[0]}«" if is_wrong(found[0]) else found[0], observed)
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlace:
-    """Runs, and their results file.
+def failed_listing(runs: Sequence[int], db: Path, usual: Path) -> str:
+    """Return the command that lists the failed cases of runs: `helmbench show 3 --failed`.
 
     Args:
         runs: `evaluation_runs.id`; where there are several, a reader chooses.
-        db_option: What names the file on a command line; empty where that is the usual one.
+        db: Their results file.
+        usual: The one that commands read unless they are told.
     """
-
-    runs: tuple[int, ...] = ()
-    db_option: str = ""
-
-    @classmethod
-    def of(cls, runs: tuple[int, ...], db: Path, usual: Path) -> RunPlace:
-        """Return the place of runs in a file, where commands read another one unless they are told."""
-        return cls(runs, "" if db == usual else f" --db={shlex.quote(str(db))}")
-
-    def listing(self, option: str) -> str:
-        """Return the command that lists cases of the run: `helmbench show 3 --failed`."""
-        run = self.runs[0] if len(self.runs) == 1 else "RUN"
-        return f"`helmbench show {run} {option}{self.db_option}`"
+    run = runs[0] if len(runs) == 1 else "RUN"
+    return f"`helmbench show {run} --failed{'' if db == usual else f' --db={shlex.quote(str(db))}'}`"

@@ -94,7 +94,7 @@ def score_table(runs: Sequence[SummaryRun], *, one_benchmark: bool) -> list[str]
     """Return the table of scores: a row per run, and that of an answer that flags everything.
 
     Args:
-        runs: In the order of the rows.
+        runs: In the order of the rows, those without a score last.
         one_benchmark: The pillars have columns, the constant a row. Otherwise the scores do not compare.
     """
     codes = {part.code: None for run in runs if run.score is not None for part in run.score.pillars}
@@ -119,9 +119,7 @@ def score_table(runs: Sequence[SummaryRun], *, one_benchmark: bool) -> list[str]
     if one_benchmark and scored and first.constant is not None:
         better = sum((run.value or 0) >= first.constant for run in scored)
         ghost = ["  (an answer that flags everything)", _number(first.constant), *[""] * (len(head) - 2)]
-        doubt = (
-            "" if len(scored) > 1 or _beats(scored[0]) else f"  {scored[0].name} is not shown to be better"
-        )
+        doubt = "" if len(scored) > 1 or _beats(first) else f"  {first.name} is not shown to be better"
         rows.insert(better, (ghost, doubt, ()))
     top, *lines = table(head, [cells for cells, *_ in rows], left=("", "loses most"))
     found = [top]
@@ -276,9 +274,9 @@ def _one_line(said: str) -> str:
 
 def routine_notes(counts: RunCounts) -> list[str]:
     """Return what is routine, a few words each: recovered JSON, estimated tokens."""
-    strict, recovered = counts.parses[Parse.STRICT], counts.parses[Parse.RECOVERED]
+    recovered = counts.parses[Parse.RECOVERED]
     found = (
-        (recovered, f"JSON recovered {count_text(recovered, 'time')}, strict {count_text(strict, 'time')}"),
+        (recovered, f"JSON recovered {count_text(recovered, 'time')}"),
         (counts.inner_thoughts, f"{count_text(counts.inner_thoughts, 'thought')} taken off before judging"),
         (
             counts.unstated <= _MANY_FORM_FAULTS * counts.judged and counts.unstated,
@@ -307,11 +305,6 @@ def numbers_text(numbers: Iterable[int]) -> str:
     if len(known) > 2 and known[-1] - known[0] == len(known) - 1:
         return f"runs {known[0]}–{known[-1]}"
     return f"run{'' if len(known) == 1 else 's'} {', '.join(map(str, known))}"
-
-
-def in_all_text(speed: Speed) -> str:
-    """Return how fast a run went beside its calls: `31.0 in all, 4 calls in flight`."""
-    return f"{rate(speed.run_tokens_per_second)} in all, {count_text(speed.in_flight or 0, 'call')} in flight"
 
 
 def unstated_lines(rows: Mapping[str, RunCounts], *, least: float = _MANY_FORM_FAULTS) -> list[str]:

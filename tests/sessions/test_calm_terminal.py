@@ -106,7 +106,7 @@ def test_of_many_failures_ten_are_shown_and_the_rest_is_counted(
         result.stdout.fnmatch_lines(["loses most   P1-B1 −33.3 · P1-B2 −16.7 points"])
     assert len(quiet.outlines) < 60
     plain.stdout.fnmatch_lines(
-        ["33 more failed cases: `helmbench show 1 --failed` lists them, --helmbench-show=all or -v *"]
+        ["33 more failed cases: `helmbench show 1 --failed` lists all, --helmbench-show=all or -v *"]
     )
     assert re.match(
         r"✗ FAILS   test/good: score 4\d\.\d %, below the threshold of 90.0 %$", plain.outlines[-1]

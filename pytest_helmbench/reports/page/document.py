@@ -29,7 +29,6 @@ from pytest_helmbench.reports.page import first_screen, plots
 from pytest_helmbench.reports.page.columns import Block, PagePart, observed_of, run_blocks, told_evaluation
 from pytest_helmbench.reports.page.first_screen import ShownBoard, shown_board
 from pytest_helmbench.reports.run_facts import cautions, cost_cells, doubts, rate_text
-from pytest_helmbench.reports.session_summary import in_all_text
 from pytest_helmbench.reports.tables import cost_text, points_lost, rate, reasons_text, seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.gates import JudgedCases, RunGates, read_gates
@@ -330,7 +329,8 @@ def cards(report: RunReport) -> Iterator[tuple[str, str, str]]:
     if speed.median_ms is not None and speed.p95_ms is not None:
         yield ("median time", seconds(speed.median_ms), f"95 % within {seconds(speed.p95_ms)}")
     if speed.tokens_per_second is not None:
-        yield ("tokens/s of a call", rate(speed.tokens_per_second), in_all_text(speed))
+        in_all = f"{rate(speed.run_tokens_per_second)} in all, calls in flight: {speed.in_flight or 0}"
+        yield ("tokens/s of a call", rate(speed.tokens_per_second), in_all)
 
 
 def case_lines(part: PagePart, most: int, *, with_text: bool) -> tuple[Sequence[CaseLine], int]:
