@@ -70,7 +70,16 @@ def comparison_text(found: RunComparison) -> list[str]:
     if found.beside is None:
         return lines
     row = table(FIGURES_HEAD, [figure_cells(found.beside)], left=("",))
-    return [*lines, *row, changed_text(found.beside.changed), *differing_lines(found.beside)]
+    changed = changed_text(found.beside.changed)
+    return [*lines, *_flipped_lines(found), *row, changed, *differing_lines(found.beside)]
+
+
+def _flipped_lines(found: RunComparison) -> Iterator[str]:
+    """Yield `newly failing 18: P1-B1-S1-PT1 (severity 9), …`, and the same of cases that pass newly."""
+    for label, cases in (("newly failing", found.newly_failing), ("newly passing", found.newly_passing)):
+        if cases:
+            codes = ", ".join(f"{one.code} (severity {one.severity})" for one in cases[:_FLIPPED_SHOWN])
+            yield f"{label} {len(cases)}: {codes}{' …' if len(cases) > _FLIPPED_SHOWN else ''}"
 
 
 def changed_text(found: ChangedVerdicts) -> str:
@@ -234,9 +243,14 @@ def comparison_section(
     yield from (f"{head} {plain(found.model)} with {plain(baseline)}: {found.verdict.value}", "")
     for title, cases in (("Newly failing", found.newly_failing), ("Newly passing", found.newly_passing)):
         if cases:
-            rows = [(one.code, str(one.severity), code_span(opening.get(one.code, ""), 120)) for one in cases]
+            shown = 3 if opening else 2
+            rows = [
+                (one.code, str(one.severity), code_span(opening.get(one.code, ""), 120))[:shown]
+                for one in cases
+            ]
             left = ("case", "perturbation")
-            table = pipe_table(("case", "severity", "perturbation"), rows, left=left, most=_FLIPPED_SHOWN)
+            names = ("case", "severity", "perturbation")[:shown]
+            table = pipe_table(names, rows, left=left, most=_FLIPPED_SHOWN)
             yield from (f"**{title}: {len(cases)}**", "", *table, "")
     if found.gone:
         more = len(found.gone) - _GONE_SHOWN
