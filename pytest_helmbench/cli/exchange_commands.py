@@ -31,10 +31,9 @@ from pytest_helmbench.imports.readers import foreign_runs
 from pytest_helmbench.imports.storing import store_runs
 from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish, baseline_text
 from pytest_helmbench.reports.formats import EXPORTS
-from pytest_helmbench.reports.headline import SessionState, gate_block, headline
+from pytest_helmbench.reports.headline import SessionState, cause_of, gate_block, headline
 from pytest_helmbench.reports.junit import junit_report
 from pytest_helmbench.reports.score_lines import score_lines
-from pytest_helmbench.reports.tables import reasons_text
 from pytest_helmbench.results.comparing import ComparedRun, RunRef
 from pytest_helmbench.results.merging import MergedShards, ask_totals, merged_shards
 from pytest_helmbench.results.run_report import recorded_run
@@ -222,7 +221,8 @@ def _state(merged: MergedShards, out: Path) -> SessionState:
         f"the command of the shards with --helmbench-resume --helmbench-db={out}, without --helmbench-shard"
     )
     hint = f"{command}, asks the {reasons.total()} again" if reasons.total() else ""
-    return SessionState(hint=hint, cause=reasons_text(reasons))
+    judged = sum(len(run.facts.verdicts) for run in merged.runs)
+    return SessionState(hint=hint, cause=cause_of(reasons, judged))
 
 
 def _check_junitxml(path: Path, out: Path) -> None:

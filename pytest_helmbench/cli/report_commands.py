@@ -22,8 +22,8 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.comparison_lines import comparison_markdown, comparison_text
 from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
-from pytest_helmbench.reports.headline import Headline, SessionState, gate_block, headline
-from pytest_helmbench.reports.tables import readable_json, reasons_text
+from pytest_helmbench.reports.headline import Headline, SessionState, cause_of, gate_block, headline
+from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.baselines import PairError, parse_limits, partner
 from pytest_helmbench.results.comparing import (
     ComparedRun,
@@ -126,10 +126,12 @@ def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates
     counts = RunCounts.sum(one.counts for one in reports)
     left = sum(one.planned - one.judged for one in cases.values())
     is_open = any(one.detail.status != "complete" for one in reports)
+    cause = cause_of(counts.reasons, counts.judged)
     state = SessionState(
+        (cause,) if counts.reasons["budget"] else (),
         hint=f"the same command with --helmbench-resume asks the {left} again" if left and is_open else "",
         several_benchmarks=len({one.detail.key for one in reports}) > 1,
-        cause=reasons_text(counts.reasons) if left else "",
+        cause=cause,
     )
     asked = kept.asked or kept.min_coverage is not None or bool(compared)
     return headline(kept.judge(scores, compared, cases), state, asked=asked)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.reports.headline import Headline, SessionState, headline
-from pytest_helmbench.reports.tables import reasons_text
+from pytest_helmbench.reports.headline import BUDGET_SPENT, Headline, SessionState, cause_of, headline
 from pytest_helmbench.results.gates import GateReport, JudgedCases
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
@@ -79,7 +78,8 @@ class ExitRule:
         """Why the session fails whatever its scores are; a model is named where there are several."""
         plan, stopped = self._coordinator.book.plan, self._coordinator.stopped_models
         is_alone = plan is not None and len({run.model for run in plan.runs}) == 1
-        stops = (f"{'' if is_alone else model} stopped: {why}".lstrip() for model, why in stopped.items())
+        named = {why: ", ".join(one for one in stopped if stopped[one] == why) for why in stopped.values()}
+        stops = (f"{'' if is_alone else models} stopped: {why}".lstrip() for why, models in named.items())
         return [*self._shortfalls, *stops]
 
     @property
@@ -114,14 +114,16 @@ class ExitRule:
         """Return how the session stands to its gates, or its scores; None where there is nothing to say."""
         coordinator, plan = self._coordinator, self._coordinator.book.plan
         benchmarks = {run.benchmark for run in plan.runs} if plan is not None else ()
-        said = [reason.partition("\n") for reason in self._reasons]
+        # A gate of a run says by itself that nothing was judged.
+        known = None if self.gated is None else self._nothing_judged()
+        said = [reason.partition("\n") for reason in self._reasons if reason != known]
         hints = [*(" ".join(hint.replace("hint: ", "").split()) for _, _, hint in said), coordinator.goes_on]
         counts = RunCounts.sum(coordinator.book.tallies.values())
         state = SessionState(
             tuple(reason for reason, _, _ in said),
-            "; ".join(filter(None, hints)),
+            "; ".join(filter(None, dict.fromkeys(hints))),
             several_benchmarks=len(benchmarks) > 1,
-            cause="" if counts.judged else reasons_text(counts.reasons),
+            cause=cause_of(counts.reasons, counts.judged),
         )
         if self.gated is not None:
             return headline(self.gated, state)
@@ -148,7 +150,7 @@ class ExitRule:
         if left_over:
             reasons.append(f"{left_over} items were never run: their worker died and no other took them")
         if coordinator.limiter is not None and coordinator.limiter.refused_for_budget:
-            reasons.append("the budget was spent: what it could not pay was skipped")
+            reasons.append(BUDGET_SPENT)
         if coordinator.overdrawn is not None:
             reasons.append(coordinator.overdrawn)
         if coordinator.book.store is not None and coordinator.book.store.fault is not None:
@@ -181,13 +183,13 @@ class ExitRule:
             return None
         # Some models judged and others not: said only where it was asked for.
         of_all = plan is None or len(unjudged) == len({run.model for run in plan.runs})
-        keyless = dict.fromkeys(run.why_not for run in plan.runs if run.variable) if plan is not None else {}
+        keyless = {run.why_not: run.variable for run in plan.runs if run.variable} if plan is not None else {}
         if not of_all:
             return f"nothing was judged of {', '.join(unjudged)} ({wanted})" if wanted else None
         if settings.dry_run or not keyless:
             return f"nothing was judged ({wanted})" if wanted else None
         if wanted or (in_ci() and self._models_named):
-            return f"nothing was judged: {'; '.join(map(str, keyless))}"
+            return f"nothing was judged: {'; '.join(keyless)}\nhint: set {' and '.join(keyless.values())}"
         return None
 
     def _all_skipped(self, foreign_skips: Mapping[str, int]) -> bool:

@@ -37,7 +37,7 @@ def add_gate_case(config: pytest.Config, name: str, verdict: str, *, holds: bool
     writer = junit_writer(config)
     if writer is None:
         return
-    test = f"gate[{name}]"
+    test = f"gate[{name}]" if name else "gate"
     for when in ("setup", "call", "teardown"):
         fails = when == "call" and not holds
         location = ("helmbench", None, test)

@@ -281,12 +281,12 @@ def _remarks(found: RunComparison) -> Iterator[str]:
     yield from (*_missing(found), *comparison_notes(found))
 
 
-_SCOPE_HEAD = ("", "baseline", "now", "change (points)", "90 %", "p", "changed", "verdict")
+_SCOPE_HEAD = ("", "baseline", "now", "change (points)", "90 %", "one-sided p", "changed", "verdict")
 _BEHAVIOUR_HEAD = (
     *("behaviour", "baseline", "now", "change (points)", "pairs of replies", "changed", "p (Holm)"),
     "",
 )
-_LEFT = ("", "behaviour", "90 %", "p", "p (Holm)", "changed", "verdict")
+_LEFT = ("", "behaviour", "90 %", "one-sided p", "p (Holm)", "changed", "verdict")
 
 
 def _scope_cells(found: RunComparison, scope: ScopeChange) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.codes import natural_key
@@ -13,7 +14,7 @@ from pytest_helmbench.reports.comparison_lines import (
     conclusion_text,
     p_text,
 )
-from pytest_helmbench.reports.tables import count_text, share
+from pytest_helmbench.reports.tables import count_text, reasons_text, share
 from pytest_helmbench.results.comparing import INCONCLUSIVE_PASSES
 from pytest_helmbench.results.gates import GateReport, RunGates
 from pytest_helmbench.scoring.changes import Conclusion
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import PlannedCase, RunComparison
     from pytest_helmbench.scoring.comparison import ScopeChange
 
+BUDGET_SPENT = "the budget was spent: what it could not pay was skipped"
 _SHOWN = 5
 _RUNS_SHOWN = 3
 _FAILING = (Conclusion.REGRESSED, Conclusion.COLLAPSED)
@@ -37,7 +39,7 @@ class SessionState:
         reasons: Why it fails whatever its scores are: a spent budget, nothing judged, a lost row.
         hint: How it goes on; empty where nothing is left.
         several_benchmarks: The scores of its runs do not compare.
-        cause: Why no case was judged: `unreachable 3`; empty where some were.
+        cause: See `cause_of`.
     """
 
     reasons: tuple[str, ...] = ()
@@ -70,8 +72,11 @@ class Headline:
 
     @property
     def by_run(self) -> tuple[Headline, ...]:
-        """Those of several runs; of one run the headline of the session, which has its cause."""
-        return self.runs if len(self.runs) > 1 else (self,)
+        """Those of several runs, with the session's cause; its own of one run, or where it fails and no run does."""
+        fails_alone = self.holds is False and all(run.holds is not False for run in self.runs)
+        if len(self.runs) < 2 or fails_alone:
+            return (self,)
+        return tuple(replace(run, cause="" if run.holds else self.cause) for run in self.runs)
 
     @property
     def text(self) -> str:
@@ -81,7 +86,7 @@ class Headline:
 
     @property
     def newly_failing(self) -> tuple[PlannedCase, ...]:
-        """Cases that passed in the baseline and fail now, those with most at risk first; of a session, of all runs."""
+        """Cases that passed in the baseline and fail now, the most points lost first; of a session, of all runs."""
         gates = [one.gates for one in (self, *self.runs) if one.gates is not None]
         return tuple(
             case for run in gates if run.comparison is not None for case in run.comparison.newly_failing
@@ -89,6 +94,13 @@ class Headline:
 
 
 _NOTHING_ELSE = SessionState()
+
+
+def cause_of(reasons: Mapping[str, int], judged: int) -> str:
+    """Return why cases have no verdict, from how many have each reason: a spent budget, or why nothing was judged."""
+    if reasons.get("budget"):
+        return BUDGET_SPENT
+    return "" if judged else reasons_text(reasons)
 
 
 def headline(report: GateReport, state: SessionState = _NOTHING_ELSE, *, asked: bool = True) -> Headline:
@@ -123,7 +135,7 @@ def headline(report: GateReport, state: SessionState = _NOTHING_ELSE, *, asked: 
     elif runs:
         all_of = "all " if holds else ""
         subject = f"{all_of}{len(runs)} runs" if holds or len(runs) > _RUNS_SHOWN else ""
-        said = _scores(report.runs)
+        said, cause = _scores(report.runs), state.cause
     return Headline(holds, subject, said, cause, state.hint, runs)
 
 
@@ -229,10 +241,12 @@ def gate_block(found: Headline) -> list[str]:
     Args:
         found: Of a session. A block of several runs has a headline for each.
     """
-    lines = [] if len(found.runs) > 1 else [found.text]
+    several = len(found.runs) > 1
+    lines = [] if len(found.by_run) > 1 else [found.text]
     for run in found.runs:
-        lines += [run.text] if len(found.runs) > 1 else []
+        lines += [run.text] if several else []
         lines += _run_block(run.gates) if run.gates is not None else []
+    lines += [_line("cause", found.cause)] if several and found.cause else []
     return [*lines, _line("next", found.hint)] if found.hint else lines
 
 
@@ -261,8 +275,8 @@ def _run_block(run: RunGates) -> Iterator[str]:
         if codes:
             more = " …" if len(codes) > _SHOWN else ""
             yield f"  {label} {len(codes)}: {', '.join(codes[:_SHOWN])}{more}"
-    if found.gone and not found.allows_gone:
-        yield _line("", "accept that with --helmbench-allow-gone, or with a new baseline")
+            if label == "gone" and not found.allows_gone:
+                yield _line("", "accept that with --helmbench-allow-gone, or with a new baseline")
 
 
 def _reached(verdict: GateVerdict) -> str:

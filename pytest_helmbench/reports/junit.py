@@ -94,7 +94,7 @@ def _case(row: ResultRow) -> ET.Element:
 
 
 def _gate_case(run: Headline) -> ET.Element:
-    name = _text(f"gate[{run.subject}]")
+    name = _text(f"gate[{run.subject}]" if run.subject else "gate")
     case = ET.Element("testcase", {"classname": "helmbench", "name": name, "time": "0.000"})
     if not run.holds:
         ET.SubElement(case, "failure", {"message": _text(run.text)})

@@ -11,7 +11,7 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.score_lines import score_doubts, score_notes
 from pytest_helmbench.reports.session_summary import answer_doubts, cut_lines, routine_notes, unstated_lines
-from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, share
+from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, reasons_text, share
 from pytest_helmbench.results.differences import server_name
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Rate
@@ -102,11 +102,13 @@ def unjudged_text(report: RunReport) -> tuple[str, str]:
     found = unjudged_rows(report)
     if not found:
         return "No score: no case that counts was judged", ""
-    reasons = ", ".join(f"{reason or outcome} {count}" for outcome, reason, count in found)
+    reasons: defaultdict[str, int] = defaultdict(int)
+    for outcome, reason, count in found:
+        reasons[reason or outcome] += int(count)
     first = next((_NEXT[reason] for _, reason, _ in found if reason in _NEXT), "")
     resumed = "the same command with --helmbench-resume asks these cases again"
     hint = f"{first}; then {resumed}" if first else resumed
-    return f"Nothing was judged: {reasons}", f"{hint[0].upper()}{hint[1:]}."
+    return f"Nothing was judged: {reasons_text(reasons)}", f"{hint[0].upper()}{hint[1:]}."
 
 
 def _doubts(report: RunReport) -> Iterator[str]:

@@ -68,7 +68,7 @@ class RunComparison:
         replies: Of the candidate, all that were compared.
         reason: Why nothing is concluded; empty where something is.
         other_sample: That the baseline was asked another sample; empty where it was not.
-        newly_failing: Cases that passed in the baseline and fail now, those with most at risk first.
+        newly_failing: Cases that passed in the baseline and fail now, those that lose the most points first.
         newly_passing: Cases that failed in the baseline and pass now, likewise.
         gone: Cases of the baseline that the candidate's benchmark, read whole, does not define any more.
         cases_not_selected: Cases of the baseline that it defines, and that the candidate has not planned.
@@ -191,8 +191,8 @@ def compare_runs(
         replies=sum(len(case.candidate) for case in paired.cases),
         reason=f"nothing in common with {baseline.ref.name}{other_sample}",
         other_sample=other_sample,
-        newly_failing=_worst_first(paired.newly_failing),
-        newly_passing=_worst_first(paired.newly_passing),
+        newly_failing=_worst_first(paired.newly_failing, planned, weights),
+        newly_passing=_worst_first(paired.newly_passing, planned, weights),
     )
     if not any(weights[case.behaviour] for case in paired.cases):
         return counts
@@ -393,17 +393,22 @@ def common_share(
         paired: What both have.
         weights: Of the behaviours in its benchmark.
     """
-    total = sum(weights.values())
+    total, points = sum(weights.values()), _points(planned)
     if not total:
         return None
-    points: defaultdict[str, int | Fraction] = defaultdict(int)
-    for case in planned:
-        points[case.behaviour] += case.stake * case.criteria
     shares = (
         weight * min(Fraction(1), Fraction(paired.compared.get(code, 0), points[code]))
         for code, weight in weights.items()
     )
     return sum(shares, Fraction(0)) / total
+
+
+def _points(planned: Sequence[PlannedCase]) -> dict[str, int | Fraction]:
+    """Return the points of each behaviour."""
+    points: defaultdict[str, int | Fraction] = defaultdict(int)
+    for case in planned:
+        points[case.behaviour] += case.stake * case.criteria
+    return points
 
 
 def pair_cases(
@@ -447,10 +452,16 @@ def pair_cases(
     return paired
 
 
-def _worst_first(cases: Sequence[PlannedCase]) -> tuple[PlannedCase, ...]:
-    return tuple(
-        sorted(cases, key=lambda case: (-case.severity * (10 - case.difficulty), natural_key(case.code)))
-    )
+def _worst_first(
+    cases: Sequence[PlannedCase], planned: Sequence[PlannedCase], weights: Mapping[str, Fraction]
+) -> tuple[PlannedCase, ...]:
+    """Return cases with the most points of the score first, as `Losses` counts them."""
+    per_point = {code: weights[code] / points for code, points in _points(planned).items()}
+
+    def lost(case: PlannedCase) -> Fraction:
+        return per_point[case.behaviour] * case.stake * case.criteria * (10 - case.difficulty)
+
+    return tuple(sorted(cases, key=lambda case: (-lost(case), natural_key(case.code))))
 
 
 def _mostly_passed(replies: Sequence[tuple[Fraction, ...]]) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError
 
-VERSION = 2
+VERSION = 3
 """`PRAGMA user_version` of a file that this version reads and writes."""
 
 

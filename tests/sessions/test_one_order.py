@@ -69,7 +69,8 @@ def test_one_run_has_one_score_pass_rate_order_and_change(
     annotations = "\n".join(re.findall(r"::error file=.*", terminal))
     assert _first_five(annotations, "::error") == _first_five(failed, "code") == worst
     assert _first_five(terminal, "= FAILURES =") == _first_five(page, "What has become worse") == worst
-    assert _first_five(texts["r.md"], "cases failed") == worst
+    assert _first_five(texts["r.md"], "cases failed") == _first_five(texts["r.md"], "Newly failing") == worst
+    assert _first_five(terminal, "  newly failing") == worst
     assert _first_five(texts["summary.md"], "cases failed**") == worst
     tokens = [run["comparisons"][0][side]["tokens"] for side in ("before", "after")]
     assert all(f"{tokens[0]} → {tokens[1]}" in text for text in (texts["r.md"], page, compare))

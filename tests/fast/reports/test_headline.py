@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis_rows import row
 
-from pytest_helmbench.reports.headline import SessionState, gate_block, headline
+from pytest_helmbench.reports.headline import BUDGET_SPENT, SessionState, cause_of, gate_block, headline
 from pytest_helmbench.results.comparing import PlannedCase, RunComparison, RunRef
 from pytest_helmbench.results.gates import GateReport, JudgedCases, read_gates
 from pytest_helmbench.scoring.changes import Change, Conclusion
@@ -74,6 +74,20 @@ def test_what_stops_a_session_fails_it_though_its_gate_holds_and_nothing_judged_
     nothing = headline(GateReport(()), SessionState(("nothing was judged: LAB_KEY is empty",)))
     assert nothing.text == "✗ FAILS   nothing was judged: LAB_KEY is empty"
     assert headline(GateReport(())).text == "✗ FAILS   nothing was judged"
+    assert cause_of({"budget": 2, "timeout": 1}, 3) == BUDGET_SPENT
+    assert [cause_of({"timeout": 1}, judged) for judged in (0, 3)] == ["timeout 1", ""]
+    held = read_gates("0.85", None).judge({"a": _score(), "b": _score(wrong=0)})
+    several = headline(held, SessionState((BUDGET_SPENT,)))
+    assert several.text == gate_block(several)[0] == f"✗ FAILS   {BUDGET_SPENT}"
+    assert several.by_run == (several,)
+    mixed = headline(
+        read_gates("0.95", None).judge({"a": _score(), "b": _score(wrong=0)}), SessionState(("x",))
+    )
+    assert [run.text.rpartition(": ")[2] for run in mixed.by_run] == [
+        "x",
+        "100.0 % (83.9 – 100.0), threshold 95.0 %",
+    ]
+    assert gate_block(mixed)[-1] == "  cause      x"
 
 
 def test_without_a_gate_the_headline_is_the_score_and_of_several_the_best() -> None:
