@@ -95,8 +95,9 @@ def test_a_page_is_small_asks_nobody_and_has_every_case(
     assert (one.outside, one.messages) == ([], [])
 
 
-def test_the_script_keeps_to_its_size(files: Callable[[str], Path]) -> None:
-    scripts = re.findall("<script>(.*?)</script>", files("1000").read_text("utf-8"), re.DOTALL)
+def test_the_script_keeps_to_its_size() -> None:
+    parts = [PagePart.of(_report(1_000, run), ShownTexts.NONE) for run in (1, 2)]
+    scripts = re.findall("<script>(.*?)</script>", page_of(parts, ShownTexts.NONE, live={}), re.DOTALL)
     assert sum(len(script.encode()) for script in scripts) <= _MOST_SCRIPT_BYTES
 
 
@@ -201,6 +202,7 @@ def test_a_comparison_shows_both_runs_of_a_case(
     page = one.go(files("compared"), "#/cases?flip=worse")
 
     assert page.locator("#count").inner_text() == f"{len(worse)} of 1,000"
+    assert page.locator(".verdict .big strong").inner_text() == "worse"
     page.locator("#rows a").first.click()
     sides = page.locator("#drawer .sides > div")
     sides.first.wait_for()
@@ -254,6 +256,7 @@ def test_nothing_in_a_result_can_act(runs: int, opened: Callable[..., Opened], t
     page.fill("#q", " ".join(ATTACKS[:20]))
     page.wait_for_selector("#chips button")
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    page.wait_for_selector(".run .worst", state="attached")
     assert page.evaluate("typeof window.PWN") == "undefined"
     assert page.locator("img, iframe, object, embed, form:not(#filter), base").count() == 0
     assert (one.outside, one.messages) == ([], [])

@@ -19,6 +19,9 @@ from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.results.run_report import RunReport
 
 _CASES = 240
+_MOST_NODES = 5_000
+_OUTSIDE = """least => [...document.querySelectorAll(`header *, main ${least}`)].filter(
+    (one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 200))"""
 
 
 @cache
@@ -82,6 +85,9 @@ def test_several_runs_are_a_matrix_and_the_drawer_shows_all_replies_of_a_case(
             wrong = [] if evaluation.passed else [evaluation.observed]
             assert side.locator(".judged mark").all_inner_texts() == wrong
     assert serious_faults(page) == []
+    page.keyboard.press("Escape")
+    page.locator(".run summary").last.click()
+    page.locator(".run .worst").wait_for()
     assert one.messages == []
 
 
@@ -186,6 +192,7 @@ def test_a_case_takes_two_lines_on_a_small_screen(
     assert len({round(box["y"]) for box in boxes}) == 2
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate(_OUTSIDE, ":is(.forest, .dots, .worst, .two) *") == []
 
 
 @pytest.mark.parametrize("runs", [1, 5, 12])
@@ -194,16 +201,24 @@ def test_paper_holds_every_column_in_light_colours_and_no_empty_sheet(
 ) -> None:
     pypdf = pytest.importorskip("pypdf")
     page = opened(color_scheme="dark").go(files(runs, ShownTexts.NONE))
-    wanted = page.locator("main > section:not(#cases) th[scope=col]:visible").all_inner_texts()
+    wanted = page.locator(
+        "main > section:not(#cases) th[scope=col]:visible:not(:has(.hidden))"
+    ).all_inner_texts()
 
     sheets = pypdf.PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
 
     assert all((sheet.mediabox.width > sheet.mediabox.height) is (runs > 1) for sheet in sheets)
+    assert page.locator("*").count() <= _MOST_NODES
     texts = [_inside(sheet) for sheet in sheets]
     assert min(map(len, texts)) > 100
     whole = normalize("NFKC", "".join("".join(texts).split()))  # a ligature is two letters
     assert [word for name in wanted for word in name.split() if word not in whole] == []
+    assert [one.detail.model for one in _reports(runs) if one.detail.model not in whole] == []
     page.emulate_media(media="print")
+    page.set_viewport_size(
+        {"width": 965 if runs > 1 else 725, "height": 900}
+    )  # of a sheet, without its edges
+    assert page.evaluate(_OUTSIDE, "section:not(#cases) *") == []
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 34, 42)"
     assert page.evaluate("getComputedStyle(document.body).printColorAdjust") == "exact"

@@ -1,4 +1,3 @@
-"use strict";
 // A run that is pointed at, or focused, stands out in the plots of its board; a click keeps it.
 for (const board of document.querySelectorAll(".board")) {
   let kept = null;

@@ -12,15 +12,15 @@ function told(runs) {
 }
 async function look() {
   if (!document.hidden) try {
-    const reply = await fetch(`/state?runs=${ids.join(",")}`);
-    const text = await reply.text();
+    const reply = await fetch(`/state?runs=${ids}`), text = await reply.text();
     if (!reply.ok) say(text.trim());
     else if (JSON.parse(text).file !== seen.file) location.reload();
     else told(JSON.parse(text).runs);
   } catch { say("helmbench view has ended"); }
   setTimeout(look, seen.refresh_ms);
 }
-show.onclick = () => location.reload(); // the address keeps filter, order and the open case
+// The address keeps filter, order and the open case.
+show.onclick = () => location.reload();
 addEventListener("scroll", () => show.classList.toggle("floats", scrollY > 300), { passive: true });
 told(seen.runs);
 look();

@@ -2,7 +2,8 @@
 // The table of all cases and its drawer. Data stand in the page as gzip; nothing is fetched.
 (() => {
 const $ = (id) => document.getElementById(id);
-const el = (tag, text, name) => { const made = document.createElement(tag); if (text != null) made.textContent = text; if (name) made.className = name; return made; };
+const el = (tag, text, name, role) => { const made = document.createElement(tag); if (text != null) made.textContent = text; if (name) made.className = name; if (role) made.role = role; return made; };
+const put = (made, ...inside) => { made.append(...inside); return made; };
 const blocks = new Map();
 const block = (id) => {
   if (!blocks.has(id)) {
@@ -54,12 +55,13 @@ function differs(k) {
 }
 
 // Filter
-const NUMBERS = { severity: "severity", sev: "severity", difficulty: "difficulty", ms: "ms", usd: "usd", cost: "usd", tokens: "tokens_out", tokens_in: "tokens_in", tokens_out: "tokens_out", rep: "rep", score: "score", points_lost: "points_lost", neutral: "neutral" };
+const NUMBERS = ["severity", "difficulty", "ms", "usd", "tokens_in", "tokens_out", "rep", "score", "points_lost", "neutral"];
 const LABELS = ["outcome", "reason", "behaviour", "scenario", "condition", "context", "perturbation", "rule", "parse", "expected", "observed", "flip", "before", "flaky"];
-const SAME = { user_context: "context", "user-context": "context" };
+const SAME = { user_context: "context", "user-context": "context", sev: "severity", cost: "usd", tokens: "tokens_out" };
+const keyed = (names, key) => names.find((one) => one === (SAME[key] ?? key));
 const same = (a, b) => a === b;
 const COMPARE = { ">": (a, b) => a > b, "<": (a, b) => a < b, ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, "=": same, ":": same };
-const FLIPS = ["worse", "better", "same"], OUTCOMES = ["passed", "failed", "error", "skipped"];
+const BARE = { outcome: ["passed", "failed", "error", "skipped"], flip: ["worse", "better", "same"], flaky: ["flaky"] };
 // The conditions of a filter, each with its alternatives; one without a key has that of the one before it.
 const words = (text) => [...text.matchAll(/(-?)((?:"[^"]*"|\S)+)/g)].map(([written, not, rest]) => {
   let key, sign;
@@ -70,11 +72,10 @@ const words = (text) => [...text.matchAll(/(-?)((?:"[^"]*"|\S)+)/g)].map(([writt
     return { key, sign, value: (found ? found[3] : one).replace(/^"(.*)"$/s, "$1") };
   }) };
 });
-const labelOf = (key) => LABELS.find((one) => one === (SAME[key] ?? key));
 function fault({ key, sign, value }) {
   if (!key) return "";
-  if (NUMBERS[key] || key === "run") return value === "" || isNaN(value) ? `${key} takes a number` : "";
-  if (labelOf(key) || ["model", "benchmark", "pillar", "group", "code", "text"].includes(key)) return ":=".includes(sign) ? "" : `${key} takes = or :`;
+  if (keyed(NUMBERS, key) || key === "run") return value === "" || isNaN(value) ? `${key} takes a number` : "";
+  if (keyed(LABELS, key) || ["model", "benchmark", "pillar", "group", "code", "text"].includes(key)) return ":=".includes(sign) ? "" : `${key} takes = or :`;
   const word = `${key}${sign}${value}`.toLowerCase(), names = ["code", "group", ...LABELS];
   const known = runs.some((run) => names.some((name) => run.labels(name).some((one) => one?.toLowerCase().includes(word))));
   return known ? "" : `unknown key ${key}`;
@@ -83,22 +84,18 @@ const byLabel = (run, name, fits) => { const good = run.labels(name).map((one) =
 const any = (tests) => (i) => tests.some((test) => test(i));
 async function test(run, { key, sign, value }) {
   const low = value.toLowerCase();
-  const number = key && NUMBERS[key];
+  const number = keyed(NUMBERS, key), label = keyed(LABELS, key);
   if (number) return (i) => { const cell = run.get(number, i); return cell !== null && COMPARE[sign](cell, +value); };
-  if (key === "run") { const own = run.run === +value; return () => own; }
+  if (key === "run") return () => run.run === +value;
   if (key === "model" || key === "benchmark") { const own = run[key].toLowerCase().includes(low); return () => own; }
   if (key === "pillar") return byLabel(run, "behaviour", (one) => one.split("-")[0] === value);
   if (key === "group") return byLabel(run, "group", (one) => one.split("\n").includes(value));
   if (key === "code") return (i) => run.code(i) === value;
   if (key === "text") { const hits = await search(run, low); return (i) => hits.has(i); }
-  const label = labelOf(key);
   if (label) return byLabel(run, label, label === "expected" || label === "observed" ? (one) => one.toLowerCase().includes(low) : (one) => one.toLowerCase() === low);
-  const word = key ? `${key}${sign}${value}`.toLowerCase() : low;
+  const word = key ? `${key}${sign}${value}`.toLowerCase() : low === "errors" ? "error" : low, bare = Object.keys(BARE).find((name) => BARE[name].includes(word));
   if (word === "differ") return (i) => differing[run.row[i]] ??= differs(run.row[i]);
-  if (OUTCOMES.includes(word)) return byLabel(run, "outcome", (one) => one === word);
-  if (word === "errors") return byLabel(run, "outcome", (one) => one === "error");
-  if (FLIPS.includes(word)) return byLabel(run, "flip", (one) => one === word);
-  if (word === "flaky") return byLabel(run, "flaky", (one) => one === word);
+  if (bare) return byLabel(run, bare, (one) => one === word);
   // A code, or a part of one, is not the start of another: P1-B2 is not P1-B20.
   if (/^[a-z]+\d+[a-z]?(-[a-z]+\d+[a-z]?)*$/.test(word)) {
     const parts = (text) => `-${text.toLowerCase()}-`.includes(`-${word}-`);
@@ -133,9 +130,9 @@ async function filter() {
   at = opened === null ? -1 : view.indexOf(opened);
   chips(asked);
   $("count").textContent = `${view.length.toLocaleString("en")} of ${total.toLocaleString("en")}${bad ? `, ${bad} not understood` : ""}`;
-  $("q").setAttribute("aria-invalid", bad > 0);
+  $("q").ariaInvalid = bad > 0;
   $("none").hidden = view.length > 0;
-  $("grid").setAttribute("aria-rowcount", view.length + 1);
+  $("grid").ariaRowCount = view.length + 1;
   $("plain").disabled = view.length > MOST_PLAIN && !whole;
   if (view.length > MOST_PLAIN) whole = false;
   $("scroll").scrollTop = 0;
@@ -151,7 +148,7 @@ function chips(asked) {
     const told = one.fault ? `${one.written}: ${one.fault}` : one.written;
     const press = button(`${told} ×`, () => { ask(asked.filter((other) => other !== one).map((other) => other.written).join(" ")); $("q").focus(); });
     press.className = one.fault ? "chip bad" : "chip";
-    press.setAttribute("aria-label", `Remove ${told}`);
+    press.ariaLabel = `Remove ${told}`;
     return press;
   }));
 }
@@ -211,14 +208,12 @@ const address = (k) => {
   return `#/case/${encodeURIComponent(run.code(i))}${rest.size ? `?${rest}` : ""}`;
 };
 function row(k, place) {
-  const made = el("div", null, k === opened || place === at ? "r sel" : "r");
-  made.setAttribute("role", "row");
-  made.setAttribute("aria-rowindex", place + 2);
-  made.setAttribute("aria-selected", place === at);
+  const made = el("div", null, k === opened || place === at ? "r sel" : "r", "row");
+  made.ariaRowIndex = place + 2;
+  made.ariaSelected = place === at;
   made.dataset.at = place;
   for (const column of shown) {
-    const value = column.of(k), box = el("span", null, column.kind ?? "");
-    box.setAttribute("role", "gridcell");
+    const value = column.of(k), box = el("span", null, column.kind, "gridcell");
     if (column.name === "case") { const link = el("a", value); link.href = address(k); link.tabIndex = -1; box.append(link); }
     else box.textContent = column.model ? value?.replace(/^\w+:?/, (outcome) => MARKS[outcome.replace(":", "")]) : value;
     if (column.coloured && value !== null) box.classList.add(/^\w*/.exec(value)[0] || "none");
@@ -240,13 +235,11 @@ function draw() {
 }
 function head() {
   shown = COLUMNS.filter((column) => !column.off);
-  const made = el("div", null, "r");
-  made.setAttribute("role", "row");
+  const made = el("div", null, "r", "row");
   for (const column of shown) {
-    const box = el("span", null, column.kind ?? ""), press = el("button", column.name.replace("_", " "));
+    const box = el("span", null, column.kind, "columnheader"), press = el("button", column.name.replace("_", " "));
     if (column.model) { press.prepend(el("span", column.model.split("/").pop(), "long")); press.title = column.model; }
-    box.setAttribute("role", "columnheader");
-    box.setAttribute("aria-sort", sort === column.name ? "ascending" : sort === `-${column.name}` ? "descending" : "none");
+    box.ariaSort = sort === column.name ? "ascending" : sort === `-${column.name}` ? "descending" : "none";
     if (sort.replace(/^-/, "") === column.name) press.append(sort.startsWith("-") ? " ↓" : " ↑");
     press.type = "button";
     press.onclick = () => { sort = sort === column.name ? `-${column.name}` : sort === `-${column.name}` ? "" : column.name; head(); told(); filter(); };
@@ -272,8 +265,7 @@ function move(by, fits) {
   if (place < 0 || place >= view.length) return;
   at = place;
   const scroll = $("scroll"), y = at * height();
-  if (y < scroll.scrollTop) scroll.scrollTop = y;
-  if (y + height() > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = y + height() - scroll.clientHeight;
+  scroll.scrollTop = Math.max(y + height() - scroll.clientHeight, Math.min(y, scroll.scrollTop));
   if (opened !== null) return void (history.replaceState(null, "", address(view[at])), open(view[at]));
   draw();
   $("rows").querySelector(".sel")?.scrollIntoView({ block: "nearest" });
@@ -293,15 +285,10 @@ function csv() {
 }
 
 // Drawer
-const table = (heads, rows) => {
-  const made = el("table", null, "plain"), top = el("tr");
-  for (const name of heads) { const box = el("th", name); box.scope = "col"; top.append(box); }
-  const first = el("thead"), body = el("tbody");
-  first.append(top);
-  for (const cells of rows) { const line = el("tr"); for (const one of cells) line.append(one instanceof Node ? one : el("td", one ?? "")); body.append(line); }
-  made.append(first, body);
-  return made;
-};
+const headOf = (text, scope) => Object.assign(el("th", text), { scope });
+const table = (heads, rows) => put(el("table", null, "plain"),
+  put(el("thead"), put(el("tr"), ...heads.map((name) => headOf(name, "col")))),
+  put(el("tbody"), ...rows.map((cells) => put(el("tr"), ...cells.map((one) => el("td", one))))));
 // What was observed, the words marked that were not expected; after `not:` those that were ruled out.
 function marked(expected, observed, passed) {
   const box = el("td", null, "value"), out = expected.startsWith("not: "), pieces = observed.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
@@ -313,8 +300,8 @@ function marked(expected, observed, passed) {
 }
 const plain = (value) => typeof value === "string" ? value : JSON.stringify(value, null, 1);
 const pre = (text) => { const made = el("pre", plain(text)); made.tabIndex = 0; return made; };
-const fold = (name, ...inside) => { const made = el("details"); made.append(el("summary", name), ...inside); return made; };
-const wide = (inside) => { const made = el("div", null, "scroll"); made.tabIndex = 0; made.append(inside); return made; };
+const fold = (name, ...inside) => put(el("details"), el("summary", name), ...inside);
+const wide = (inside) => { const made = put(el("div", null, "scroll"), inside); made.tabIndex = 0; return made; };
 const blockOf = (kind, run, i) => block(`${kind}${run.name}-${Math.floor(i / BLOCK)}`);
 const about = async (run, i) => [(await blockOf("d", run, i))?.[i % BLOCK] ?? {}, (await blockOf("t", run, i))?.[i % BLOCK] ?? null];
 
@@ -344,15 +331,9 @@ function laid(text, observed) {
   return [...around(text.slice(0, from)), made, ...around(text.slice(to))];
 }
 function verdictTable([name, rule, passed, credit, parse, expected, observed, inside]) {
-  const made = el("table", null, "judged"), part = credit === null || credit === 0 || credit === 1 ? "" : `, credit ${credit}`;
-  made.append(el("caption", `${`${rule} ${name}`.trim()}: ${passed ? "passed" : "failed"}${part}${parse === "recovered" ? ", JSON recovered from other text" : ""}${inside ? ", could run beside its judge" : ""}`));
-  for (const [head, cell] of [["expected", el("td", expected, "value")], ["observed", marked(expected, observed, passed)]]) {
-    const line = el("tr"), first = el("th", head);
-    first.scope = "row";
-    line.append(first, cell);
-    made.append(line);
-  }
-  return made;
+  const part = [null, 0, 1].includes(credit) ? "" : `, credit ${credit}`;
+  return put(el("table", null, "judged"), el("caption", `${`${rule} ${name}`.trim()}: ${passed ? "passed" : "failed"}${part}${parse === "recovered" ? ", JSON recovered from other text" : ""}${inside ? ", could run beside its judge" : ""}`),
+    put(el("tr"), headOf("expected", "row"), el("td", expected, "value")), put(el("tr"), headOf("observed", "row"), marked(expected, observed, passed)));
 }
 function side(run, i, [more, texts], first) {
   const box = el("div"), get = (name) => run.get(name, i), top = el("p");
@@ -362,7 +343,7 @@ function side(run, i, [more, texts], first) {
   if (texts && "r" in texts) box.append(el("h3", "Reply"), ...laid(texts.r, verdicts.map((one) => one[6] ?? "")));
   for (const [name, text] of texts?.w ?? []) box.append(el("h3", name), pre(text));
   if (!texts && meta.texts === "failures") box.append(el("p", "The texts of this case are not in this file: it was written with --with-text=failures.", "hint"));
-  const say = (name, value, unit = "") => value === null || value === undefined ? [] : [`${name} ${value}${unit}`];
+  const say = (name, value, unit = "") => value == null ? [] : [`${name} ${value}${unit}`];
   box.append(el("p", [...say("score", get("score")), ...say("time", get("ms"), " ms"), ...say("tokens in", get("tokens_in")), ...say("out", get("tokens_out")), ...say("cost USD", get("usd") ?? "unknown")].join(" · "), "hint"));
   if (more.w) box.append(table(["said by the pack", ""], Object.entries(more.w)));
   if (texts?.m?.length && JSON.stringify(texts.m) !== first) box.append(fold("Prompt of this run", ...promptOf(texts)));
@@ -430,14 +411,22 @@ async function open(k) {
   draw();
 }
 const failed = (k) => within(k).some(([run, i]) => run.get("outcome", i) === "failed");
-function close() {
-  if (opened === null) return;
+function hide() {
+  if (opened === null) return false;
   opened = null;
   $("drawer").hidden = true;
+  draw();
+  return true;
+}
+function close() {
+  if (!hide()) return;
   told();
   (back?.isConnected && back !== document.body ? back : $("scroll")).focus({ preventScroll: true });
-  draw();
 }
+
+// Of several runs, each is parsed when its fold is opened.
+const unfold = (fold) => { const kept = fold.querySelector(":scope > noscript"); if (kept) { kept.remove(); fold.insertAdjacentHTML("beforeend", kept.textContent); } };
+const folds = document.querySelectorAll(".run > details");
 
 // Addresses
 function show(found) {
@@ -453,7 +442,7 @@ function told() {
 async function route() {
   $("lost")?.remove();
   const hash = location.hash, decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
-  const [path, rest] = [hash.split("?")[0], new URLSearchParams(hash.split("?").slice(1).join("?"))];
+  const cut = `${hash}?`.indexOf("?"), path = hash.slice(0, cut), rest = new URLSearchParams(hash.slice(cut));
   if (path.startsWith("#/case/")) {
     const code = decoded(path.slice(7)), rep = +(rest.get("rep") ?? 1), asked = rest.get("run");
     for (const run of runs) {
@@ -463,11 +452,10 @@ async function route() {
         return open(run.row[i]);
       }
     }
-    if (opened !== null) { opened = null; $("drawer").hidden = true; draw(); }
-    const box = el("p", `This file has no case ${code}${rep > 1 ? ` (repetition ${rep})` : ""}${asked === null ? "" : ` of run ${asked}`}. `, "lost bad"), all = el("a", "All cases");
+    hide();
+    const box = el("p", `This file has no case ${code}${rep > 1 ? ` (repetition ${rep})` : ""}${asked === null ? "" : ` of run ${asked}`}. `, "lost bad", "alert"), all = el("a", "All cases");
     all.href = "#/cases";
     box.id = "lost";
-    box.setAttribute("role", "alert");
     box.append(all);
     document.querySelector("main").prepend(box);
     scrollTo(0, 0);
@@ -476,21 +464,22 @@ async function route() {
     sort = rest.get("sort") ?? "";
     if (runs.length < 2) rest.delete("run");
     $("q").value = [...rest].filter(([name]) => name !== "sort").map(([name, value]) => name === "q" ? value : `${name}=${quoted(value)}`).join(" ");
-    if (opened !== null) { opened = null; $("drawer").hidden = true; }
+    hide();
     head();
     await filter();
     $("cases").scrollIntoView();
   } else {
-    if (opened !== null) { opened = null; $("drawer").hidden = true; draw(); }
-    if (path.startsWith("#/plot/")) show(document.querySelector(`[id^="plot-${CSS.escape(path.slice(7))}"]`));
-    else if (/^#[\w-]+$/.test(path)) show($(path.slice(1)));
+    hide();
+    if (path.startsWith("#/plot/")) {
+      if (folds[0]) unfold(folds[0]);
+      show(document.querySelector(`[id^="plot-${CSS.escape(path.slice(7))}"]`));
+    } else if (/^#[\w-]+$/.test(path)) show($(path.slice(1)));
   }
 }
 function key(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-  if (typing && event.key === "Escape") return void $("scroll").focus();
-  if (typing) return;
+  if (typing) return void (event.key === "Escape" && $("scroll").focus());
   const press = { "/": () => $("q").focus(), j: () => move(1), k: () => move(-1), n: () => move(1, failed), Escape: close };
   if (!event.target.closest("a,button,summary")) press.Enter = enter;
   if (document.activeElement === $("scroll")) Object.assign(press, { ArrowDown: press.j, ArrowUp: press.k });
@@ -511,12 +500,13 @@ const ready = (async () => {
   $("table").hidden = false;
   columns();
   head();
-  let timer, busy = false;
+  for (const fold of folds) fold.ontoggle = () => unfold(fold);
+  let timer;
   const asked = () => ask($("q").value);
   $("q").oninput = () => { clearTimeout(timer); timer = setTimeout(asked, 80); };
   $("filter").onsubmit = (event) => { event.preventDefault(); asked(); };
   for (const press of document.querySelectorAll("[data-q]")) press.onclick = () => ask(press.dataset.q);
-  $("scroll").onscroll = () => { if (!busy) { busy = true; requestAnimationFrame(() => { busy = false; if (!whole) draw(); }); } };
+  $("scroll").onscroll = () => { if (!whole) draw(); };
   $("rows").onclick = (event) => { const line = event.target.closest(".r"); if (line && !event.target.closest("a")) location.hash = address(view[+line.dataset.at]); };
   $("csv").onclick = csv;
   $("plain").onclick = () => { whole = !whole && view.length <= MOST_PLAIN; draw(); };
