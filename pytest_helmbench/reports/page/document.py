@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from pytest_helmbench.core.case_texts import expected_text
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, scrub
@@ -368,7 +369,7 @@ def _case_line(row: ResultRow, part: PagePart, *, with_text: bool) -> CaseLine:
     lost = "" if part.report is None else points_lost(part.report.losses.of(row))
     if one is None:
         return CaseLine(row, "", "", (), before, lost)
-    expected, observed = excerpt(one.expected, OBSERVED_LIMIT), observed_of(one, with_text=with_text)
+    expected, observed = excerpt(expected_text(one), OBSERVED_LIMIT), observed_of(one, with_text=with_text)
     rule = f"{one.rule} {scrub(one.criterion)}".strip()
     return CaseLine(row, rule, expected, tuple(_marked(expected, observed)), before, lost)
 

@@ -131,7 +131,8 @@ def _doubts(reports: Sequence[RunReport]) -> Iterator[str]:
             if sentence != constant_doubt(report):
                 found[sentence].append(report.detail.model)
     for sentence, models in found.items():
-        yield f"{'all runs' if len(models) == len(reports) else listed(models)}: {sentence}"
+        names = "all runs" if len(models) == len(reports) else listed(models)
+        yield f"{names}: {sentence}" if len(reports) > 1 else sentence
 
 
 class DotPlot(NamedTuple):
