@@ -280,7 +280,7 @@ def _page_holds(capsys: pytest.CaptureFixture[str], record: dict[str, Any], data
     code, page, _ = captured(capsys, "compare", "1", "2", "--format", "html", "--with-text=all")
     assert code == _FAILED
     seen = shown_text(page)
-    assert f"regressed {points(record['change'])} points" in seen
+    assert f"worse {points(record['change'])} points" in seen
     assert f"90 % interval {points(record['low'])} to {points(record['high'])}" in seen
     flipped = {code for (code,) in rows(database, _FLIPPED)}
     words = dict(zip(cells_of(page, "perturbation"), cells_of(page, "flip"), strict=True))
