@@ -68,38 +68,28 @@ class CaseRunner:
     """Turns jobs into outcomes.
 
     Args:
-        run_ids: `evaluation_runs.id` by benchmark and model.
-        judged: Cases with a verdict on record, by run, code and repetition.
-        on_changed: Told the name of a case whose verdict on record is not that of now.
+        resumed: The runs that they belong to.
     """
 
     def __init__(
-        self,
-        gateway: Gateway,
-        backend: Backend,
-        settings: RunnerSettings,
-        run_ids: RunIds,
-        judged: Mapping[CaseKey, JudgedBefore],
-        on_changed: Callable[[str], None],
+        self, gateway: Gateway, backend: Backend, settings: RunnerSettings, resumed: Resumed
     ) -> None:
         self._gateway = gateway
         self._backend = backend
         self._settings = settings
-        self._run_ids = run_ids
-        self._on_record = judged
-        self._on_changed = on_changed
+        self._resumed = resumed
         self._judges = Judges(gateway)
         self._awake = AwakeClock()
 
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on disk by then, or an error."""
         self._awake.start()
-        before = self._on_record.get((self._run_id(job), job.code, job.repetition))
+        before = self._resumed.judged.get((self._run_id(job), job.code, job.repetition))
         if before is not None and not job.runs_anew and self._stands(job, before):
             self._record(job, before.outcome, from_record=True)
             return before.outcome
         if before is not None and not job.runs_anew:
-            self._on_changed(job.name)
+            self._resumed.on_changed(job.name)
         _log.info("%s: start with %s, repetition %d", job.code, scrub(job.model_id), job.repetition)
         started_at = utc_now()
         try:
@@ -171,7 +161,7 @@ class CaseRunner:
         return Origin(self._run_id(job), job.code, job.repetition)
 
     def _run_id(self, job: CaseJob) -> int:
-        run_id = self._run_ids.get(job.target.key)
+        run_id = self._resumed.run_ids.get(job.target.key)
         if run_id is None:
             raise RuntimeError(f"{job.name}: its run is not open")
         return run_id
@@ -272,9 +262,7 @@ class CaseEngine:
     ) -> None:
         self._loop = loop
         self.gateway = loop.run(_gateway(backend, settings, share.name))
-        runner = CaseRunner(
-            self.gateway, backend, settings.runner, resumed.run_ids, resumed.judged, resumed.on_changed
-        )
+        runner = CaseRunner(self.gateway, backend, settings.runner, resumed)
 
         # A server that has to load its models is asked for one after the other.
         queues = {name: (one.loads and one.server) or name for name, one in settings.limits.items()}

@@ -143,8 +143,6 @@ def write_run(
     }
     run_id = conn.execute(insert_into("evaluation_runs", row), row).lastrowid
     assert run_id is not None  # an INSERT always has one
-    write_plan(conn, run_id, run.codes)
-    write_size(conn, run_id, run.defined)
     _write_plan_of(conn, run_id, run)
     return run_id
 
@@ -158,9 +156,7 @@ def reopen_run(conn: sqlite3.Connection, run_id: int, benchmark_id: str, run: Ru
         benchmark_id: As it is now.
         run: The rest.
     """
-    codes = write_plan(conn, run_id, run.codes)
-    write_size(conn, run_id, run.defined)
-    _write_plan_of(conn, run_id, run)
+    codes = _write_plan_of(conn, run_id, run)
     per_case = run.total_tests // len(run.codes) if run.codes else 1
     row: dict[str, Cell] = {
         "id": run_id,
@@ -178,12 +174,14 @@ def reopen_run(conn: sqlite3.Connection, run_id: int, benchmark_id: str, run: Ru
     return run_id
 
 
-def _write_plan_of(conn: sqlite3.Connection, run_id: int, run: RunRecord) -> None:
-    """Write what of a plan may have changed when it goes on; its row in `plans` is there already."""
+def _write_plan_of(conn: sqlite3.Connection, run_id: int, run: RunRecord) -> tuple[str, ...]:
+    """Write the plan of a run, or what has changed in it when it goes on; return all cases that it has planned."""
+    codes = write_plan(conn, run_id, run.codes)
+    write_size(conn, run_id, run.defined)
     write_broken(conn, run_id, run.broken)
     write_sample(conn, run_id, run.sample)
     if run.shard is None:
-        return
+        return codes
     shard = run.shard
     about = {
         "index": shard.shard.index,
@@ -194,6 +192,7 @@ def _write_plan_of(conn: sqlite3.Connection, run_id: int, run: RunRecord) -> Non
     }
     conn.execute("UPDATE evaluation_runs SET shard = ? WHERE id = ?", (as_json(about), run_id))
     conn.execute("UPDATE plans SET whole = ? WHERE run_id = ?", (packed(shard.codes), run_id))
+    return codes
 
 
 def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> None:
