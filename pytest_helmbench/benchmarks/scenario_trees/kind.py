@@ -171,7 +171,8 @@ class LoadedTree:
     def jobs(self, path: Path, file_id: str, repeat: int) -> Iterator[TreeJob]:
         """See `Loaded.jobs`."""
         for combination in self.outline.scenarios[path].combinations(add_no_context=self._add_no_context):
-            neutral = self.is_neutral(combination)
+            # Base severity 0 in a behaviour that has other severities.
+            neutral = combination.severity == 0 and combination.scenario.behaviour in self._weighted
             for target in self.targets:
                 for repetition in range(1, repeat + 1):
                     yield TreeJob(target, repetition, neutral, file_id, combination)
@@ -205,10 +206,6 @@ class LoadedTree:
     def judge_calls(self, scenario: str) -> int:
         """See `Loaded.judge_calls`."""
         return self._judge_calls.get(scenario, 0)
-
-    def is_neutral(self, combination: Combination) -> bool:
-        """Return whether a case has base severity 0 in a behaviour that has other severities."""
-        return combination.severity == 0 and combination.scenario.behaviour in self._weighted
 
     def problems_of_code(self, code: str) -> tuple[Problem, ...]:
         """Return every problem of a scenario, whatever its file."""

@@ -208,20 +208,16 @@ class BrokenScenario:
             add_no_context: Also the combinations without a user context, where the scenario has some.
         """
         contexts = _contexts(self.user_contexts, add_no_context=add_no_context)
-        for parts in product(self.conditions or (None,), contexts, self.perturbations or (None,)):
-            yield self._case(*parts)
-
-    def _case(
-        self, condition: Component | None, context: Component | None, perturbation: Component | None
-    ) -> BrokenCase:
-        parts = [part for part in (condition, context, perturbation) if part is not None]
-        severity = sum(part.weight for part in (context, perturbation) if part is not None)
-        return BrokenCase(
-            "-".join((self.code, *(part.code for part in parts))),
-            severity or 1,  # what could not be read counts one point
-            condition.weight if condition is not None else 0,
-            self.evaluations,
-        )
+        for condition, *weighted in product(
+            self.conditions or (None,), contexts, self.perturbations or (None,)
+        ):
+            severity = sum(part.weight for part in weighted if part is not None)
+            yield BrokenCase(
+                "-".join((self.code, *(part.code for part in (condition, *weighted) if part is not None))),
+                severity or 1,  # what could not be read counts one point
+                condition.weight if condition is not None else 0,
+                self.evaluations,
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
