@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
-from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, Witnessed, read_records
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, read_records
 from pytest_helmbench.benchmarks.packs.task import PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Engine, Limits, Mount
@@ -113,7 +113,7 @@ class Witness:
         )
         with self._listening():
             ended = await self.box.run(Command(argv, workdir, env, limits=limits))
-        return Ran(ended, self._seen())
+        return Ran(ended, read_records(bytes(self._data), self._keys))
 
     def with_path(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """Return a command with our folder first, also where a login shell sets the environment anew."""
@@ -139,9 +139,6 @@ class Witness:
             self._keys = self._keys[: _KEYS - left]
             os.close(keys)
             os.close(records)
-
-    def _seen(self) -> Witnessed:
-        return read_records(bytes(self._data), self._keys)
 
     def _pipe(self, name: str, mode: int) -> int:
         path = self._folder.path / name

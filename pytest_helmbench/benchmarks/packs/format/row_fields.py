@@ -10,7 +10,6 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import (
     RowFaults,
-    check_command,
     check_seconds,
     check_text,
     check_unknown,
@@ -139,7 +138,7 @@ def check_inline(faults: RowFaults, where: str, value: JsonValue, key: str, *, h
     elif not (hidden and is_reference(value)):
         check_unknown(faults, where, value, ("source", key))
         check_source(faults, where, value, ("inline",), hidden=hidden)
-        check_needed_text(faults, where, value, key)
+        check_needed(faults, where, value, key)
 
 
 def check_source(
@@ -160,20 +159,14 @@ def check_source(
     faults.error(f"{where}.source", what, hint)
 
 
-def check_needed_text(faults: RowFaults, where: str, value: JsonObject, key: str) -> None:
-    """File a text that is missing or none."""
+def check_needed(
+    faults: RowFaults, where: str, value: JsonObject, key: str, check: Check = check_text
+) -> None:
+    """File a value that is missing, and what a check says of it: of a text unless another one is given."""
     if key in value:
-        check_text(faults, f"{where}.{key}", value[key])
+        check(faults, f"{where}.{key}", value[key])
     else:
         faults.error(f"{where}.{key}", "this is missing")
-
-
-def check_needed_command(faults: RowFaults, where: str, value: JsonObject) -> None:
-    """File a command that is missing or none."""
-    if "command" in value:
-        check_command(faults, f"{where}.command", value["command"])
-    else:
-        faults.error(f"{where}.command", "this is missing")
 
 
 def check_place_and_time(faults: RowFaults, where: str, value: JsonObject) -> None:

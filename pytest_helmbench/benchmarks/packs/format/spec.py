@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_helmbench.benchmarks.packs.families.registry import family_named
 from pytest_helmbench.benchmarks.packs.format.compile import environment_of
 from pytest_helmbench.benchmarks.packs.format.manifest import check_environment
-from pytest_helmbench.benchmarks.packs.format.row_fields import check_needed_text, object_in
+from pytest_helmbench.benchmarks.packs.format.row_fields import check_needed, object_in
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, Resource, Visibility
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of
@@ -31,7 +31,7 @@ def task_from_spec(spec: JsonObject) -> PackTask:
     faults = RowFaults(1)
     check_unknown(faults, "task", spec, _KEYS)
     for key in ("id", "benchmark_id", "task_type"):
-        check_needed_text(faults, "task", spec, key)
+        check_needed(faults, "task", spec, key)
     for key in ("metadata", "resources", "environment"):
         if not isinstance(spec.get(key, {}), dict):
             faults.error(key, f"this is {kind_of(spec[key])}, not a mapping")

@@ -21,7 +21,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     Fields,
     Names,
     check_inline,
-    check_needed_text,
+    check_needed,
     check_source,
     command_check,
     not_an_object,
@@ -59,7 +59,7 @@ def _tests(faults: RowFaults, where: str, value: JsonValue) -> None:
         return
     check_unknown(faults, where, value, _TESTS_KEYS)
     check_source(faults, where, value, ("inline",))
-    check_needed_text(faults, where, value, "code")
+    check_needed(faults, where, value, "code")
     if value.get("command") is not None:
         check_command(faults, f"{where}.command", value["command"])
 

@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     Fields,
     Names,
     check_inline,
-    check_needed_command,
+    check_needed,
     check_place_and_time,
     check_source,
     command_check,
@@ -30,6 +30,7 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.files.field_values import (
     RowFaults,
+    check_command,
     check_text,
     check_texts,
     check_unknown,
@@ -142,7 +143,7 @@ def _tests(faults: RowFaults, where: str, value: JsonValue) -> None:
         return
     check_unknown(faults, where, value, _TESTS_KEYS)
     check_source(faults, where, value, ("command",))
-    check_needed_command(faults, where, value)
+    check_needed(faults, where, value, "command", check_command)
     check_place_and_time(faults, where, value)
     for key in ("setup_patch", "test_patch"):
         if value.get(key) is not None:
