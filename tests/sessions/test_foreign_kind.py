@@ -75,7 +75,7 @@ def test_its_benchmarks_are_run_scored_and_reported(project: Path, provider: Pro
     assert done.returncode == 1, done.stdout + done.stderr
     for name, word in (("r1", "PASSED"), ("r2", "PASSED"), ("r3", "FAILED")):
         assert f"{word} riddles/riddles.txt::{name}[{MODEL}]" in done.stdout
-    assert "expected bottle, observed It is a towel." in done.stdout
+    assert "  expected: bottle\n  observed: It is a towel.\n" in done.stdout
     assert "66.7 %" in (project / "report.md").read_text(encoding="utf-8")
     database = project / "helmbench.db"
     assert rows(database, "SELECT kind, name FROM benchmarks") == [("riddles", "riddles")]

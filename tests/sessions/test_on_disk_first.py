@@ -130,7 +130,7 @@ def test_an_end_that_waits_for_the_disk_says_so_and_a_second_ctrl_c_writes_all_b
     with _locked(database):
         time.sleep(0.5)
         session.interrupt(everybody=False)
-        until(lambda: "records are not on disk yet" in session.text, "it says what it waits for")
+        until(lambda: "results are not on disk yet" in session.text, "it says what it waits for")
         asked = len(provider.requests)
         session.interrupt(everybody=False)
         assert session.end() == pytest.ExitCode.INTERRUPTED, session.text

@@ -60,7 +60,8 @@ def test_a_full_disk_stops_the_calls_and_a_resumed_session_asks_only_for_the_res
     assert f"NOT ALL IS STORED: {database}: the disk is full (database or disk is full)" in shown
     assert "hint: what was stored before is intact; make room and continue with --helmbench-resume" in shown
     assert "replies cannot be stored, so nothing more is asked: " in shown
-    assert "rows are lost (see above)" in shown
+    assert "not everything was stored: " in shown
+    assert "rows are lost" in shown
     assert "INTERNALERROR" not in shown
     # What was out when the disk was full is all that was paid in vain.
     stored = rows(database, "SELECT count(*) FROM responses")[0][0]
