@@ -79,7 +79,7 @@ def export_command(
         write_file(output / name if name else output, content)
     count = sum(count for detail in details for count in detail.outcomes.values())
     runs = ", ".join(str(detail.id) for detail in details)
-    complain(f"{count} results of run {runs} in {output}")
+    complain(f"{count} results of run{'' if len(details) == 1 else 's'} {runs} in {output}")
 
 
 def _named(path: Path, named: tuple[str, ...], form: str) -> Sequence[RunDetail]:

@@ -64,7 +64,7 @@ def test_a_baseline_is_of_the_session_of_a_run_and_says_so(
     pair = ("--models", ",".join(models), "--db", "pair.db")
     assert helmbench(project, "run-single", *pair, "--", "-q", "-p", "no:cacheprovider").stdout
     _export("last", "--format", "baseline", "-o", "below/main.json", "--db=pair.db")
-    assert capsys.readouterr().err.endswith(" results of run 1, 2 in below/main.json\n")
+    assert capsys.readouterr().err.endswith(" results of runs 1, 2 in below/main.json\n")
     assert [run["model"] for run in json.loads(Path("below/main.json").read_text())["runs"]] == pair[1].split(
         ","
     )
