@@ -111,15 +111,11 @@ def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, 
             say_json(list(codes))
         else:
             say(*(codes or ("no case is gone since the run before",)))
-        return
-    if listed is not None:
+    elif listed is not None:
         _show_listed(path, detail, code, _LISTED[listed], as_json=as_json)
-        return
-    if code is None:
+    elif code is None:
         _show_run(path, detail, as_json=as_json)
-        return
-    found = recorded_results(path, detail, code, with_text=True)
-    if found:
+    elif found := recorded_results(path, detail, code, with_text=True):
         _show_case(path, detail, found, as_json=as_json)
     else:
         _show_listed(path, detail, code, None, as_json=as_json)
@@ -206,19 +202,14 @@ def _show_listed(
     rows = [row for row in results(path, detail.id) if chosen is None or row.code in chosen]
     if wanted is not None:
         rows = lost.worst_first(filter(wanted, rows))
-    if rows or as_json:
-        _say_verdicts(rows, lost, as_json=as_json)
-    else:
-        say(f"run {detail.id} has no such case")
-
-
-def _say_verdicts(rows: Sequence[ResultRow], lost: Losses, *, as_json: bool) -> None:
     if as_json:
         say_json([_verdict(row) | {"points_lost": float(100 * lost.of(row))} for row in rows])
-        return
-    head = ("code", "rep", "outcome", "reason", "points lost", "severity", "expected", "observed")
-    cells = [_verdict_cells(row, points_lost(lost.of(row))) for row in rows]
-    say(*table(head, cells, left=("code", "outcome", "reason", "expected", "observed")))
+    elif not rows:
+        say(f"run {detail.id} has no such case")
+    else:
+        head = ("code", "rep", "outcome", "reason", "points lost", "severity", "expected", "observed")
+        cells = [_verdict_cells(row, points_lost(lost.of(row))) for row in rows]
+        say(*table(head, cells, left=("code", "outcome", "reason", "expected", "observed")))
 
 
 def _verdict(row: ResultRow) -> dict[str, object]:
