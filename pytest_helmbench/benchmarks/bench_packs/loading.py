@@ -56,6 +56,7 @@ _HINTS: Mapping[str, str] = {
     "Unknown file extension": "build the pack: its entry must be JavaScript",
     "EROFS": "a pack writes where its HostContext says: dataDir, cacheDir and runsDir",
 }
+"""What helps against the commonest reasons why a pack does not load, beside packages that it lacks."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
@@ -139,9 +140,7 @@ class BenchPackLoader:
 
     def _store_total(self, store: Store, loaded: LoadedBenchPack, model: str, run_id: int) -> None:
         """Ask a pack for its score of each repetition of a run, and put their mean on record, or what went wrong."""
-        repetitions: defaultdict[int, list[JsonObject]] = defaultdict(list)
-        for result in bench_pack_results(store.path, run_id):
-            repetitions[result.repetition].append(result.stated)
+        repetitions = bench_pack_results(store.path, run_id)
         if not repetitions:
             return
         try:
@@ -210,7 +209,8 @@ class BenchPackLoader:
             return scenarios_of(self._loop.run(self._bridge(manifest)[0].scenarios()))
         except (PackFailedError, MalformedAnswerError) as error:
             words = error.words if isinstance(error, PackFailedError) else ""
-            help_ = package_hint(str(error), manifest.root, self._environ) or _hint(str(error))
+            known = (hint for said, hint in _HINTS.items() if said in str(error))
+            help_ = package_hint(str(error), manifest.root, self._environ) or next(known, "")
             hint = "\n".join(filter(None, (help_, f"Node says:\n{excerpt(words, _SHOWN)}" if words else "")))
             raise UnreadableBenchmarkError((Problem(manifest.entry, None, str(error), hint),)) from error
 
@@ -272,11 +272,6 @@ def mean_score(scores: Sequence[PackScore]) -> PackScore:
 
 def _event(kind: str, payload: JsonObject) -> Event:
     return Event(kind, {"type": kind, **payload}, utc_now())
-
-
-def _hint(message: str) -> str:
-    """Return what helps against the commonest reasons why a pack does not load, beside packages that it lacks."""
-    return next((hint for words, hint in _HINTS.items() if words in message), "")
 
 
 def _name(pack: str) -> str:

@@ -23,14 +23,6 @@ _WITHOUT_TEXTS = "result_id, status, pack_results.score, points"
 _JSON = ("timings", "output", "verifier", "artifacts")
 
 
-class BenchPackResult(NamedTuple):
-    """What a pack has said about a judged result, as it was said."""
-
-    code: str
-    repetition: int
-    stated: JsonObject
-
-
 class BenchPackEvent(NamedTuple):
     """One row of `events`; `at` is ISO 8601 UTC."""
 
@@ -54,7 +46,7 @@ _UNTIMED = """
     WHERE results.run_id = ? AND json_extract(timings, '$.valid') = 0
 """
 _RESULTS = """
-    SELECT results.code, results.repetition, json_extract(payload, '$.result')
+    SELECT results.repetition, json_extract(payload, '$.result')
     FROM results JOIN events ON events.result_id = results.id AND events.type = 'scenario_result'
     LEFT JOIN scenarios ON scenarios.id = results.scenario_id
     WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')
@@ -116,17 +108,17 @@ def untimed_results(conn: sqlite3.Connection, run_id: int) -> int:
     return int(found)
 
 
-def bench_pack_results(path: Path, run_id: int) -> tuple[BenchPackResult, ...]:
-    """Return what a pack has said about every judged result of a run: by repetition, in the pack's own order.
+def bench_pack_results(path: Path, run_id: int) -> Mapping[int, list[JsonObject]]:
+    """Return what a pack has said about every judged result of a run, by repetition, in the pack's own order.
 
     Raises:
         StoreError: The file is missing or no results file.
     """
+    found: dict[int, list[JsonObject]] = {}
     with reading(path) as conn:
-        return tuple(
-            BenchPackResult(code, repetition, json.loads(stated))
-            for code, repetition, stated in conn.execute(_RESULTS, (run_id,))
-        )
+        for repetition, stated in conn.execute(_RESULTS, (run_id,)):
+            found.setdefault(repetition, []).append(json.loads(stated))
+    return found
 
 
 def bench_pack_scenarios(conn: sqlite3.Connection, run_id: int) -> dict[str, ScenarioMeta]:

@@ -80,8 +80,8 @@ def test_what_a_pack_says_is_kept_whole_beside_our_verdict(path: Path) -> None:
         ("A", "scenario_finished"),
         (None, "run_started"),
     ]
-    assert dict(bench_pack_results(path, run_id)[1].stated) == dict(whole.stated)
-    assert bench_pack_results(path, run_id)[1].stated["ownKey"] == [1, None, "x"]
+    stated = bench_pack_results(path, run_id)[1][1]
+    assert (dict(stated), stated["ownKey"]) == (dict(whole.stated), [1, None, "x"])
     with reading(path) as conn:
         plain, full = (
             next(iter(bench_pack_rows(conn, run_id, "A", with_text=texts).items())) for texts in (False, True)

@@ -121,7 +121,16 @@ class Child:
             raise self._unloadable("there is no such file")
         try:
             await self._spawn()
-            self._wire.send(self._hello())
+            self._wire.send(
+                {
+                    "op": "load",
+                    "secret": self._lines.secret.decode(),
+                    "entry": self._command.entry,
+                    "heartbeatMs": round(self._bounds.heartbeat_s * 1000),
+                    "watch": not (self._command.reaped or self._enclosed is not None),
+                    "packages": self._command.packages,
+                }
+            )
             async with asyncio.timeout(self._bounds.start_s):
                 await self._loaded
         except TimeoutError:
@@ -258,16 +267,6 @@ class Child:
         )
         self._watching = asyncio.create_task(self._watch_end())
         await wire.connect(self._lines)
-
-    def _hello(self) -> JsonObject:
-        return {
-            "op": "load",
-            "secret": self._lines.secret.decode(),
-            "entry": self._command.entry,
-            "heartbeatMs": round(self._bounds.heartbeat_s * 1000),
-            "watch": not (self._command.reaped or self._enclosed is not None),
-            "packages": self._command.packages,
-        }
 
     def _unloadable(self, said: str, stack: str = "") -> PackFailedError:
         return PackFailedError(
