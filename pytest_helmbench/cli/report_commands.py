@@ -109,7 +109,9 @@ def report_command(
 
 def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates | None) -> Headline:
     """Return how runs stand to gates; where none are given, to those of their session."""
-    models = [report.detail.model for report in reports]
+    details = [report.detail for report in reports]
+    several = len({one.key for one in details}) > 1
+    models = [f"{one.model} on {one.benchmark}" if several else one.model for one in details]
     names = [
         model if models.count(model) == 1 else f"{model} ({ref.name})"
         for model, ref in zip(models, refs, strict=True)
@@ -130,7 +132,7 @@ def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates
     state = SessionState(
         (cause,) if counts.reasons["budget"] else (),
         hint=f"the same command with --helmbench-resume asks the {left} again" if left and is_open else "",
-        several_benchmarks=len({one.detail.key for one in reports}) > 1,
+        several_benchmarks=several,
         cause=cause,
     )
     asked = kept.asked or kept.min_coverage is not None or bool(compared)

@@ -158,6 +158,8 @@ def _last(address: str, files: tuple[Path, Path], back: int, benchmark: Benchmar
         hint = (
             "name a run by its number; `helmbench runs` lists them"
             if known
+            else "run a benchmark first: pytest PATH --helmbench-model=MODEL"
+            if benchmark is None
             else "run once without a baseline: later sessions can be compared with that one"
         )
         raise RunAddressError(

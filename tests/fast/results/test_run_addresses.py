@@ -79,6 +79,8 @@ def test_a_session_counts_by_the_benchmarks_that_are_asked_for(
     assert found.passed_over == ("run 4 is interrupted" if benchmark else "")
     with pytest.raises(RunAddressError, match="no complete session of pack"):
         run_addresses.resolve("last", own, tmp_path, benchmark=BenchmarkKey("pack"))
+    with pytest.raises(RunAddressError, match="run a benchmark first: pytest PATH"):
+        run_addresses.resolve("last", tmp_path / "none.db", tmp_path)
 
 
 def test_options_of_a_baseline_are_read_together() -> None:
