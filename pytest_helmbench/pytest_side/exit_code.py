@@ -11,6 +11,7 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.reports.headline import BUDGET_SPENT, Headline, SessionState, cause_of, headline
+from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.gates import GateReport, JudgedCases
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
@@ -67,7 +68,8 @@ class ExitRule:
         holds = report.holds and not self._reasons
         if unjudged_failures and self._gates.asked and holds:
             self._shortfalls.append(
-                f"{unjudged_failures} ended without a verdict on the model (errors, broken files, Python tests)"
+                f"{count_text(unjudged_failures, 'test')} ended without a verdict on the model"
+                " (errors, broken files, Python tests)"
             )
         if not holds or unjudged_failures:
             return _FAILED if not holds or status == _FAILED else status
