@@ -127,9 +127,7 @@ def headline(report: GateReport, state: SessionState = _NOTHING_ELSE, *, asked: 
     elif len(runs) == 1:
         said, cause = runs[0].said, state.cause
     elif runs and holds is None and not state.several_benchmarks:
-        ordered = sorted(
-            report.runs, key=lambda run: natural_key(run.name)
-        )  # as in the table, where some are equal
+        ordered = sorted(report.runs, key=lambda run: natural_key(run.name))  # as the table has equal ones
         best = max(ordered, key=lambda run: (run.score is not None and run.score.score) or 0)
         subject, said = "best", f"{best.name} {score_text(best)}"
     elif runs:
