@@ -154,7 +154,8 @@ def partner(
         return same[0]
     names = names_of((benchmark, *(ref.benchmark for ref in found.session)))
     what = f"run of {model}" if same else f"run of {names[benchmark]}"
-    raise PairError(f"{shown_session(found)} has no {what}")
+    have = "have" if found.named is None and len(found.session) > 1 else "has"
+    raise PairError(f"{shown_session(found)} {have} no {what}")
 
 
 class Baselines:

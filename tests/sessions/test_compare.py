@@ -253,6 +253,8 @@ def test_stored_runs_are_compared_by_number_file_and_baseline_file(
     assert record["behaviours"][0]["word"] == "fell" or record["behaviours"][0]["word"] == "collapsed"
     markdown = captured(capsys, "compare", "1", "2", "--format", "markdown")[1]
     assert "| run | 100.0 % |" in markdown
+    assert "\nnewly failing " in texts[0][1]
+    assert "\n| case | severity |\n" in markdown
     _page_holds(capsys, record, database)
     back: list[Any] = json.loads(captured(capsys, "compare", "2", "1", "--json")[1])
     assert back[0]["change"] == -record["change"]
