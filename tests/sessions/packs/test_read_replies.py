@@ -81,7 +81,7 @@ def test_a_marking_model_is_sent_the_stated_answer_of_rows_that_words_do_not_dec
     answer_rows(provider, {**replies, "said judge": "PASS", "none judge": "FAIL", "choice judge": "PASS"})
     result = run_tree(pytester, "--helmbench-marking-model=test/good", url=provider.url)
     result.assert_outcomes(passed=3, failed=3)
-    result.stdout.fnmatch_lines(["test/good * judged its own replies"])
+    result.stdout.fnmatch_lines(["*judged its own replies"])
     page = run_command(pytester, "report", "1")
     page.stdout.fnmatch_lines(["*test/good judged its own replies*"])
     sent = {

@@ -158,7 +158,7 @@ def test_a_viewer_is_told_what_is_new_and_the_writer_never_waits(tmp_path: Path,
         record(store, run, 601, verdict=Verdict.FAILED)
         assert viewer.until(run, failed=1)["stamp"] not in (before, first["stamp"])
         second = open_run(store, "test/other")
-        assert "Overview" in viewer.ask(f"/r/{run},{second}").text
+        assert "Each run" in viewer.ask(f"/r/{run},{second}").text
         assert f'id="run-{second}"' in viewer.ask("/").text
 
         viewer.signal(signal.SIGSTOP)
