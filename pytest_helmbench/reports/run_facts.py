@@ -90,6 +90,7 @@ _NEXT = {
     "no_credit": "add credit with the provider, or choose another model",
     "unknown_model": "check the name of the model",
     "no_judge": "name a judge with --helmbench-marking-model",
+    "no_verifier": "build the verifier with --helmbench-build=offline, or name one with --helmbench-verifier=URL",
     "budget": "raise the budget",
 }
 """Steps against the commonest reasons, before a run is resumed."""

@@ -102,6 +102,10 @@ def test_browsers_list_open_and_compare_while_runs_are_written(
         page = one.go(viewer.url)
         _has(page, f"#run-{first}", "40 of 100")
         assert serious_faults(page) == []
+        page.set_viewport_size({"width": 390, "height": 844})
+        box = page.locator(f"#run-{first} td").last.bounding_box()  # the score
+        assert box is not None
+        assert box["x"] + box["width"] <= 390
         page.check(f"#run-{first} input")
         third = open_run(store, "test/c")
         _has(page, f"#run-{third}", "0 of 100")  # the new line comes on top, and what is ticked stays so
