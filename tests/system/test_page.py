@@ -372,20 +372,27 @@ def test_the_line_of_a_verdict_names_what_the_score_is_measured_against(
     assert sorted(texts) == sorted(["0 %", "100 %", *named])
 
 
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [
+        ("bad_key", "Check the key of the model"),
+        ("no_verifier", "Build the verifier with --helmbench-build="),
+    ],
+)
 def test_a_page_of_which_nothing_was_judged_begins_with_the_reason_and_what_helps(
-    opened: Callable[..., Opened], tmp_path: Path
+    reason: str, hint: str, opened: Callable[..., Opened], tmp_path: Path
 ) -> None:
     (report,) = _models(1)
     score = run_score(())
-    detail = replace(report.detail, outcomes={("error", "bad_key"): 240})
+    detail = replace(report.detail, outcomes={("error", reason): 240})
     nothing = replace(report, score=score, failures=(), losses=Losses(), detail=detail)
     file = tmp_path / "nothing.html"
     file.write_text(run_page([nothing], ShownTexts.NONE), encoding="utf-8")
 
     page = opened().go(file)
 
-    assert page.locator(".verdict").inner_text().splitlines()[0] == "✗ Nothing was judged: bad_key 240"
-    assert "Check the key of the model; then the same command with --helmbench-resume" in page.inner_text(
-        ".verdict"
-    )
+    assert page.locator(".verdict").inner_text().splitlines()[0] == f"✗ Nothing was judged: {reason} 240"
+    told = page.inner_text(".verdict")
+    assert hint in told
+    assert "; then the same command with --helmbench-resume" in told
     assert page.locator(".strip, .two table, .forest").count() == 0
