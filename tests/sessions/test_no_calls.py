@@ -53,5 +53,5 @@ def test_other_models_that_answer_are_named_in_summary_and_report(
     report = (pytester.path / "report.md").read_text()
     for asked in ("the one that was asked: cheap/other 2", "the judge test/judge: cheap/grader 2"):
         line = f"other models answered than {asked}"
-        result.stdout.fnmatch_lines([f"test/good * {line}*"])
+        result.stdout.fnmatch_lines([f"  *{line}*"])
         assert line in report
