@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from pytest_helmbench.core.case import justified_by
+from pytest_helmbench.core.case_texts import expected_text
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.outcome import Evaluation
@@ -239,7 +240,7 @@ def _evaluation_lines(evaluation: Evaluation) -> list[str]:
     partial = f", credit {evaluation.credit:g}" if evaluation.credit not in (0, 1) else ""
     lines = [
         f"{name}: {verdict}{partial}",
-        f"  expected  {evaluation.expected}",
+        f"  expected  {expected_text(evaluation)}",
         f"  observed  {full_observed(evaluation)}",
         f"  rule      {evaluation.rule_hash}",
     ]
