@@ -146,7 +146,7 @@ def test_models_without_a_key_are_skipped_beside_those_that_run(
         [
             "helmbench: baseline/first: 6 cases, 4 calls*",
             "helmbench: a/b is skipped: OPENROUTER_API_KEY is not set",
-            "baseline/first * · 1 answer of baseline/first stands in for a judge: not a judgement",
+            "  * · 1 answer of baseline/first stands in for a judge: not a judgement",
             "SKIPPED * a/b cannot be called: OPENROUTER_API_KEY is not set",
         ]
     )

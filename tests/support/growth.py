@@ -13,7 +13,7 @@ __all__ = ["grows_in_proportion"]
 _TIMES_LONGER = 8
 _SPREAD = 3  # cost that grew with the square would be eight times its share
 _TINY_S = 0.1
-_TRIES = 4
+_TRIES = 12
 
 
 def grows_in_proportion(work: Callable[[_Input], object], made: Callable[[int], _Input], length: int) -> bool:
