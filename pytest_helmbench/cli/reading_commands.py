@@ -42,7 +42,7 @@ _COUNTS = ("cases", "passed", "failed", "errors", "skipped")
 @db_option
 @as_json_option
 def runs_command(db: Path | None, *, as_json: bool) -> None:
-    """List the recorded runs, oldest first."""
+    """List the stored runs, oldest first."""
     path = database_of(db)
     found = runs(path)
     if as_json:
