@@ -197,7 +197,7 @@ def compare_command(
     *,
     as_json: bool,
 ) -> int:
-    """Say whether CANDIDATE is better or worse than BASELINE, and where.
+    """Say where CANDIDATE is better or worse than BASELINE.
 
     A run is a number, `last`, `last~1`, FILE.db (its last), FILE.db#3, or a baseline FILE.json (see `helmbench
     export --format baseline`), and represents its session: its runs are paired by benchmark and model. Two runs of
