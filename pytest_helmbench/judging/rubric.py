@@ -69,6 +69,10 @@ class JudgeRule(CaseRule):
     hidden: bool = False
     of_answer: bool = False
 
+    def of_case(self, _part: str) -> JudgeRule:
+        """See `CaseRule.of_case`."""
+        return self
+
     def data(self) -> JsonObject:
         """Return what the record keeps of it."""
         criteria: list[JsonValue] = [dict(criterion.data()) for criterion in self.criteria]

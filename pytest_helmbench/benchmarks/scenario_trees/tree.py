@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import ConversationRule
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.core.case import BrokenCase, Case, Message
 from pytest_helmbench.core.codes import CaseCode
@@ -24,7 +25,7 @@ from pytest_helmbench.core.outline import (
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.judging.rubric import JudgeRule
 
-Rule = ReplyRule | JudgeRule
+Rule = ReplyRule | JudgeRule | ConversationRule
 """The rule for a scenario."""
 
 
