@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from typing import Protocol
 
 from pytest_helmbench.core.bounded_calls import RuleTimeoutError
-from pytest_helmbench.core.case import Case, CaseRule
+from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
@@ -31,7 +31,6 @@ from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.permits import ModelLimits, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Unusable
-from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
 
 _log = logging.getLogger(__name__)
 
@@ -150,12 +149,7 @@ class CaseRunner:
         if weights != (before.severity, before.difficulty, before.neutral):
             return False
         known = tuple(evaluation.rule_hash for evaluation in before.outcome.evaluations)
-        return known == self._rule_hashes(job, case.rule)
-
-    def _rule_hashes(self, job: CaseJob, rule: CaseRule) -> tuple[str, ...]:
-        if not isinstance(rule, JudgeRule):
-            return job.rule_hashes(rule)
-        return rule.hashes(self._settings.template.hash, deciding_judge(job.target.judge_ids))
+        return known == job.rule_hashes(case, self._settings)
 
     def _origin(self, job: CaseJob) -> Origin:
         return Origin(self._run_id(job), job.code, job.repetition)

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_helmbench.core.case import Case, CaseRule, at_risk
+from pytest_helmbench.core.case import Case, at_risk
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Reply
-from pytest_helmbench.engine.work import Route, Work
+from pytest_helmbench.engine.work import Route, RunnerSettings, Work
 from pytest_helmbench.judging.rubric import JudgeRule
 
 _NO_PARTS = (None,) * 6
@@ -163,11 +163,12 @@ class CaseJob(ABC):
         return None
 
     @abstractmethod
-    def rule_hashes(self, rule: CaseRule, /) -> tuple[str, ...]:
+    def rule_hashes(self, case: Case, settings: RunnerSettings, /) -> tuple[str, ...]:
         """Return the rule hash of every evaluation that the case gets, in order.
 
         Args:
-            rule: Of the composed case; what a marking model judges is known without asking.
+            case: As composed.
+            settings: Of the session.
         """
 
     @property

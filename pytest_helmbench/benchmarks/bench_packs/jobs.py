@@ -16,11 +16,12 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 )
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackWork, item_limits_name
 from pytest_helmbench.benchmarks.kind import JudgedByItself
-from pytest_helmbench.core.case import Case, CaseRule
+from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import CaseJob, Target
+from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.options.option import least_score_text
 
@@ -69,9 +70,9 @@ class BenchPackJob(CaseJob):
         """False: the pack asks what it likes."""
         return False
 
-    def rule_hashes(self, rule: CaseRule) -> tuple[str, ...]:
+    def rule_hashes(self, case: Case, _settings: RunnerSettings) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
-        return (rule.hash,) if isinstance(rule, BenchPackRule) else ()
+        return (case.rule.hash,) if isinstance(case.rule, BenchPackRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""

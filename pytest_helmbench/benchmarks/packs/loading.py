@@ -24,6 +24,7 @@ from pytest_helmbench.core.outline import RowOutline, RowRef
 from pytest_helmbench.core.problem import HelmbenchError, Problem
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.rules import rule_faults
+from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.relay import Relay
@@ -143,8 +144,11 @@ class PackJob(CaseJob):
         """See `RowRef.skip_reason`."""
         return self.ref.skip_reason
 
-    def rule_hashes(self, rule: CaseRule) -> tuple[str, ...]:
+    def rule_hashes(self, case: Case, settings: RunnerSettings) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
+        rule = case.rule
+        if isinstance(rule, JudgeRule):
+            return rule.hashes(settings.template.hash, deciding_judge(self.target.judge_ids))
         family = family_of(rule.task) if isinstance(rule, PackRule) else None
         return (family.rule_hash(rule),) if isinstance(rule, PackRule) and family is not None else ()
 

@@ -17,7 +17,14 @@ from pytest_helmbench.core.outcome import NO_MODEL_CALL, Evaluation, Outcome, Ve
 from pytest_helmbench.core.outline import RowOutline, RowRef
 from pytest_helmbench.core.problem import HelmbenchError, Problem
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_path
-from pytest_helmbench.engine.work import CaseContext, Route, UnjudgedError, fault_outcome, with_sums
+from pytest_helmbench.engine.work import (
+    CaseContext,
+    Route,
+    RunnerSettings,
+    UnjudgedError,
+    fault_outcome,
+    with_sums,
+)
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
@@ -192,7 +199,7 @@ class HandWrittenJob(CaseJob):
             "repetition": self.repetition,
         }
 
-    def rule_hashes(self, _rule: CaseRule) -> tuple[str, ...]:
+    def rule_hashes(self, _case: Case, _settings: RunnerSettings) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
         return (self.test.digest[:_HASH_DIGITS],)
 

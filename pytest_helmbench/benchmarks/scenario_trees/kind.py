@@ -12,17 +12,17 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.places import PLACES, is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
-from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
+from pytest_helmbench.core.case import BrokenCase, Case
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
 from pytest_helmbench.engine.rules import held
-from pytest_helmbench.engine.work import CaseContext
+from pytest_helmbench.engine.work import CaseContext, RunnerSettings
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.judging.judge import judged_outcome
-from pytest_helmbench.judging.rubric import JudgeRule
+from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
 
 
 class TreeWork:
@@ -110,9 +110,11 @@ class TreeJob(CaseJob):
         """Return the perturbation."""
         return self.combination.perturbation.body
 
-    def rule_hashes(self, rule: CaseRule) -> tuple[str, ...]:
+    def rule_hashes(self, case: Case, settings: RunnerSettings) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
-        return rule.hashes() if isinstance(rule, ReplyRule) else ()
+        if isinstance(case.rule, JudgeRule):
+            return case.rule.hashes(settings.template.hash, deciding_judge(self.target.judge_ids))
+        return case.rule.hashes() if isinstance(case.rule, ReplyRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""

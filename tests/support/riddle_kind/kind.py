@@ -14,7 +14,7 @@ from pytest_helmbench.core.outline import RowOutline, RowRef
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import one_reply
-from pytest_helmbench.engine.work import CaseContext
+from pytest_helmbench.engine.work import CaseContext, RunnerSettings
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.judging.judge import judged_outcome
 from pytest_helmbench.judging.rubric import rule_hash
@@ -99,9 +99,9 @@ class RiddleJob(CaseJob):
         """See `CaseJob.case`."""
         return self.riddle.case(system_prompt)
 
-    def rule_hashes(self, rule: CaseRule) -> tuple[str, ...]:
+    def rule_hashes(self, case: Case, _settings: RunnerSettings) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
-        return (rule.hash,) if isinstance(rule, AnswerRule) else ()
+        return (case.rule.hash,) if isinstance(case.rule, AnswerRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
         """See `CaseJob.facts`."""
