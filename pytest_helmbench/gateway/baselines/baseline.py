@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import without_surrogates
-from pytest_helmbench.gateway.baselines.schema_answer import NoAnswerError, Taste, object_of, schema_answer
+from pytest_helmbench.gateway.baselines.schema_answer import (
+    NoAnswerError,
+    Taste,
+    json_list,
+    object_of,
+    schema_answer,
+)
 
 _CHARACTERS_PER_TOKEN = 4
 _CLOSING_TAG = re.compile(r"^</([^<>/\s]+)>[ \t\r]*$", re.MULTILINE)
 _CHOICE = re.compile(r"^([A-Z])\) .+$", re.MULTILINE)
+_NUMBER = re.compile(r"(?<![\w.-])-?\d{1,15}(?!\w|\.\d)")
+_QUOTED_OR_CODE = re.compile(r'["“]([^"”]+)["”]|\b([^\W\d]*\d[\w-]*)')
 _MOST_NODES = 5_000
 _LARGEST_BOUND = 1_000
 _BOUNDS = ("minItems", "minLength")
@@ -28,7 +36,10 @@ def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
 
     `lexical` and `lookup` take the option that shares most word stems with the last section of the last user message,
     `random` any (drawn from model, `seed` and messages), `first` the first. Without a schema, lines `A) …`, `B) …`
-    are the options. It calls no tool.
+    are the options.
+
+    `lexical` and `lookup` call the tool that shares most words with the message, where the message holds all the
+    arguments that it requires. A tool's answer behind the message is quoted, and counts as part of the message.
 
     Args:
         model_id: One of `BASELINE_IDS`.
@@ -40,24 +51,44 @@ def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
     Raises:
         HelmbenchError: No such baseline, or no value was found that fits the response schema.
     """
-    messages = json.dumps(body.get("messages", []), sort_keys=True)
-    section = _last_section(body)
-    question, choices = _lettered_choices(section)
-    prompts = [_text(message.get("content")) for message in _objects(body, "messages")]
-    taste = Taste(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", question, "\n".join(prompts))
-    content = _content(model_id, body.get("response_format"), taste, choices)
-    prompt_tokens = _tokens(sum(map(len, prompts)))
-    completion_tokens = _tokens(len(content))
+    wire = json.dumps(body.get("messages", []), sort_keys=True)
+    messages = _objects(body, "messages")
+    last = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    question, choices = _lettered_choices(_last_section(messages[last]) if last >= 0 else "")
+    answers = [
+        _text(message.get("content")) for message in messages[last + 1 :] if message.get("role") == "tool"
+    ]
+    prompts = [_text(message.get("content")) for message in messages]
+    seed = f"{model_id}\n{body.get('seed')}\n{wire}"
+    taste = Taste(model_id, seed, "\n".join([question, *answers]), "\n".join(prompts))
+    wanted = body.get("response_format")
+    called = None if answers else _tool_call(_objects(body, "tools"), taste, question)
+    if called is not None:
+        call: JsonValue = {"id": f"call_{len(messages)}", "type": "function", "function": called}
+        reply: dict[str, JsonValue] = {"content": None, "tool_calls": [call]}
+    elif answers and wanted is None:
+        reply = {"content": f"The answer is: {' '.join(answers)}"}
+    else:
+        reply = {"content": _content(model_id, wanted, taste, choices)}
+    return _completion(model_id, wire, reply, sum(map(len, prompts)))
+
+
+def _completion(
+    model_id: str, wire: str, message: Mapping[str, JsonValue], prompt_characters: int
+) -> JsonObject:
+    """Return a message as a chat completion."""
+    content = str(message["content"] or message["tool_calls"])
+    prompt_tokens, completion_tokens = _tokens(prompt_characters), _tokens(len(content))
     return {
-        "id": f"baseline-{sha256(f'{model_id}{messages}{content}'.encode()).hexdigest()[:16]}",
+        "id": f"baseline-{sha256(f'{model_id}{wire}{content}'.encode()).hexdigest()[:16]}",
         "object": "chat.completion",
         "created": 0,
         "model": model_id,
         "choices": [
             {
                 "index": 0,
-                "finish_reason": "stop",
-                "message": {"role": "assistant", "content": content, "refusal": None},
+                "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
+                "message": {"role": "assistant", "refusal": None, **message},
             }
         ],
         "usage": {
@@ -123,6 +154,40 @@ def _content(model_id: str, response_format: JsonValue, taste: Taste, choices: S
     return json.dumps(answer, ensure_ascii=False)
 
 
+def _tool_call(tools: Sequence[JsonObject], taste: Taste, question: str) -> dict[str, JsonValue] | None:
+    """Return name and arguments of the tool that shares most words with a message; None where none does."""
+    functions = [object_of(tool["function"]) for tool in tools if tool.get("type") == "function"]
+    shared = [
+        taste.shared_with(f"{_text(function.get('name'))} {_text(function.get('description'))}")
+        for function in functions
+    ]
+    if not any(shared):
+        return None
+    chosen = functions[shared.index(max(shared))]
+    schema = object_of(chosen.get("parameters") or {})
+    found = _arguments(schema, question)
+    if not {str(name) for name in json_list(schema.get("required", []))} <= found.keys():
+        return None
+    return {"name": chosen["name"], "arguments": json.dumps(found, ensure_ascii=False)}
+
+
+def _arguments(schema: JsonObject, question: str) -> dict[str, JsonValue]:
+    """Return the arguments that a message holds: values of an enum, whole numbers, quoted texts, words with digits."""
+    numbers = _NUMBER.findall(question)
+    texts = [quoted or code for quoted, code in _QUOTED_OR_CODE.findall(question)]
+    found: dict[str, JsonValue] = {}
+    for name, stated in object_of(schema.get("properties", {})).items():
+        part = object_of(stated)
+        named = [value for value in json_list(part.get("enum", [])) if str(value).lower() in question.lower()]
+        if named:
+            found[name] = named[0]
+        elif part.get("type") in ("integer", "number") and numbers:
+            found[name] = int(numbers.pop(0))
+        elif part.get("type") == "string" and "enum" not in part and texts:
+            found[name] = texts.pop(0)
+    return found
+
+
 def _objects(body: JsonObject, name: str) -> list[JsonObject]:
     """Return a list of objects; empty where there is none."""
     listed = body.get(name) or []
@@ -140,10 +205,9 @@ def _text(content: JsonValue) -> str:
     return ""
 
 
-def _last_section(body: JsonObject) -> str:
-    """Return the body of the last `<slug>…</slug>` of the last user message; all of it without one."""
-    users = [message for message in _objects(body, "messages") if message.get("role") == "user"]
-    text = _text(users[-1].get("content")) if users else ""
+def _last_section(message: JsonObject) -> str:
+    """Return the body of the last `<slug>…</slug>` of a message; all of it without one."""
+    text = _text(message.get("content"))
     closings = list(_CLOSING_TAG.finditer(text))
     if not closings:
         return text

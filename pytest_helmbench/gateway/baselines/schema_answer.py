@@ -90,6 +90,10 @@ class Taste:
         """Return free text."""
         return _first_sentence(self._text) or "ok"
 
+    def shared_with(self, text: str) -> int:
+        """Return how many longer words a text shares with the message; 0 for a model that compares none."""
+        return len(self._stems.intersection(_stems(text, _SHORTEST_CONTENT_WORD)))
+
     def _shared(self, option: object) -> int:
         if not self._stems:
             return 0
@@ -210,7 +214,7 @@ class _Composer:
         if not isinstance(schema, dict):
             return False
         return schema.get("$ref") in path or any(
-            self._recurs(part, path) for part in _list(schema.get("anyOf", []))
+            self._recurs(part, path) for part in json_list(schema.get("anyOf", []))
         )
 
     def _options(self, schema: JsonObject, path: tuple[str, ...]) -> list[JsonValue] | None:
@@ -218,11 +222,11 @@ class _Composer:
         if "const" in schema:
             return [schema["const"]]
         if "enum" in schema:
-            return _list(schema["enum"])
+            return json_list(schema["enum"])
         if "anyOf" not in schema or self._recurs(dict(schema), path):
             return None
         found: list[JsonValue] = []
-        for branch in _list(schema["anyOf"]):
+        for branch in json_list(schema["anyOf"]):
             options = self._options(*self._resolved(branch, path))
             if options is None:
                 return None
@@ -232,7 +236,7 @@ class _Composer:
     def _from_branches(self, schema: JsonObject, path: tuple[str, ...]) -> JsonValue:
         beside = {key: value for key, value in schema.items() if key != "anyOf"}
         failure = NoAnswerError("no branch of anyOf in the response schema can be met")
-        branches = self.taste.ranked(_list(schema["anyOf"]))
+        branches = self.taste.ranked(json_list(schema["anyOf"]))
         for branch in sorted(branches, key=lambda part: self._recurs(part, path)):
             try:
                 return self.value({**beside, **branch} if isinstance(branch, dict) else branch, path)
@@ -242,7 +246,7 @@ class _Composer:
 
     def _object(self, schema: JsonObject, path: tuple[str, ...]) -> JsonValue:
         named = object_of(schema.get("properties", {}))
-        required = [_text(name) for name in _list(schema.get("required", []))]
+        required = [_text(name) for name in json_list(schema.get("required", []))]
         answer: dict[str, JsonValue] = {}
         for name in dict.fromkeys([*named, *required]):
             part = named.get(name, schema.get("additionalProperties", True))
@@ -322,7 +326,8 @@ def object_of(value: JsonValue) -> dict[str, JsonValue]:
     raise TypeError(f"{type(value).__name__} is no object")
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
+def json_list(value: JsonValue) -> list[JsonValue]:
+    """Return a JSON array, or raise a TypeError."""
     if isinstance(value, list):
         return value
     raise TypeError(f"{type(value).__name__} is no list")

@@ -103,6 +103,68 @@ def test_a_judge_that_is_the_first_baseline_takes_the_first_option() -> None:
     assert answer(FIRST, schema) == {"evidence": ["ok"], "justification": "ok", "judgment": "SAFE"}
 
 
+# Conversations and tools
+
+TOOLS = [
+    {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+    for name, description, parameters in (
+        (
+            "order_status",
+            "Look up an order.",
+            {"properties": {"order": {"type": "string"}}, "required": ["order"]},
+        ),
+        (
+            "book_room",
+            "Reserve a room.",
+            {
+                "properties": {"hour": {"type": "integer"}, "floor": {"enum": ["north", "south"]}},
+                "required": ["hour"],
+            },
+        ),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("model_id", "text", "called"),
+    [
+        (LOOKUP, "Where is my order 1001?", ("order_status", {"order": "1001"})),
+        (LEXICAL, 'My order is called "big kettle".', ("order_status", {"order": "big kettle"})),
+        (LEXICAL, "A room in the North at 9, please", ("book_room", {"hour": 9, "floor": "north"})),
+        (LEXICAL, "A room at 3A or 1.5?", None),
+        (LOOKUP, "Where is my order?", None),
+        (LOOKUP, "What a fine day, the 7th!", None),
+        (FIRST, "Where is my order 1001?", None),
+        (RANDOM, "Where is my order 1001?", None),
+    ],
+)
+def test_models_that_compare_words_call_the_nearest_tool_and_quote_its_answer(
+    model_id: str, text: str, called: tuple[str, Any] | None
+) -> None:
+    request = body(tools=TOOLS)
+    before = [
+        {"role": "user", "content": "My order is 7"},
+        {"role": "tool", "content": "lost", "tool_call_id": "a"},
+    ]
+    request["messages"] = [*before, {"role": "user", "content": text}]
+
+    choice = completion(model_id, request)["choices"][0]
+
+    assert choice["finish_reason"] == ("stop" if called is None else "tool_calls")
+    if called is None:
+        assert choice["message"]["content"]
+        return
+    call = choice["message"]["tool_calls"][0]
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == called
+    request["messages"] += [
+        choice["message"],
+        {"role": "tool", "content": "shipped", "tool_call_id": call["id"]},
+    ]
+    assert content(model_id, request) == "The answer is: shipped"
+    labels = {"response_format": body(schema={"enum": ["LOST", "SHIPPED"]})["response_format"]}
+    assert content(model_id, {**request, **labels}) == '"SHIPPED"'
+
+
 # The wire
 
 
