@@ -56,6 +56,8 @@ TABLES = {
     "v_costs": "view: a run and purpose; `calls` and tokens were sent, `cached_answers` were not",
 }
 """The meaning of one row of each table and view."""
+_WITHOUT_COLUMNS = {"texts", "plans", "leases", "sent_calls", "scenario_conditions", "scenario_user_contexts"}
+"""Tables that only the program reads."""
 
 
 def page() -> str:
@@ -109,7 +111,8 @@ def _tables() -> Iterator[str]:
         create_tables(conn)
         for table, meaning in TABLES.items():
             names = [name for (name,) in conn.execute("SELECT name FROM pragma_table_info(?)", (table,))]
-            yield f"* `{table}`: {meaning}. `{', '.join(names)}`"
+            columns = "" if table in _WITHOUT_COLUMNS else f". `{', '.join(names)}`"
+            yield f"* `{table}`: {meaning}{columns}"
 
 
 if __name__ == "__main__":
