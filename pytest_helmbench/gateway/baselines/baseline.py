@@ -158,7 +158,7 @@ def _tool_call(tools: Sequence[JsonObject], taste: Taste, question: str) -> dict
     """Return name and arguments of the tool that shares most words with a message; None where none does."""
     functions = [object_of(tool["function"]) for tool in tools if tool.get("type") == "function"]
     shared = [
-        taste.shared_with(f"{_text(function.get('name'))} {_text(function.get('description'))}")
+        taste.shared_with(_text(function.get("name")), _text(function.get("description")))
         for function in functions
     ]
     if not any(shared):

@@ -90,9 +90,9 @@ class Taste:
         """Return free text."""
         return _first_sentence(self._text) or "ok"
 
-    def shared_with(self, text: str) -> int:
-        """Return how many longer words a text shares with the message; 0 for a model that compares none."""
-        return len(self._stems.intersection(_stems(text, _SHORTEST_CONTENT_WORD)))
+    def shared_with(self, name: str, description: str) -> int:
+        """Return how many words a tool shares with the message; 0 for a model that compares none."""
+        return len(self._stems.intersection([*_stems(name), *_stems(description, _SHORTEST_CONTENT_WORD)]))
 
     def _shared(self, option: object) -> int:
         if not self._stems:
