@@ -182,18 +182,20 @@ def _document(function: str, returned: object) -> object:
     """Return a reply as a chat completion.
 
     Raises:
-        TransportError: It is neither text nor one.
+        TransportError: It is neither text, nor a message that calls tools, nor a chat completion.
     """
     if isinstance(returned, str):
         return {"choices": [{"message": {"role": "assistant", "content": returned}, "finish_reason": "stop"}]}
     dump = getattr(returned, "model_dump", None)
     document = dump(mode="json") if callable(dump) else returned
+    if isinstance(document, dict) and "tool_calls" in document:
+        document = {"choices": [{"message": {"role": "assistant", **document}, "finish_reason": "stop"}]}
     if isinstance(document, dict) and "choices" in document:
         try:
             return json.loads(json.dumps(document))
         except (TypeError, ValueError):
             pass
-    message = f"python:{function} returned {type(returned).__name__}: neither text nor a chat completion"
+    message = f"python:{function} returned {type(returned).__name__}: neither text, tool calls nor a chat completion"
     raise TransportError(Fault(FaultKind.REJECTED, None, "no_reply", message, hint="return a str"))
 
 

@@ -201,7 +201,7 @@ def test_async_functions_get_the_request_and_what_fails_is_an_error(pytester: py
     )
     result.assert_outcomes(passed=1, errors=2)
     for sentence in (
-        "*python:app_b:bot.answer returned NoneType: neither text nor a chat completion*",
+        "*python:app_b:bot.answer returned NoneType: neither text, tool calls nor a chat completion*",
         "*python:app_b:broken raised ValueError: no tea*",
     ):
         result.stdout.fnmatch_lines([sentence])
