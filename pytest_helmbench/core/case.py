@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from pytest_helmbench.core.json_types import JsonObject
+import json
+import re
+from typing import Literal
+
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.tools import Toolbox
 
 JUDGED_RULE = "sqe"
 """`Evaluation.rule` where a marking model has judged."""
@@ -53,12 +58,87 @@ class BrokenCase:
     evaluations: int = 1
 
 
+_WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A function that a model wants called.
+
+    Args:
+        id: Of the call; its answer names it.
+        name: Of the function, as written.
+        arguments: As written; a JSON object if all is well.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+    def wire(self, unnamed: str = "unknown") -> dict[str, JsonValue]:
+        """Return the call as it goes back to the model; what providers would refuse in it is left out.
+
+        Args:
+            unnamed: The name in place of one that no provider takes.
+        """
+        name = self.name if _WIRE_NAME.fullmatch(self.name) else unnamed
+        arguments = self.arguments if self.arguments.strip() and self.decoded() is not None else "{}"
+        function: JsonValue = {"name": name, "arguments": arguments}
+        return {"id": self.id, "type": "function", "function": function}
+
+    def decoded(self) -> dict[str, JsonValue] | None:
+        """Return the arguments; None when they are no JSON object."""
+        try:
+            arguments = json.loads(self.arguments) if self.arguments.strip() else {}
+        except (ValueError, RecursionError):
+            return None
+        return arguments if isinstance(arguments, dict) else None
+
+
+def tool_calls(message: JsonObject, turn: int) -> tuple[ToolCall, ...]:
+    """Return the calls of a reply, whatever shape its server gives them.
+
+    Args:
+        message: As the server sent it.
+        turn: Makes ids for calls that come without one.
+    """
+    stated = message.get("tool_calls")
+    found = []
+    for number, call in enumerate(stated if isinstance(stated, list) else (), 1):
+        function = call.get("function") if isinstance(call, dict) else None
+        if not (isinstance(call, dict) and isinstance(function, dict)):
+            continue
+        arguments = function.get("arguments")
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        identity = call.get("id")
+        name = identity if isinstance(identity, str) and identity else f"call_{turn}_{number}"
+        found.append(ToolCall(name, str(function.get("name")), text))
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message."""
+    """One chat message.
+
+    Args:
+        role: `system`, `user`, `assistant` or `tool`.
+        content: Its text.
+        tool_calls: What an assistant's message calls.
+        tool_call_id: The call that a tool's message answers; None elsewhere.
+    """
 
     role: str
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+    def wire(self) -> dict[str, JsonValue]:
+        """Return the message as a chat completion has it."""
+        if self.tool_calls:
+            calls: JsonValue = [call.wire() for call in self.tool_calls]
+            return {"role": self.role, "content": self.content or None, "tool_calls": calls}
+        plain: dict[str, JsonValue] = {"role": self.role, "content": self.content}
+        return plain if self.tool_call_id is None else {**plain, "tool_call_id": self.tool_call_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +146,15 @@ class Case:
     """One composed case.
 
     Args:
-        messages: In order; the last one is the user's.
+        messages: In order, up to and with the first message of the user.
         response_format: Wire form of the wanted reply, or None for plain text.
         severity: Base severity (−20..20).
         difficulty: 0..10.
         timeout_s: Of a request; None for that of the session.
+        script: What follows the first message of the user: scripted replies (`assistant`) and later messages of the
+            user, in order. The model is asked behind every message of the user that no scripted reply follows.
+        toolbox: What the model may call; None for nothing.
+        schema_turns: Which replies have the response format.
     """
 
     code: str
@@ -80,6 +164,23 @@ class Case:
     severity: int = 0
     difficulty: int = 0
     timeout_s: float | None = None
+    script: tuple[Message, ...] = ()
+    toolbox: Toolbox | None = None
+    schema_turns: Literal["last", "all"] = "last"
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether its model may be asked more than once."""
+        return bool(self.script) or self.toolbox is not None
+
+    @property
+    def asked_turns(self) -> tuple[int, ...]:
+        """The turns at which the model is asked, from 1."""
+        roles = ("user", *(message.role for message in self.script))
+        turns = [turn for turn in range(len(roles)) if roles[turn] == "user"]
+        return tuple(
+            number for number, turn in enumerate(turns, 1) if roles[turn + 1 : turn + 2] != ("assistant",)
+        )
 
     @property
     def schema(self) -> JsonObject | None:

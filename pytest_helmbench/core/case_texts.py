@@ -15,6 +15,7 @@ REASON_TEXTS = {
     "refusal": "the model refused",
     "truncated": "the reply was cut at the token limit",
     "empty": "the reply is empty",
+    "too_many_rounds": "the model called tools without end",
     "no_answer": "the reply states no answer",
     "several": "the reply states several answers",
     "echo": "the reply only repeats what it was given",

@@ -7,8 +7,10 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
+from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.tools import MadeCall
 
 Cell: TypeAlias = "str | int | float | bytes | None"
 """What one column of a row holds."""
@@ -39,7 +41,12 @@ class CaseStatement(Protocol):
         """Return what an item shows of it: what only the record keeps is left out, since thousands may wait."""
 
 
-FORM_REASONS = frozenset({"invalid_json", "schema_violation", "refusal", "truncated", "empty"})
+TOO_MANY_ROUNDS = "too_many_rounds"
+"""Reason of a reply that still calls tools when no more calls are answered."""
+
+FORM_REASONS = frozenset(
+    {"invalid_json", "schema_violation", "refusal", "truncated", "empty", TOO_MANY_ROUNDS}
+)
 """Reasons that make a reply wrong for its form, whatever it says."""
 
 NO_ANSWER = "no_answer"
@@ -82,6 +89,19 @@ class Usage:
     estimated: bool = False
     written_tokens: int | None = None
 
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum; what one side does not know is unknown."""
+        sums: dict[str, int | None] = {}
+        for name in _TOKENS:
+            one, more = getattr(self, name), getattr(other, name)
+            sums[name] = None if one is None or more is None else one + more
+        unknown = self.cost_usd is None or other.cost_usd is None
+        cost_usd = None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0)
+        return Usage(**sums, cost_usd=cost_usd, estimated=self.estimated or other.estimated)
+
+
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "written_tokens", "reasoning_tokens")
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedReply:
@@ -117,6 +137,13 @@ class Reply:
         inner_thoughts: How many of them stood in the middle of the text.
         raw: Content of the message as it came, thoughts in it included; empty where that is the text.
         is_cut: It ends at a bound on tokens.
+        message: As the server sent it.
+        turn: Of the conversation, from 1.
+        tool_calls: Made in its turn, in order; in the whole conversation for one with `turns`.
+        too_many_rounds: It still calls tools when no more calls are answered.
+        turns: The last reply of every turn at which the model was asked, in order; empty but for the last reply of a
+            conversation, whose usage is that of all, and whose latency is that of the slowest turn.
+        said: The whole conversation as it went, the last reply included; empty like `turns`.
     """
 
     text: str
@@ -133,10 +160,20 @@ class Reply:
     raw: str = ""
     is_cut: bool = False
     message: JsonObject = field(default_factory=dict, repr=False, compare=False)
+    turn: int = 1
+    tool_calls: tuple[MadeCall, ...] = ()
+    too_many_rounds: bool = False
+    turns: tuple[Reply, ...] = ()
+    said: tuple[Message, ...] = ()
 
     @property
     def form_fault(self) -> str | None:
-        """Why it is wrong for its form, whatever it says: `refusal`, `truncated`, `empty`; None for a sound one."""
+        """Why it is wrong for its form, whatever it says; None for a sound one.
+
+        `too_many_rounds`, `refusal`, `truncated` or `empty`.
+        """
+        if self.too_many_rounds:
+            return TOO_MANY_ROUNDS
         if self.refusal and self.refusal.strip():
             return "refusal"
         return "truncated" if self.is_cut else None if self.text.strip() else "empty"
@@ -144,7 +181,12 @@ class Reply:
     def told(self, form_fault: str) -> str:
         """Return for people why it is wrong for its form, without a word of it; empty for reasons of other kinds."""
         thought = f": {len(self.thoughts):,} characters of thought" if self.thoughts else ""
-        words = {"refusal": "a refusal", "truncated": "cut at the token limit", "empty": f"empty{thought}"}
+        words = {
+            "refusal": "a refusal",
+            "truncated": "cut at the token limit",
+            "empty": f"empty{thought}",
+            TOO_MANY_ROUNDS: "too many rounds of tool calls",
+        }
         return f"({words[form_fault]})" if form_fault in words else ""
 
 
@@ -292,6 +334,7 @@ class AttemptRecord:
         asked: Id of the model that was asked, a marking model too; None where none is stated.
         prompt_characters: Of a prompt that is long enough for its tokens to tell whether the server has cut it.
         address: Where it was asked; None where its reply represents no other call.
+        turn: Of the conversation, from 1; None where there is none.
     """
 
     run_id: int
@@ -323,6 +366,7 @@ class AttemptRecord:
     thoughts: str | None = None
     inner_thoughts: int = 0
     address: str | None = None
+    turn: int | None = None
 
     @property
     def question(self) -> tuple[str | None, str | None, str, int]:

@@ -13,6 +13,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.engine.dialogue import Dialogue
 from pytest_helmbench.engine.job import CaseJob, RunIds
 from pytest_helmbench.engine.job_queue import JobQueue, Progress
 from pytest_helmbench.engine.loop import AwakeClock, LoopThread
@@ -26,11 +27,11 @@ from pytest_helmbench.engine.work import (
 )
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import Backend, RecordedUse
-from pytest_helmbench.gateway.call import Call, CaseClock, Origin
+from pytest_helmbench.gateway.call import CaseClock, Origin
 from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.permits import ModelLimits, RefusedError
-from pytest_helmbench.gateway.providers.endpoints import Unusable
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class CaseRunner:
         """Return the outcome of a case; it is on disk by then, or an error."""
         self._awake.start()
         before = self._resumed.judged.get((self._run_id(job), job.code, job.repetition))
-        if before is not None and not job.runs_anew and self._stands(job, before):
+        if before is not None and not job.runs_anew and await self._stands(job, before):
             self._record(job, before.outcome, from_record=True)
             return before.outcome
         if before is not None and not job.runs_anew:
@@ -136,20 +137,34 @@ class CaseRunner:
         )
         _log.info("%s: %s%s", job.code, outcome.verdict, f" ({outcome.reason})" if outcome.reason else "")
 
-    def _stands(self, job: CaseJob, before: JudgedBefore) -> bool:
+    async def _stands(self, job: CaseJob, before: JudgedBefore) -> bool:
         """Return whether a verdict on record answers the request of now by the rule of now."""
         endpoint = job.target.model.endpoint
         if isinstance(endpoint, Unusable):
             return True
         case = job.case(self._settings.system_prompt)
-        call = Call(self._origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
-        if job.is_one_question and before.request_hash not in self._gateway.fingerprints(call):
+        if job.is_one_question and before.request_hash not in await self._answered_by(job, case, endpoint):
             return False
         weights = (case.severity, case.difficulty, job.neutral)
         if weights != (before.severity, before.difficulty, before.neutral):
             return False
         known = tuple(evaluation.rule_hash for evaluation in before.outcome.evaluations)
         return known == job.rule_hashes(case, self._settings)
+
+    async def _answered_by(self, job: CaseJob, case: Case, endpoint: Endpoint) -> frozenset[str]:
+        """Return the hashes of the request that the last reply to a case answers; none where it must be asked."""
+        dialogue, entry = Dialogue(case), job.target.model.entry
+        if not case.is_conversation:
+            call = dialogue.call(self._origin(job), entry, endpoint)
+            return frozenset() if call is None else self._gateway.fingerprints(call)
+        last = frozenset[str]()
+        while (call := dialogue.call(self._origin(job), entry, endpoint)) is not None:
+            request_hash, reply = await self._gateway.on_record(call)
+            if reply is None:
+                return frozenset()
+            last = frozenset((request_hash,))
+            dialogue.hear(reply)
+        return last
 
     def _origin(self, job: CaseJob) -> Origin:
         return Origin(self._run_id(job), job.code, job.repetition)

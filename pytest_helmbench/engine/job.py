@@ -148,6 +148,16 @@ class CaseJob(ABC):
         return True
 
     @property
+    def calls(self) -> int:
+        """Calls of the model under test that it makes at least: one per turn of a conversation."""
+        return 1
+
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether its model decides how many calls it makes, by calling tools for example."""
+        return not self.is_one_question
+
+    @property
     def runs_anew(self) -> bool:
         """Whether it runs in a session that goes on although its verdict is on record."""
         return False

@@ -1,4 +1,4 @@
-"""A case that is one question: its model is asked once, and judges may be asked, which not all take a temperature."""
+"""Questions of a case: its model is asked, as often as its conversation goes on, and judges may be asked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.engine.dialogue import Dialogue
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, usable_endpoint
 from pytest_helmbench.gateway.call import Asking, Call, CallWatch, CaseClock
 from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
@@ -37,24 +38,21 @@ class Judge:
 
 
 async def one_reply(case: Case, context: CaseContext) -> Reply:
-    """Ask the model under test.
+    """Ask the model under test; of a conversation this is the last reply, see `Reply.turns`.
 
     Raises:
         UnjudgedError: No reply came.
         RefusedError: The session may not ask any more.
     """
-    call = Call(
-        context.origin,
-        context.entry,
-        context.endpoint,
-        case.messages,
-        case.response_format,
-        timeout_s=case.timeout_s,
-    )
-    try:
-        return await context.gateway.ask(call, context.clock, context.watch)
-    except (CallFailedError, ModelStoppedError) as error:
-        raise UnjudgedError(fault_outcome(error)) from error
+    dialogue, clock = Dialogue(case), context.clock
+    while (call := dialogue.call(context.origin, context.entry, context.endpoint)) is not None:
+        try:
+            dialogue.hear(await context.gateway.ask(call, clock, context.watch))
+        except (CallFailedError, ModelStoppedError) as error:
+            outcome = fault_outcome(error)
+            raise UnjudgedError(replace(outcome, usage=dialogue.spent(outcome.usage))) from error
+        clock = clock.of_next_turn()
+    return dialogue.reply()
 
 
 def usable_judges(context: CaseContext) -> tuple[Judge, ...]:

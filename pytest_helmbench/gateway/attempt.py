@@ -74,7 +74,12 @@ def prepared(call: Call) -> PreparedCall:
         )
         return PreparedCall(call, body, encoded, bounded=bounded)
     own_body = request_body(
-        call.endpoint, sampling, call.messages, call.response_format, repetition=call.origin.repetition
+        call.endpoint,
+        sampling,
+        call.messages,
+        call.response_format,
+        call.tools,
+        repetition=call.origin.repetition,
     )
     bounded = bound_completion(own_body, call.endpoint, call.entry.budget_tokens)
     return PreparedCall(call, own_body, encode(own_body), bounded=bounded)
@@ -108,8 +113,7 @@ class Attempt:
         """Return the row of this attempt.
 
         Args:
-            answer: What came; None for nothing. `reply` is what it says, where that is one.
-            fault: Why it is none; `error` has its class and text.
+            answer: What came, None for nothing: a `reply`, or a `fault`, of which `error` has class and text.
             unanswered: It was sent, and the provider may bill it, of what the budget has `reserved_usd`.
         """
         call, said = self.request.call, reply or fault
@@ -144,6 +148,7 @@ class Attempt:
             asked=call.entry.id,
             prompt_characters=prompt_characters(self.request.body, self.request.encoded),
             address=call.endpoint.replies_from,
+            turn=call.turn,
         )
 
 

@@ -42,6 +42,8 @@ class Call:
         forwarded: The foreign body that is sent instead of messages and format; None for our own.
         timeout_s: Per attempt; None for that of everybody.
         hides_words: What the provider says of a fault may quote hidden values: only status and codes are kept.
+        tools: As a request announces them; empty for none.
+        turn: Of the conversation, from 1; None where there is none.
         accepts: Whether a reply on record is of use; another one is asked for, but in a pure replay.
     """
 
@@ -56,6 +58,8 @@ class Call:
     forwarded: ForwardedRequest | None = None
     timeout_s: float | None = None
     hides_words: bool = False
+    tools: Sequence[JsonObject] = ()
+    turn: int | None = None
     accepts: Callable[[Reply], bool] = lambda _reply: True
 
 
@@ -91,6 +95,7 @@ class CaseClock:
 
     def __init__(self, patience: Patience, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit_s = patience.longest_pause_s
+        self._patience = patience
         self._clock = clock
         self._counts = patience.case_timeout_s is not None
         self._spent_s = 0.0
@@ -101,6 +106,10 @@ class CaseClock:
     def seconds(self) -> Callable[[], float]:
         """Monotonic seconds, as it counts them."""
         return self._clock
+
+    def of_next_turn(self) -> CaseClock:
+        """Return the clock of the next turn of a conversation: a limit that the user states is one for all turns."""
+        return self if self._patience.case_timeout_s is not None else CaseClock(self._patience, self._clock)
 
     def left_s(self) -> float:
         """Return what is left; may be below 0."""

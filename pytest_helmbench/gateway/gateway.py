@@ -139,13 +139,16 @@ class Gateway:
 
     async def _recalled(self, request: PreparedCall) -> Reply | None:
         """Return the reply on record; None means that this request is to be sent, or given up."""
+        recorded = await self._looked_up(request)
+        return self._replayed(request, recorded) if recorded is not None else None
+
+    async def _looked_up(self, request: PreparedCall) -> RecordedReply | None:
         try:
-            recorded = await self._backend.look_up(request.wanted)
+            return await self._backend.look_up(request.wanted)
         except HelmbenchError as error:
             raise CallFailedError(
                 Fault(FaultKind.REJECTED, None, "record_unreadable", str(error)), 0
             ) from error
-        return self._replayed(request, recorded) if recorded is not None else None
 
     async def _recalled_unbounded(self, request: PreparedCall) -> Reply | None:
         """Return the reply on record to the same request without the budget's bound, which is as good."""
@@ -205,6 +208,22 @@ class Gateway:
                     await self._sleep(pause_s)
             ask = replace(ask, urgent=True)
 
+    async def on_record(self, call: Call) -> tuple[str, Reply | None]:
+        """Return the hash of the request that a call is, and the reply on record to it; None for none.
+
+        Nothing is sent, and nothing put on record.
+
+        Raises:
+            CallFailedError: The record cannot be read.
+        """
+        request = prepared(call)
+        for form in (request, unbounded(request)) if request.bounded else (request,):
+            recorded = await self._looked_up(form)
+            if recorded is not None:
+                return form.hash, _read(form, recorded)
+            self._backend.give_up(form.wanted)
+        return request.hash, None
+
     @asynccontextmanager
     async def place(self, model_id: str) -> AsyncIterator[None]:
         """Hold a place among items, see `ModelLimits.items`.
@@ -239,14 +258,8 @@ class Gateway:
     def _replayed(self, request: PreparedCall, recorded: RecordedReply) -> Reply | None:
         """Return a recorded reply as if it had just come; None when it cannot be read or is of no use."""
         call = request.call
-        parsed = parse_reply(
-            200,
-            recorded.body,
-            endpoint=call.endpoint,
-            sent_schema=call.response_format is not None,
-            most_tokens=completion_bound(request.body),
-        )
-        if isinstance(parsed, Fault):
+        parsed = _read(request, recorded)
+        if parsed is None:
             return None
         # What another run has paid costs this one nothing; its own calls stay its own.
         usage = counted_usage(request, parsed)
@@ -398,6 +411,18 @@ class Gateway:
             "%s: %s call: %s, status %s", call.origin.code, call.purpose, fault.reason, fault.status or "-"
         )
         return fault
+
+
+def _read(request: PreparedCall, recorded: RecordedReply) -> Reply | None:
+    """Return what a recorded reply says; None where it cannot be read."""
+    parsed = parse_reply(
+        200,
+        recorded.body,
+        endpoint=request.call.endpoint,
+        sent_schema=request.call.response_format is not None,
+        most_tokens=completion_bound(request.body),
+    )
+    return None if isinstance(parsed, Fault) else parsed
 
 
 _ENDINGS: Mapping[FaultKind, Ending] = {

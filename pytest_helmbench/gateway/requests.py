@@ -30,6 +30,7 @@ def request_body(
     sampling: Sampling,
     messages: Sequence[Message],
     response_format: JsonObject | None,
+    tools: Sequence[JsonObject] = (),
     *,
     repetition: int,
 ) -> dict[str, JsonValue]:
@@ -41,12 +42,15 @@ def request_body(
             everything, key by key; in `provider` and `usage` it goes over ours one level deeper.
         messages: In order.
         response_format: Wire form of the wanted reply; None for plain text.
+        tools: What the model may call.
         repetition: From 1.
     """
     body: dict[str, JsonValue] = {
         "model": endpoint.wire_model,
-        "messages": [{"role": message.role, "content": message.content} for message in messages],
+        "messages": [message.wire() for message in messages],
     }
+    if tools:
+        body["tools"] = [dict(tool) for tool in tools]
     if response_format is not None:
         body["response_format"] = dict(response_format)
     body.update(_options(endpoint, sampling, repetition))

@@ -15,7 +15,7 @@ from statistics import fmean
 from pytest_helmbench.core.case import JUDGED_RULE, Case, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Evaluation, Judgement, Outcome, Parse, Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Event, Judgement, Outcome, Parse, Reply, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub, without_surrogates
 from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
@@ -373,8 +373,15 @@ def case_passed(evaluations: Sequence[Evaluation]) -> bool:
 
 
 def with_reply(outcome: Outcome, reply: Reply) -> Outcome:
-    """Return the outcome with what the case's own reply took."""
-    return replace(outcome, usage=reply.usage, latency_ms=reply.latency_ms, reply_key=reply.key)
+    """Return the outcome with what the case's own reply took, and the tools that it called."""
+    events = tuple(Event("tool", call.data(), call.at) for call in reply.tool_calls)
+    return replace(
+        outcome,
+        usage=reply.usage,
+        latency_ms=reply.latency_ms,
+        reply_key=reply.key,
+        events=events or outcome.events,
+    )
 
 
 def judged_outcome(reply: Reply, evaluations: tuple[Evaluation, ...]) -> Outcome:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded, Loader, SessionValues
 from pytest_helmbench.benchmarks.registry import kind_of, places_named, places_of
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, Reply, ResultRecord, Verdict
@@ -209,7 +210,8 @@ class _Judge:
             outcome = await self._outcome(job, answers)
         if outcome.reason == NEEDS_JUDGE and stored.outcome == Verdict.ERROR:
             outcome = _as_before(stored)  # where the judge itself failed, that is still what is known
-        return _Judged(stored, job, with_reply(outcome, answers.own), answers)
+        outcome = outcome if outcome.judged else with_reply(outcome, answers.own)
+        return _Judged(stored, job, outcome, answers)
 
     async def _outcome(self, job: CaseJob, answers: StoredAnswers) -> Outcome:
         if job.not_rescored is not None:
@@ -319,6 +321,7 @@ def _attempts(run_id: int, case: _Judged) -> Iterator[AttemptRecord]:
             received_at=now,
             judge=answer.judge or None,
             asked=answer.judge or None,
+            turn=answer.turn,
         )
 
 
@@ -405,7 +408,7 @@ class JudgeAnswers:
         if sample is None:
             return None
         body = json.loads(sample.request)
-        body["messages"] = [{"role": message.role, "content": message.content} for message in call.messages]
+        body["messages"] = [message.wire() for message in call.messages]
         body["response_format"] = call.response_format
         wanted = request_hash(encode(body))
         known = self._answers.get((judge, code, repetition, criterion, wanted))
@@ -421,6 +424,7 @@ class GivenAnswer:
     stored: StoredReply
     reply: Reply
     judge: str = ""
+    turn: int | None = None
 
 
 class StoredAnswers:
@@ -438,13 +442,14 @@ class StoredAnswers:
         self._case = case
         self.own = None if case.reply is None else _read(case.reply, f"{case.code} {case.repetition}")
         """What the model said; None where nothing can be read."""
+        self._turns: list[GivenAnswer] = []
         self._judged: list[GivenAnswer] = []
 
     @property
     def given(self) -> Sequence[GivenAnswer]:
-        """What was said, the model's own answer first."""
-        if self.own is None or self._case.reply is None:
-            return self._judged
+        """What was said, the model's own answers first."""
+        if self.own is None or self._case.reply is None or self._turns:
+            return [*self._turns, *self._judged]
         return [GivenAnswer("case", "", self._case.reply, self.own), *self._judged]
 
     def place(self, _model_id: str) -> AbstractAsyncContextManager[None]:
@@ -459,13 +464,22 @@ class StoredAnswers:
         """
         if call.purpose != "case":
             return self._judge_reply(call)
-        if (
-            self.own is None
-            or self._case.reply is None
-            or call.messages[-1].content != _question(self._case.reply)
-        ):
+        if call.turn is not None:
+            return self._turn_reply(call)
+        if self.own is None or self._case.reply is None or not _asks_the_same(call, self._case.reply):
             raise UnjudgedError(Outcome(Verdict.SKIPPED, OTHER_PROMPT))
         return self.own
+
+    def _turn_reply(self, call: Call) -> Reply:
+        """Return the newest reply to the conversation so far."""
+        key = f"{call.origin.code} {call.origin.repetition} {len(self._turns)}"
+        alike = (stored for stored in reversed(self._case.turns) if _asks_the_same(call, stored))
+        for stored in alike:
+            reply = _read(stored, key)
+            if reply is not None:
+                self._turns.append(GivenAnswer("case", "", stored, reply, turn=call.turn))
+                return reply
+        raise UnjudgedError(Outcome(Verdict.SKIPPED, OTHER_PROMPT))
 
     def _judge_reply(self, call: Call) -> Reply:
         stored = self._judges.answer(call)
@@ -495,10 +509,19 @@ def _read(stored: StoredReply, key: str) -> Reply | None:
     )
 
 
-def _question(stored: StoredReply) -> str | None:
-    messages = json.loads(stored.request).get("messages") or [{}]
-    content: str | None = messages[-1].get("content")
-    return content
+def _asks_the_same(call: Call, stored: StoredReply) -> bool:
+    """Return whether a stored request has the messages of a call; the system prompt is the run's own."""
+    said, asked = (
+        _by_role(json.loads(stored.request).get("messages") or []),
+        _by_role([message.wire() for message in call.messages]),
+    )
+    return said[1] == asked[1] and said[0].endswith(asked[0])
+
+
+def _by_role(messages: Sequence[JsonObject]) -> tuple[str, list[JsonObject]]:
+    """Return the text of the system messages, and the other messages."""
+    system = [str(message.get("content")) for message in messages if message.get("role") == "system"]
+    return "\n\n".join(system), [message for message in messages if message.get("role") != "system"]
 
 
 def refuse_run(detail: RunDetail) -> None:

@@ -51,9 +51,10 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
     """
     of_scenario = Counter(map(loaded.scenario_of, run.codes))
     cases = Counter({scenario: count * repeat for scenario, count in of_scenario.items()})
+    calls = Counter({code: -(-count * run.calls // max(1, run.tests)) for code, count in cases.items()})
     benchmark = BenchmarkKey(loaded.outline.name, loaded.outline.kind, place_of(loaded.root, db))
     history = _history(db, benchmark, run.model, "case")
-    own = _span(target.model, cases, run.prompt_tokens, run.max_tokens, history)
+    own = _span(target.model, calls, run.prompt_tokens, run.max_tokens, history)
     verdicts = +Counter({code: count * loaded.judge_calls(code) for code, count in cases.items()})
     for judge in target.judges if verdicts else ():
         judged = _span(
@@ -76,7 +77,7 @@ def planned_cost(run: PlannedRun, target: Target) -> Fraction | None:
     """
     if not run.usable:
         return Fraction()
-    asked = [(target.model, Fraction(run.tests), Fraction(run.prompt_tokens))]
+    asked = [(target.model, Fraction(run.calls), Fraction(run.prompt_tokens))]
     for judge in target.judges if run.judge_calls else ():
         share = Fraction(1, len(target.judges))
         asked.append((judge, run.judge_calls * share, run.judge_prompt_tokens * share))
@@ -175,7 +176,7 @@ def least_call(plan: Plan, targets: Targets) -> LeastCall | None:
         tokens = entry.sampling.max_tokens or entry.budget_tokens
         if price is None or tokens is None:
             return None
-        prompt = run.prompt_tokens * CHARACTERS_PER_TOKEN // run.tests  # as many tokens as it may have
+        prompt = run.prompt_tokens * CHARACTERS_PER_TOKEN // run.calls  # as many tokens as it may have
         found.append(LeastCall(entry.id, tokens, price.most_usd(prompt, tokens)))
     return min(found, key=lambda call: call.usd, default=None)
 
@@ -218,5 +219,5 @@ def budget_of(plan: Plan, targets: Mapping[tuple[str, str], Target], budget_usd:
     total = sum((cost for cost in costs if cost is not None), Fraction())
     if total and None not in costs:
         return share_of(budget_usd, sum((cost or Fraction() for cost in own_costs), Fraction()) / total)
-    own, whole = (sum(run.tests + run.judge_calls for run in runs) for runs in (plan.runs, plan.whole))
+    own, whole = (sum(run.calls + run.judge_calls for run in runs) for runs in (plan.runs, plan.whole))
     return share_of(budget_usd, Fraction(own, whole)) if whole else budget_usd

@@ -33,6 +33,7 @@ class PlannedRun:
         why_not: For people, when it cannot.
         variable: The environment variable that would help.
         tests: Number of items.
+        later_calls: Of the model under test, behind the first of each case: conversations have some.
         evaluations: Evaluation rows.
         judge_calls: Calls to the judges.
         may_ask_judge: A judge may be asked about some of its cases.
@@ -42,7 +43,7 @@ class PlannedRun:
         max_tokens: Bound on a completion; None when none is sent.
         packed_codes: The planned case codes, one per line, compressed.
         places: Hosts, and variables of keys, where prompts do not go to a provider's own server.
-        open_ended: Some of its cases may ask more than once: packs and agents decide that themselves.
+        open_ended: Some of its cases may ask more than that: tools, packs and agents decide that themselves.
         broken: Cases of its benchmark that were selected and cannot run.
     """
 
@@ -60,6 +61,7 @@ class PlannedRun:
     judge_prompt_tokens: int
     max_tokens: int | None
     packed_codes: bytes
+    later_calls: int = 0
     open_ended: bool = False
     may_ask_judge: bool = False
     places: tuple[str, ...] = ()
@@ -80,6 +82,11 @@ class PlannedRun:
         """The planned cases."""
         return tuple(filter(None, zlib.decompress(self.packed_codes).decode().split("\n")))
 
+    @property
+    def calls(self) -> int:
+        """Calls of the model under test if nothing is retried; see `open_ended`."""
+        return self.tests + self.later_calls
+
     def narrowed(self, codes: Sequence[str], verdicts: int) -> PlannedRun:
         """Return the run with only these of its cases; tokens by their share.
 
@@ -92,6 +99,7 @@ class PlannedRun:
         return replace(
             self,
             tests=len(codes) * repeat,
+            later_calls=round(self.later_calls * share),
             evaluations=round(self.evaluations * share),
             judge_calls=repeat * verdicts * len(self.judges),
             unasked=round(self.unasked * share),
@@ -147,7 +155,7 @@ class Plan:
     @property
     def calls(self) -> int:
         """Calls that will be made if nothing is retried; see `open_ended`."""
-        return sum(run.tests + run.judge_calls - run.unasked for run in self.runs if run.usable)
+        return sum(run.calls + run.judge_calls - run.unasked for run in self.runs if run.usable)
 
     @property
     def open_ended(self) -> bool:
@@ -181,11 +189,12 @@ def plan_jobs(
         count["tests"] += 1
         count["prompt"] += characters // CHARACTERS_PER_TOKEN + 1
         count["evaluations"] += verdicts or 1
-        count["open_ended"] += not job.is_one_question
+        count["later_calls"] += job.calls - 1
+        count["open_ended"] += job.is_open_ended
         count["judge"] += judge_calls
         count["may_ask_judge"] += job.may_ask_judge
         if verdicts and not (judges and all(judge.usable for judge in judges)):
-            count["unasked"] += 1 + judge_calls
+            count["unasked"] += job.calls + judge_calls
         count["judge_prompt"] += judge_calls * (characters + JUDGE_WORDING_CHARACTERS) // CHARACTERS_PER_TOKEN
     runs = tuple(
         replace(_planned(target, count, codes[target]), broken=tuple(broken.get(target.benchmark, ())))
@@ -213,6 +222,7 @@ def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> Plann
         judge_prompt_tokens=count["judge_prompt"],
         max_tokens=target.model.entry.sampling.max_tokens,
         packed_codes=_packed(codes),
+        later_calls=count["later_calls"],
         open_ended=count["open_ended"] > 0,
         places=_places(target.model, *(target.judges if count["judge"] else ())),
     )

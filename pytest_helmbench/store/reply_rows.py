@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -167,6 +168,7 @@ class StoredCase:
         outcome: `passed`, `failed`, `error` or `skipped`.
         reason: None for a plain verdict.
         reply: None where none came.
+        turns: Of a conversation, every reply that was given in it, in the order they came.
     """
 
     code: str
@@ -176,6 +178,7 @@ class StoredCase:
     outcome: str
     reason: str | None
     reply: StoredReply | None
+    turns: tuple[StoredReply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,14 @@ _JUDGES = """
     JOIN requests ON requests.hash = responses.request_hash
     WHERE calls.run_id = ? AND calls.purpose = 'judge' ORDER BY calls.rowid
 """
+_TURNS = """
+    SELECT calls.code, calls.repetition,
+        responses.request_hash, requests.body, responses.body, responses.text, calls.latency_ms
+    FROM calls
+    JOIN responses ON responses.id = calls.response_id
+    JOIN requests ON requests.hash = responses.request_hash
+    WHERE calls.run_id = ? AND calls.turn IS NOT NULL AND responses.body IS NOT NULL ORDER BY calls.rowid
+"""
 _NEWEST = """
     SELECT responses.request_hash, requests.body, responses.body, responses.text, NULL
     FROM responses JOIN requests ON requests.hash = responses.request_hash
@@ -217,9 +228,18 @@ _NEWEST = """
 
 def stored_cases(path: Path, run_id: int) -> tuple[StoredCase, ...]:
     """Return every result of a run with its reply, in the order they came."""
+    turns: dict[tuple[str, int], list[StoredReply]] = defaultdict(list)
     with reading(path) as conn:
+        for row in conn.execute(_TURNS, (run_id,)):
+            turns[row[0], row[1]].append(StoredReply(*row[2:]))
         return tuple(
-            StoredCase(*(*row[:6], None if None in row[6:9] else StoredReply(*row[6:])))
+            StoredCase(
+                *(
+                    *row[:6],
+                    None if None in row[6:9] else StoredReply(*row[6:]),
+                    tuple(turns.get((row[0], row[1]), ())),
+                )
+            )
             for row in conn.execute(_CASES, (run_id,))
         )
 

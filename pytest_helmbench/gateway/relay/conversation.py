@@ -386,7 +386,7 @@ class Conversation:
         return RawReply(200, forwarded.answer or b"", reply, stream=forwarded.stream)
 
     def _add_usage(self, usage: Usage) -> None:
-        self._usage = usage if self._usage is None else _added(self._usage, usage)
+        self._usage = usage if self._usage is None else self._usage + usage
 
     def _abandon(self, exchange: _Exchange, key: str) -> None:
         """Let a call go on for a moment whose client has hung up; a reply that comes is kept."""
@@ -401,20 +401,6 @@ class Conversation:
     def _failure(self, error: HelmbenchError) -> RawReply:
         status, body = failure_of(error, self.line.endpoint)
         return RawReply(status, body, error=error)
-
-
-_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "written_tokens", "reasoning_tokens")
-
-
-def _added(left: Usage, right: Usage) -> Usage:
-    """Return the sum; what one side does not know is unknown."""
-    sums: dict[str, int | None] = {}
-    for name in _TOKENS:
-        one, other = getattr(left, name), getattr(right, name)
-        sums[name] = None if one is None or other is None else one + other
-    costs = (left.cost_usd, right.cost_usd)
-    cost_usd = None if costs[0] is None or costs[1] is None else costs[0] + costs[1]
-    return Usage(**sums, cost_usd=cost_usd, estimated=left.estimated or right.estimated)
 
 
 class NotAdmittedError(BadRequestError):

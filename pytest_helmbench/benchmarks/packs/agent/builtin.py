@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from enum import StrEnum
 
-from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.case import Message, ToolCall, tool_calls
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
@@ -62,7 +62,6 @@ class Transcript:
 _NAME = "bash"
 _LONGEST_COMMAND = 100_000  # bytes: the kernel takes no argument of 128 KiB
 _BLOCK_STARTS = ("```bash", "```sh", "```shell")
-_WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _RUN = 'exec 2>&1; if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 
 
@@ -70,53 +69,24 @@ class UnusableCallError(HelmbenchError):
     """A call that is not run; the message is for the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """What a model wants to run.
+def command_of(call: ToolCall) -> str:
+    """Return the command that a call wants run.
 
-    Args:
-        id: Of the call; its result names it.
-        name: Of the function, as written.
-        arguments: As written; JSON if all is well.
+    Raises:
+        UnusableCallError: There is none.
     """
-
-    id: str
-    name: str
-    arguments: str
-
-    def wire(self) -> dict[str, JsonValue]:
-        """Return the call as it goes back to the model; what providers would refuse in it is left out."""
-        name = self.name if _WIRE_NAME.fullmatch(self.name) else _NAME
-        arguments = self.arguments if self.arguments.strip() and self._decoded() is not None else "{}"
-        function: JsonValue = {"name": name, "arguments": arguments}
-        return {"id": self.id, "type": "function", "function": function}
-
-    def command(self) -> str:
-        """Return the command.
-
-        Raises:
-            UnusableCallError: There is none.
-        """
-        if self.name != _NAME:
-            raise UnusableCallError(f"there is no tool {excerpt(self.name, 40)!r}: call bash")
-        arguments = self._decoded()
-        if arguments is None:
-            raise UnusableCallError('the arguments are no JSON object: send {"command": "…"}')
-        command = arguments.get("command")
-        if isinstance(command, list):
-            words = [word for word in command if isinstance(word, str)]
-            command = shlex.join(words) if len(words) == len(command) else None
-        if not isinstance(command, str) or not command.strip():
-            raise UnusableCallError('there is no command: send {"command": "…"}')
-        return command
-
-    def _decoded(self) -> dict[str, JsonValue] | None:
-        """Return the arguments; None when they are no JSON object."""
-        try:
-            arguments = json.loads(self.arguments) if self.arguments.strip() else {}
-        except (ValueError, RecursionError):
-            return None
-        return arguments if isinstance(arguments, dict) else None
+    if call.name != _NAME:
+        raise UnusableCallError(f"there is no tool {excerpt(call.name, 40)!r}: call bash")
+    arguments = call.decoded()
+    if arguments is None:
+        raise UnusableCallError('the arguments are no JSON object: send {"command": "…"}')
+    command = arguments.get("command")
+    if isinstance(command, list):
+        words = [word for word in command if isinstance(word, str)]
+        command = shlex.join(words) if len(words) == len(command) else None
+    if not isinstance(command, str) or not command.strip():
+        raise UnusableCallError('there is no command: send {"command": "…"}')
+    return command
 
 
 def tool_definition(limits: Limits) -> dict[str, JsonValue]:
@@ -130,22 +100,6 @@ def tool_definition(limits: Limits) -> dict[str, JsonValue]:
     parameters: JsonValue = {"type": "object", "properties": {"command": command}, "required": ["command"]}
     function: JsonValue = {"name": _NAME, "description": description, "parameters": parameters}
     return {"type": "function", "function": function}
-
-
-def tool_calls(message: JsonObject, turn: int) -> tuple[ToolCall, ...]:
-    """Return the calls of a reply, whatever shape its server gives them."""
-    stated = message.get("tool_calls")
-    found = []
-    for number, call in enumerate(stated if isinstance(stated, list) else (), 1):
-        function = call.get("function") if isinstance(call, dict) else None
-        if not (isinstance(call, dict) and isinstance(function, dict)):
-            continue
-        arguments = function.get("arguments")
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        identity = call.get("id")
-        name = identity if isinstance(identity, str) and identity else f"call_{turn}_{number}"
-        found.append(ToolCall(name, str(function.get("name")), text))
-    return tuple(found)
 
 
 def shell_block(text: str) -> str | None:
@@ -362,7 +316,7 @@ class _Run:
 
     async def _call(self, call: ToolCall) -> str:
         try:
-            command = call.command()
+            command = command_of(call)
         except UnusableCallError as error:
             return f"Not run: {error}."
         return await self._run_command(command)
@@ -425,7 +379,7 @@ def _kept(message: JsonObject, text: str, calls: Sequence[ToolCall]) -> dict[str
     """Return a reply as it goes back to its model: what every provider takes, and its own reasoning."""
     kept: dict[str, JsonValue] = {"role": "assistant", "content": text}
     if calls:
-        kept |= {"content": text or None, "tool_calls": [call.wire() for call in calls]}
+        kept |= {"content": text or None, "tool_calls": [call.wire(_NAME) for call in calls]}
     for name in _KEPT_FIELDS:
         if message.get(name):
             kept[name] = message[name]

@@ -1,0 +1,152 @@
+"""Tools that a model may call, with canned answers: a run is the same every time, and needs no server."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import field
+from typing import Protocol
+
+from pytest_helmbench.core.foreign_schemas import schema_breach
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt
+
+
+class Called(Protocol):
+    """A call as a model made it."""
+
+    @property
+    def name(self) -> str:
+        """Of the function, as written."""
+
+    @property
+    def arguments(self) -> str:
+        """As written."""
+
+    def decoded(self) -> dict[str, JsonValue] | None:
+        """Return the arguments; None when they are no JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    """A call that was answered.
+
+    Args:
+        turn: In which it was made, from 1.
+        name: As written.
+        arguments: As decoded; the text where it is no JSON object.
+        answer: What the model was told.
+        fault: Why the call is none: `unknown_tool`, `broken_arguments`; empty for a sound one.
+        at: ISO 8601 UTC.
+    """
+
+    turn: int
+    name: str
+    arguments: JsonValue
+    answer: str
+    fault: str = ""
+    at: str = field(default="", compare=False)
+
+    def data(self) -> dict[str, JsonValue]:
+        """Return what the record keeps of it."""
+        return {
+            "turn": self.turn,
+            "name": self.name,
+            "arguments": self.arguments,
+            "answer": self.answer,
+            "fault": self.fault,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CannedAnswer:
+    """One answer of a tool.
+
+    Args:
+        given: Arguments that a call must have for it, each equal to its value; None for any.
+        value: JSON; a text is sent as it is.
+    """
+
+    given: JsonObject | None
+    value: JsonValue
+
+    def fits(self, arguments: JsonObject) -> bool:
+        """Return whether it answers a call with these arguments."""
+        return all(
+            name in arguments and arguments[name] == value for name, value in (self.given or {}).items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that the model may call.
+
+    Args:
+        parameters: JSON Schema of its arguments, an object.
+        returns: The first that fits a call answers it.
+    """
+
+    name: str
+    description: str
+    parameters: JsonObject
+    returns: tuple[CannedAnswer, ...]
+
+    def definition(self) -> dict[str, JsonValue]:
+        """Return the tool as a request announces it."""
+        function: JsonValue = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": dict(self.parameters),
+        }
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """The tools of a case.
+
+    Args:
+        max_rounds: How often calls are answered within one turn before it ends, at least 1.
+    """
+
+    tools: tuple[Tool, ...]
+    max_rounds: int = 10
+
+    def definitions(self) -> tuple[dict[str, JsonValue], ...]:
+        """Return the tools as a request announces them."""
+        return tuple(tool.definition() for tool in self.tools)
+
+    def answered(self, call: Called, turn: int) -> MadeCall:
+        """Return a call with its answer, which says what is wrong with a call that cannot be made."""
+        arguments = call.decoded()
+        tool = next((tool for tool in self.tools if tool.name == call.name), None)
+        written = call.arguments if arguments is None else arguments
+        if tool is None:
+            names = ", ".join(tool.name for tool in self.tools)
+            error = f"there is no tool {excerpt(call.name, 64)!r}; the tools are: {names}"
+            return MadeCall(turn, call.name, written, _error(error), "unknown_tool")
+        if arguments is None:
+            error = "the arguments are no JSON object"
+            return MadeCall(turn, call.name, written, _error(error), "broken_arguments")
+        breach = _breach(tool.parameters, arguments)
+        if breach:
+            error = f"the arguments break the schema of {tool.name}: {breach}"
+            return MadeCall(turn, call.name, written, _error(error), "broken_arguments")
+        found = next((one for one in tool.returns if one.fits(arguments)), None)
+        if found is None:
+            return MadeCall(turn, call.name, written, _error("there is no answer to these arguments"))
+        answer = found.value if isinstance(found.value, str) else json.dumps(found.value, ensure_ascii=False)
+        return MadeCall(turn, call.name, written, answer)
+
+
+def _breach(schema: JsonObject, arguments: JsonObject) -> str:
+    try:
+        breach = schema_breach(schema, dict(arguments))
+    except HelmbenchError as error:
+        return str(error).partition("\n")[0]
+    return "they are nested too deeply" if breach is None else breach
+
+
+def _error(message: str) -> str:
+    return json.dumps({"error": message}, ensure_ascii=False)

@@ -1,0 +1,143 @@
+"""The dialogue of a case with its model: what is sent next, and what was said so far. It sends nothing itself."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pytest_helmbench.core.case import Case, Message, tool_calls
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.outcome import Reply, Usage
+from pytest_helmbench.core.scrub import without_surrogates
+from pytest_helmbench.core.tools import MadeCall
+from pytest_helmbench.gateway.attempt import utc_now
+from pytest_helmbench.gateway.call import Call, Origin
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+
+NO_REPLY = "(no reply)"
+"""Stands in a conversation for a reply without text, since providers refuse empty messages."""
+
+
+class Dialogue:
+    """The dialogue of a case with its model; one question is its shortest form.
+
+    Args:
+        case: Its messages, script and tools.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._said = list(case.messages)
+        self._script = deque(case.script)
+        self._last_turn = case.asked_turns[-1] if case.script else 1
+        self._turn = 1
+        self._asked = 0
+        self._rounds: list[Reply] = []
+        self._calls: list[MadeCall] = []
+        self._turns: list[Reply] = []
+        self._usage: Usage | None = None
+        self._ended = False
+        self._go_on()
+
+    def call(self, origin: Origin, entry: ModelEntry, endpoint: Endpoint) -> Call | None:
+        """Return what the model is asked next; None when the conversation has ended.
+
+        Args:
+            origin: Of the case.
+            entry: The model, which is asked at the endpoint.
+        """
+        if self._ended:
+            return None
+        self._asked += 1
+        case = self._case
+        has_schema = case.schema_turns == "all" or self._turn == self._last_turn
+        return Call(
+            origin,
+            entry,
+            endpoint,
+            tuple(self._said),
+            case.response_format if has_schema else None,
+            sequence=self._asked,
+            timeout_s=case.timeout_s,
+            tools=() if case.toolbox is None else case.toolbox.definitions(),
+            turn=self._turn if case.is_conversation else None,
+        )
+
+    def spent(self, usage: Usage) -> Usage:
+        """Return the usage of all replies so far and of a call that brought none."""
+        if self._usage is None:
+            return usage
+        return self._usage if usage == Usage() else self._usage + usage
+
+    def hear(self, reply: Reply) -> None:
+        """Take the reply to the question: answer its tool calls, or end the turn."""
+        self._usage = reply.usage if self._usage is None else self._usage + reply.usage
+        self._rounds.append(reply)
+        toolbox = self._case.toolbox
+        calls = () if toolbox is None else tool_calls(reply.message, len(self._said))
+        if toolbox is None or not calls or len(self._rounds) > toolbox.max_rounds:
+            self._end_turn(reply, too_many_rounds=bool(calls))
+            return
+        self._said.append(Message("assistant", without_surrogates(reply.text), calls))
+        for call in calls:
+            made = replace(toolbox.answered(call, self._turn), at=utc_now())
+            self._calls.append(made)
+            self._said.append(Message("tool", without_surrogates(made.answer), tool_call_id=call.id))
+
+    def reply(self) -> Reply:
+        """Return the last reply, which carries the conversation; see `Reply.turns`."""
+        last = self._turns[-1]
+        if not self._case.is_conversation:
+            return last
+        return replace(
+            last,
+            usage=self.spent(Usage()),
+            latency_ms=max(one.latency_ms for one in self._turns),
+            recorded=any(one.recorded for one in self._turns),
+            first_cost_usd=_sum(one.first_cost_usd for one in self._turns),
+            tool_calls=tuple(call for one in self._turns for call in one.tool_calls),
+            turns=tuple(self._turns),
+            said=tuple(self._said),
+        )
+
+    def _end_turn(self, reply: Reply, *, too_many_rounds: bool) -> None:
+        if not self._case.is_conversation:
+            self._turns, self._ended = [reply], True
+            return
+        rounds = self._rounds
+        ended = replace(
+            reply,
+            turn=self._turn,
+            tool_calls=tuple(self._calls),
+            too_many_rounds=too_many_rounds,
+            usage=sum((one.usage for one in rounds[1:]), rounds[0].usage),
+            latency_ms=sum(one.latency_ms for one in rounds),
+            recorded=any(one.recorded for one in rounds),
+            first_cost_usd=_sum(one.first_cost_usd for one in rounds),
+        )
+        self._turns.append(ended)
+        text = reply.text if reply.text.strip() else (reply.refusal or "").strip()
+        self._said.append(Message("assistant", without_surrogates(text) or NO_REPLY))
+        self._rounds, self._calls = [], []
+        if not self._script:
+            self._ended = True
+            return
+        self._next_turn()
+        self._go_on()
+
+    def _next_turn(self) -> None:
+        self._said.append(self._script.popleft())
+        self._turn += 1
+
+    def _go_on(self) -> None:
+        """Say what is scripted, up to the next message of the user that the model answers."""
+        while self._script and self._script[0].role == "assistant":
+            self._said.append(self._script.popleft())
+            self._next_turn()
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    """Return the sum of costs; None where one of them is unknown."""
+    known = list(costs)
+    return None if None in known else sum(cost or 0.0 for cost in known)
