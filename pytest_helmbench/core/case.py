@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Literal
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -181,6 +182,12 @@ class Case:
         return tuple(
             number for number, turn in enumerate(turns, 1) if roles[turn + 1 : turn + 2] != ("assistant",)
         )
+
+    def at(self, turn: int) -> Case:
+        """Return the case as it is at a turn: without the response format where the reply there has none."""
+        if not self.script or self.schema_turns == "all" or turn == self.asked_turns[-1]:
+            return self
+        return replace(self, response_format=None)
 
     @property
     def schema(self) -> JsonObject | None:

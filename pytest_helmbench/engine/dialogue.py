@@ -30,7 +30,6 @@ class Dialogue:
         self._case = case
         self._said = list(case.messages)
         self._script = deque(case.script)
-        self._last_turn = case.asked_turns[-1] if case.script else 1
         self._turn = 1
         self._asked = 0
         self._rounds: list[Reply] = []
@@ -51,13 +50,12 @@ class Dialogue:
             return None
         self._asked += 1
         case = self._case
-        has_schema = case.schema_turns == "all" or self._turn == self._last_turn
         return Call(
             origin,
             entry,
             endpoint,
             tuple(self._said),
-            case.response_format if has_schema else None,
+            case.at(self._turn).response_format,
             sequence=self._asked,
             timeout_s=case.timeout_s,
             tools=() if case.toolbox is None else case.toolbox.definitions(),
@@ -95,7 +93,7 @@ class Dialogue:
             usage=self.spent(Usage()),
             latency_ms=max(one.latency_ms for one in self._turns),
             recorded=any(one.recorded for one in self._turns),
-            first_cost_usd=_sum(one.first_cost_usd for one in self._turns),
+            first_cost_usd=_first_cost(self._turns),
             tool_calls=tuple(call for one in self._turns for call in one.tool_calls),
             turns=tuple(self._turns),
             said=tuple(self._said),
@@ -114,7 +112,7 @@ class Dialogue:
             usage=sum((one.usage for one in rounds[1:]), rounds[0].usage),
             latency_ms=sum(one.latency_ms for one in rounds),
             recorded=any(one.recorded for one in rounds),
-            first_cost_usd=_sum(one.first_cost_usd for one in rounds),
+            first_cost_usd=_first_cost(rounds),
         )
         self._turns.append(ended)
         text = reply.text if reply.text.strip() else (reply.refusal or "").strip()
@@ -137,7 +135,7 @@ class Dialogue:
             self._next_turn()
 
 
-def _sum(costs: Iterable[float | None]) -> float | None:
-    """Return the sum of costs; None where one of them is unknown."""
-    known = list(costs)
+def _first_cost(replies: Iterable[Reply]) -> float | None:
+    """Return what replies cost when they came; None where one of the costs is unknown."""
+    known = [one.first_cost_usd if one.recorded else one.usage.cost_usd for one in replies]
     return None if None in known else sum(cost or 0.0 for cost in known)

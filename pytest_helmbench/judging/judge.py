@@ -11,6 +11,7 @@ from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from pytest_helmbench.core.case import JUDGED_RULE, Case, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -22,7 +23,8 @@ from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule, deciding_judge
 
 _NEEDED = ("fence", "rubric", "prompt", "reply", "options")
-_KNOWN = (*_NEEDED, "answer_shape")
+_NEEDED_OF_CONVERSATIONS = ("fence", "rubric", "conversation", "options")
+_SHAPE = "answer_shape"
 _AROUND = " \t\r\n\"'`*.,;:()[]"
 _PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")
 _JUSTIFICATION_LIMIT = 1_000
@@ -43,72 +45,105 @@ class JudgeTemplate:
     Args:
         text: With `{{fence}}`, `{{rubric}}`, `{{prompt}}`, `{{reply}}`, `{{options}}`, and `{{answer_shape}}`
             where wanted.
-        hash: 16 hex digits of SHA-256 over the text.
+        hash: 16 hex digits of SHA-256 over the text, and over how a conversation is shown by it.
+        of_conversations: The wording for conversations, which may have `{{conversation}}` in place of prompt and
+            reply; None for that of conversations itself.
     """
 
     text: str
     hash: str
+    of_conversations: JudgeTemplate | None = None
+
+    def of(self, case: Case) -> JudgeTemplate:
+        """Return the wording for a case."""
+        return self.of_conversations or self if case.is_conversation else self
 
 
 def load_template(path: Path | None) -> JudgeTemplate:
     """Read the judge's template.
 
     Args:
-        path: A user's file; None for the built-in one.
+        path: A user's file, which conversations are shown by too; None for the built-in ones.
 
     Raises:
         HelmbenchError: The file cannot be read, lacks a needed placeholder or has an unknown one.
     """
     if path is None:
-        text = resources.files(__package__).joinpath("judge_template.md").read_text(encoding="utf-8")
-        return _template(text, "judge_template.md")
+        whole = _built_in("judge_conversation_template.md", _NEEDED_OF_CONVERSATIONS)
+        return replace(_built_in("judge_template.md", _NEEDED), of_conversations=whole)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         hint = "--helmbench-judge-template names a text file in UTF-8"
         raise HelmbenchError(f"{path}: the judge template cannot be read: {error}\n  hint: {hint}") from error
-    return _template(text, str(path))
+    whole = JudgeTemplate(text, _text_hash(f"{text}\nconversation"))
+    return replace(_template(text, str(path), _NEEDED), of_conversations=whole)
 
 
-def _template(text: str, where: str) -> JudgeTemplate:
-    found = set(_PLACEHOLDER.findall(text))
-    for name in sorted(found - set(_KNOWN)):
+def _built_in(name: str, needed: Sequence[str]) -> JudgeTemplate:
+    return _template(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"), name, needed)
+
+
+def _template(text: str, where: str, needed: Sequence[str]) -> JudgeTemplate:
+    found, known = set(_PLACEHOLDER.findall(text)), (*needed, _SHAPE)
+    for name in sorted(found - set(known)):
         raise HelmbenchError(
             f"{where}: the judge template has an unknown placeholder {{{{{name}}}}}\n"
-            f"  hint: known: {_in_braces(_KNOWN)}"
+            f"  hint: known: {_in_braces(known)}"
         )
-    missing = [name for name in _NEEDED if name not in found]
+    missing = [name for name in needed if name not in found]
     if missing:
         raise HelmbenchError(
             f"{where}: the judge template lacks {_in_braces(missing)}\n"
-            f"  hint: each of {_in_braces(_NEEDED)} must stand in it"
+            f"  hint: each of {_in_braces(needed)} must stand in it"
         )
-    return JudgeTemplate(text, sha256(text.encode()).hexdigest()[:16])
+    return JudgeTemplate(text, _text_hash(text))
+
+
+def _text_hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def _in_braces(names: Sequence[str]) -> str:
     return ", ".join(f"{{{{{name}}}}}" for name in names)
 
 
+class Spoken(NamedTuple):
+    """What one speaker said in a conversation: `user`, `model`, `scripted reply`, `tool call` or `tool answer`."""
+
+    turn: int
+    speaker: str
+    text: str
+
+
 def judge_messages(
-    template: JudgeTemplate, criterion: Criterion, case: Case, reply_text: str
+    template: JudgeTemplate, criterion: Criterion, case: Case, reply_text: str, before: Sequence[Spoken] = ()
 ) -> tuple[Message, ...]:
     """Return the judge's prompt: one user message in which rubric, prompt and reply stand fenced.
 
     The system prompt of the model under test is not part of it.
+
+    Args:
+        template: The wording for the case.
+        criterion: One of its rule's.
+        case: As composed.
+        reply_text: The last reply as the judge sees it.
+        before: What was said before that; empty for a case of one question.
     """
-    data = {
-        "rubric": without_surrogates(criterion.rubric),
-        "prompt": without_surrogates(
-            "\n\n".join(message.content for message in case.messages if message.role != "system")
-        ),
-        "reply": without_surrogates(reply_text),
-    }
-    fence = _fence(template.text, *data.values())
+    rubric, reply = without_surrogates(criterion.rubric), without_surrogates(reply_text)
+    spoken = [one._replace(text=without_surrogates(one.text)) for one in before]
+    asked = [message.content for message in case.messages if message.role != "system"]
+    prompt = without_surrogates("\n\n".join(asked))
+    fence = _fence(template.text, rubric, *([one.text for one in spoken] or [prompt]), reply)
+    data = {"rubric": rubric, "prompt": prompt, "reply": reply}
+    if spoken:
+        last = Spoken(case.asked_turns[-1], "model", reply)
+        turns = [f"TURN {one.turn} {one.speaker} {fence}\n{one.text}" for one in (*spoken, last)]
+        data |= {"prompt": "\n\n".join(turns[:-1]), "conversation": "\n\n".join(turns)}
     values = {name: f"BEGIN {name} {fence}\n{text}\nEND {name} {fence}" for name, text in data.items()}
     values["fence"] = fence
     values["options"] = ", ".join(json.dumps(option, ensure_ascii=False) for option in criterion.options)
-    values["answer_shape"] = _answer_shape(criterion)
+    values[_SHAPE] = _answer_shape(criterion)
     # One pass: a placeholder that stands in foreign text is text.
     return (Message("user", _PLACEHOLDER.sub(lambda match: values[match[1]], template.text)),)
 
@@ -304,10 +339,11 @@ async def evaluate_judged(
         raise TypeError(f"{case.code}: a case with a field rule has no judge")
     inverted = rule.by_severity and case.severity < 0
     text, parse = judged_text(case, reply)
+    before, wording = said_before(case, reply), template.of(case)
 
     async def judged(criterion: Criterion) -> Evaluation:
-        messages = judge_messages(template, criterion, case, text)
-        rule_hash = rule.criterion_hash(criterion, template.hash, deciding_judge(judges))
+        messages = judge_messages(wording, criterion, case, text, before)
+        rule_hash = rule.criterion_hash(criterion, wording.hash, deciding_judge(judges))
 
         async def said(judge: str) -> Evaluation:
             answer = await ask(judge, criterion, messages, False)
@@ -345,6 +381,35 @@ def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
     reading = read_reply(reply, schema, strict=False)
     response = reading.value.get("response") if isinstance(reading.value, dict) else None
     return (response, reading.parse) if isinstance(response, str) else (text, None)
+
+
+def said_before(case: Case, reply: Reply) -> tuple[Spoken, ...]:
+    """Return what was said in a conversation before its last reply; empty for a case of one question.
+
+    Every reply is shown as `judged_text` has it. The system message is left out.
+    """
+    if not case.is_conversation:
+        return ()
+    replies = {one.turn: judged_text(case.at(one.turn), one)[0] for one in reply.turns}
+    found, names, turn = list[Spoken](), dict[str, str](), 0
+    for message in reply.said[:-1]:
+        content = message.content
+        turn += message.role == "user"
+        if message.role == "user":
+            found.append(Spoken(turn, "user", content))
+        elif message.role == "tool":
+            name = names.get(message.tool_call_id or "", "")
+            found.append(Spoken(turn, "tool answer", f"{name}: {content}"))
+        elif message.tool_calls:
+            found += [Spoken(turn, "model", content)] if content.strip() else []
+            names |= {call.id: call.name for call in message.tool_calls}
+            found += [
+                Spoken(turn, "tool call", f"{call.name} {call.arguments}") for call in message.tool_calls
+            ]
+        elif message.role == "assistant":
+            speaker = "model" if turn in replies else "scripted reply"
+            found.append(Spoken(turn, speaker, replies.get(turn, content)))
+    return tuple(found)
 
 
 def _side_by_side(judges: Sequence[str], found: Sequence[Evaluation]) -> tuple[Judgement, ...]:
