@@ -79,9 +79,9 @@ def error_text(outcome: Outcome) -> str:
 
 
 def _short(evaluation: Evaluation) -> str:
-    if evaluation.reason in REASON_TEXTS:
-        return REASON_TEXTS[evaluation.reason]
     criterion = f"{evaluation.criterion}: " if evaluation.criterion else ""
+    if evaluation.reason in REASON_TEXTS:
+        return f"{criterion}{REASON_TEXTS[evaluation.reason]}"
     observed = "" if evaluation.observed == HIDDEN_TEXT else f", observed {evaluation.observed}"
     return f"{criterion}expected {expected_text(evaluation)}{observed}"
 

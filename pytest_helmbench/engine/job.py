@@ -93,6 +93,11 @@ class CaseJob(ABC):
         return 0
 
     @property
+    def evaluations(self) -> int:
+        """Rows that a verdict on it has."""
+        return self.judge_calls or 1
+
+    @property
     def may_ask_judge(self) -> bool:
         """Whether a marking model may be asked about its reply."""
         return self.judge_calls > 0

@@ -33,7 +33,7 @@ async def held(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T:
     """
     found: T | Outcome
     try:
-        if len(reply.text) > _LONG:
+        if sum(len(one.text) for one in reply.turns or (reply,)) > _LONG:
             raise TakesTimeError
         with no_time_to_wait():
             found = _finding(rule, reply)

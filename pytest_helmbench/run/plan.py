@@ -188,7 +188,7 @@ def plan_jobs(
         judge_calls = verdicts * max(1, len(judges))
         count["tests"] += 1
         count["prompt"] += characters // CHARACTERS_PER_TOKEN + 1
-        count["evaluations"] += verdicts or 1
+        count["evaluations"] += job.evaluations
         count["later_calls"] += job.calls - 1
         count["open_ended"] += job.is_open_ended
         count["judge"] += judge_calls

@@ -25,12 +25,16 @@ from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     SCORING,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.tree import BrokenScenario, Scenario, ScenarioTree
+from pytest_helmbench.benchmarks.scenario_trees.tree import (
+    BrokenScenario,
+    Combination,
+    Scenario,
+    ScenarioTree,
+)
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.request_template import unfilled
-from pytest_helmbench.judging.rubric import JudgeRule
 
 _SCHEMAS = (BENCHMARK, COMPONENT, CRITERIA, SCENARIO_SCHEMA, SCORING)
 _HEAD = ("code", "behaviour", "family", "cases", "title")
@@ -154,17 +158,16 @@ def _unfilled(tree: ScenarioTree) -> Iterator[Problem]:
 def _stakes(tree: ScenarioTree) -> Iterator[Stake]:
     """Yield what every case weighs that is in the score."""
     weights = tree.scoring.weights if tree.scoring is not None else {}
-    severities: defaultdict[str, list[tuple[Scenario, str, int]]] = defaultdict(list)
+    found: defaultdict[str, list[Combination]] = defaultdict(list)
     for scenario in tree.scenarios.values():
-        for case in scenario.combinations():
-            severities[scenario.behaviour].append((scenario, case.perturbation.full_code, case.severity))
-    for behaviour, cases in severities.items():
-        weighted = any(severity for _, _, severity in cases)
-        for scenario, unit, severity in cases:
-            points = abs(severity) if weighted else 1
-            criteria = len(scenario.rule.criteria) if isinstance(scenario.rule, JudgeRule) else 1
+        found[scenario.behaviour].extend(scenario.combinations())
+    for behaviour, cases in found.items():
+        weighted = any(case.severity for case in cases)
+        for case in cases:
+            points = abs(case.severity) if weighted else 1
             if points:
-                yield Stake(behaviour, float(weights.get(behaviour, 1)), unit, points * (criteria or 1))
+                weight, unit = float(weights.get(behaviour, 1)), case.perturbation.full_code
+                yield Stake(behaviour, weight, unit, points * case.evaluations)
 
 
 def _record(tree: ScenarioTree, scenario: Scenario, behaviour_title: str, cases: int) -> dict[str, object]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken, SessionValues
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule, reply_evaluation
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import in_turns
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.places import PLACES, is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
 from pytest_helmbench.core.case import BrokenCase, Case
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.outcome import Outcome, Reply
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
@@ -26,17 +27,18 @@ from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
 
 
 class TreeWork:
-    """Asks once, and judges the reply."""
+    """Asks a case's question, or all of its conversation, and judges the replies."""
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
         """See `Work.perform`."""
-        if isinstance(case.rule, ReplyRule):
-            reply = await one_reply(case, context)
-            rule = partial(reply_evaluation, case.rule, case, context.settings.strict_json)
-            return judged_outcome(reply, (await held(rule, reply),))
-        judges = usable_judges(context)
+        rule = in_turns(case.rule)
+        judges = () if rule.judged is None else usable_judges(context)
         reply = await one_reply(case, context)
-        return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))
+        found = await held(partial(rule.evaluations, case, context.settings.strict_json), reply)
+        if rule.judged is not None:
+            asked = replace(case, rule=rule.judged)
+            found = (*await judged_evaluations(asked, reply, judges, context), *found)
+        return judged_outcome(reply, found)
 
 
 _WORK = TreeWork()
@@ -85,8 +87,16 @@ class TreeJob(CaseJob):
     @property
     def judge_calls(self) -> int:
         """One per criterion of a judged scenario."""
-        rule = self.combination.scenario.rule
-        return len(rule.criteria) if isinstance(rule, JudgeRule) else 0
+        return self.combination.scenario.judge_calls
+
+    @property
+    def evaluations(self) -> int:
+        """See `Combination.evaluations`."""
+        return self.combination.evaluations
+
+    def marked_by(self, _reply: Reply) -> JudgeRule | None:
+        """See `CaseJob.marked_by`."""
+        return in_turns(self.case(None).rule).judged
 
     @property
     def severity(self) -> int:
@@ -112,9 +122,8 @@ class TreeJob(CaseJob):
 
     def rule_hashes(self, case: Case, settings: RunnerSettings) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
-        if isinstance(case.rule, JudgeRule):
-            return case.rule.hashes(settings.template.hash, deciding_judge(self.target.judge_ids))
-        return case.rule.hashes() if isinstance(case.rule, ReplyRule) else ()
+        judge = deciding_judge(self.target.judge_ids)
+        return in_turns(case.rule).hashes(case, settings.template, judge)
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""
@@ -153,11 +162,7 @@ class LoadedTree:
         self.targets = targets
         self._add_no_context = add_no_context
         self._hosts = _hosts(benchmark)
-        self._judge_calls = {
-            scenario.code: len(scenario.rule.criteria)
-            for scenario in benchmark.scenarios.values()
-            if isinstance(scenario.rule, JudgeRule)
-        }
+        self._judge_calls = {one.code: one.judge_calls for one in benchmark.scenarios.values()}
         self._weighted = weighted_behaviours(benchmark)
 
     @property

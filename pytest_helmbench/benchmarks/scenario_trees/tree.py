@@ -7,7 +7,10 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import ConversationRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import (
+    ConversationRule,
+    in_turns,
+)
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.core.case import BrokenCase, Case, Message
 from pytest_helmbench.core.codes import CaseCode
@@ -99,6 +102,12 @@ class Scenario:
         """`P1-B2` of `P1-B2-S1`."""
         return self.code.rpartition("-")[0]
 
+    @property
+    def judge_calls(self) -> int:
+        """Calls to a judge that a case needs: one per criterion."""
+        judged = in_turns(self.rule).judged
+        return 0 if judged is None else len(judged.criteria)
+
     def combinations(self, *, add_no_context: bool = False) -> Iterator[Combination]:
         """Yield every condition × user context × perturbation in natural order.
 
@@ -149,6 +158,14 @@ class Combination:
     def difficulty(self) -> int:
         """Difficulty of the condition (0..10)."""
         return self.condition.weight if self.condition else 0
+
+    @property
+    def evaluations(self) -> int:
+        """Rows of the case: one per criterion, and one per turn and rule that judges its reply."""
+        rule = self.scenario.rule
+        if isinstance(rule, ConversationRule):
+            return rule.rows(self.case())
+        return self.scenario.judge_calls or 1
 
     def blocks(self) -> tuple[str, ...]:
         """Return the composed blocks in prompt order, empty ones left out."""

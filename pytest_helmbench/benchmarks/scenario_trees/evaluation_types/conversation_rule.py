@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
-from pytest_helmbench.core.case import CaseRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule, UnmeasuredError
+from pytest_helmbench.core.case import Case, CaseRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.judging.rubric import JudgeRule
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.judging.judge import JudgeTemplate
+from pytest_helmbench.judging.rubric import JudgeRule, rule_hash
+
+
+class _TurnRule(NamedTuple):
+    """A rule and the turn whose reply it judges."""
+
+    turn: int
+    criterion: str
+    rule: ReplyRule
+
+    @property
+    def hash(self) -> str:
+        """The rule hash of its evaluation."""
+        return rule_hash(self.rule.data(), f"turn {self.turn}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +41,11 @@ class ConversationRule(CaseRule):
     main: ReplyRule | JudgeRule | None
     turns: tuple[tuple[int, ReplyRule], ...] = ()
     each: ReplyRule | None = None
+
+    @property
+    def judged(self) -> JudgeRule | None:
+        """The rule that marking models judge by; None where they are not asked."""
+        return self.main if isinstance(self.main, JudgeRule) else None
 
     @property
     def type(self) -> str:
@@ -51,3 +73,55 @@ class ConversationRule(CaseRule):
         if turns:
             found["turns"] = turns
         return found if self.each is None else {**found, "each": dict(self.each.data())}
+
+    def hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
+        """Return the rule hash of every evaluation that a case gets, in order; see `JudgeRule.hashes`."""
+        main: tuple[str, ...] = ()
+        if isinstance(self.main, JudgeRule):
+            main = self.main.hashes(template.of(case).hash, judge_model)
+        elif self.main is not None:
+            main = self.main.hashes()
+        return (*main, *(one.hash for one in self._of_turns(case)))
+
+    def rows(self, case: Case) -> int:
+        """Return how many evaluations a case gets."""
+        main = len(self.main.criteria) if isinstance(self.main, JudgeRule) else int(self.main is not None)
+        return main + sum(1 for _ in self._of_turns(case))
+
+    def evaluations(self, case: Case, strict_json: bool, reply: Reply) -> tuple[Evaluation, ...] | Outcome:
+        """Return what the rules find that ask no marking model: no verdict where what is measured is not known.
+
+        Args:
+            case: The case.
+            strict_json: No recovery of JSON from surrounding text.
+            reply: The last one, which carries the conversation.
+        """
+        said = {one.turn: one for one in reply.turns or (reply,)}
+        found = []
+        try:
+            if isinstance(self.main, ReplyRule):
+                found.append(self.main.evaluate(case, reply, strict_json=strict_json))
+            for one in self._of_turns(case):
+                part = one.rule.evaluate(case.at(one.turn), said[one.turn], strict_json=strict_json)
+                found.append(replace(part, criterion=one.criterion, rule_hash=one.hash))
+        except UnmeasuredError as error:
+            verdict = Verdict.SKIPPED if reply.recorded else Verdict.ERROR
+            return Outcome(verdict, "no_measurement", str(error))
+        return tuple(found)
+
+    def _of_turns(self, case: Case) -> Iterator[_TurnRule]:
+        own = dict(self.turns)
+        for turn in case.asked_turns:
+            if turn in own:
+                yield _TurnRule(turn, f"turn {turn}", own[turn])
+            if self.each is not None:
+                yield _TurnRule(turn, f"turn {turn}, each" if turn in own else f"turn {turn}", self.each)
+
+
+def in_turns(rule: CaseRule) -> ConversationRule:
+    """Return the rule of a tree's case as one for a conversation: most cases have the main rule alone."""
+    if isinstance(rule, ReplyRule | JudgeRule):
+        return ConversationRule(rule)
+    if not isinstance(rule, ConversationRule):
+        raise TypeError(f"{type(rule).__name__} is no rule of a scenario tree")
+    return rule

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pytest_helmbench.core.case import Case, CaseRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.outcome import Evaluation, Outcome, Parse, Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.judging.json_replies import read_reply
@@ -39,6 +39,7 @@ class Checked(NamedTuple):
         reason: Why the reply is wrong for its form, whatever the polarity; None where it is sound.
         parse: How JSON was found; None where none was read.
         is_text: What came is running text of the model, not the value of a field.
+        text: What came in full, where that is running text of the model and `observed` is without it.
     """
 
     passed: bool
@@ -46,6 +47,7 @@ class Checked(NamedTuple):
     reason: str | None = None
     parse: Parse | None = None
     is_text: bool = False
+    text: str = ""
 
 
 class ReplyRule(CaseRule, ABC):
@@ -91,6 +93,7 @@ class ReplyRule(CaseRule, ABC):
         found = self.checked(case, reply, strict_json=strict_json)
         passed = found.reason is None and found.passed is not inverted
         observed = excerpt(found.observed, OBSERVED_LIMIT)
+        text = found.observed if found.is_text else found.text
         return Evaluation(
             criterion="",
             rule=self.type,
@@ -101,24 +104,8 @@ class ReplyRule(CaseRule, ABC):
             parse=found.parse,
             expected=scrub(f"not: {self.wanted()}" if inverted else self.wanted()),
             observed=HIDDEN_TEXT if found.is_text else observed,
-            observed_text=observed if found.is_text else None,
+            observed_text=excerpt(text, OBSERVED_LIMIT) if text else None,
         )
-
-
-def reply_evaluation(rule: ReplyRule, case: Case, strict_json: bool, reply: Reply) -> Evaluation | Outcome:
-    """Return what a rule finds: no verdict where what is measured is not known.
-
-    Args:
-        rule: Of the case.
-        case: The case.
-        strict_json: No recovery of JSON from surrounding text.
-        reply: To the case.
-    """
-    try:
-        return rule.evaluate(case, reply, strict_json=strict_json)
-    except UnmeasuredError as error:
-        verdict = Verdict.SKIPPED if reply.recorded else Verdict.ERROR
-        return Outcome(verdict, "no_measurement", str(error))
 
 
 def json_checked(case: Case, reply: Reply, seen: Callable[[JsonValue], Checked], *, strict: bool) -> Checked:
@@ -153,6 +140,18 @@ def text_checked(reply: Reply, seen: Callable[[JsonValue], Checked]) -> Checked:
     """Return what is found in the whole text; a refusal, an empty or a cut reply is wrong for its form."""
     reason = reply.form_fault
     return seen(reply.text) if reason is None else Checked(False, reply.told(reason), reason)
+
+
+def reply_at(rule: ReplyRule, reply: Reply, turn: int | None) -> Reply:
+    """Return the reply of a turn; the one that carries the conversation for None.
+
+    Raises:
+        UnmeasuredError: The model is not asked at this turn.
+    """
+    found = [one for one in reply.turns or (reply,) if turn in (None, one.turn)]
+    if not found:
+        raise UnmeasuredError(f"{rule.type}: the model is not asked at turn {turn}")
+    return reply if turn is None else found[0]
 
 
 def field_value(value: Observed, path: str) -> Observed:

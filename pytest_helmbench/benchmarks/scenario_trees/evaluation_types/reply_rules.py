@@ -15,6 +15,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
     as_text,
     at_field,
     json_checked,
+    reply_at,
     text_checked,
 )
 from pytest_helmbench.core.case import Case
@@ -301,19 +302,24 @@ class MeasuredRule(ReplyRule):
     Seconds go from sending the request that was answered to the last byte, our own waiting apart; USD are of the
     case's own call, as the provider, `models.yml` or the price list has it.
 
+    Of a conversation, that is the slowest turn, and the sum of all calls.
+
     Args:
         type: `latency_below` or `cost_below`.
         bound: Above 0.
         by_severity: See `ReplyRule.by_severity`.
+        turn: The turn that is measured; None for all of the conversation.
     """
 
     type: str
     bound: float
     by_severity: bool = False
+    turn: int | None = None
 
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
         """See `ReplyRule.checked`."""
         del case, strict_json
+        reply = reply_at(self, reply, self.turn)
         if self.type == "latency_below":
             figure = None if reply.recorded else reply.latency_ms / 1000
             unknown = "the reply is a stored one, so nothing was measured"
@@ -326,7 +332,12 @@ class MeasuredRule(ReplyRule):
 
     def wanted(self) -> str:
         """See `ReplyRule.wanted`."""
-        return f"below {self._text(self.bound)}"
+        turn = "" if self.turn is None else f" at turn {self.turn}"
+        return f"below {self._text(self.bound)}{turn}"
+
+    def data(self) -> JsonObject:
+        """See `ReplyRule.data`."""
+        return {key: value for key, value in ReplyRule.data(self).items() if (key, value) != ("turn", None)}
 
     def _text(self, figure: float) -> str:
         return f"{figure:.3g} s" if self.type == "latency_below" else f"{figure:.6g} USD"
