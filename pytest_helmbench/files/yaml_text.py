@@ -25,6 +25,7 @@ _AS_WRITTEN = frozenset(
         "category",
         "description",
         "expected",
+        "forbidden",
         "name",
         "options",
         "pass_values",
@@ -33,7 +34,7 @@ _AS_WRITTEN = frozenset(
         "version",
     }
 )
-_KEYS_AS_WRITTEN = frozenset({"cases", "credit", "extra_body", "floors", "weights"})
+_KEYS_AS_WRITTEN = frozenset({"arguments", "cases", "credit", "extra_body", "floors", "weights"})
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?\Z")
 _DEEPEST = 100
@@ -51,9 +52,9 @@ class Document:
     """A YAML text in JSON types.
 
     Args:
-        data: Keys are lower-case, save below `cases`, `credit`, `weights`, `floors` and `extra_body`. The values of
-            `expected`, `required`, `options`, `pass_values` and `category` are text as written: `NO` stays
-            `NO`. None for an empty text or one that is no YAML.
+        data: Keys are lower-case, save below `arguments`, `cases`, `credit`, `weights`, `floors` and `extra_body`.
+            The values of `expected`, `required`, `forbidden`, `options`, `pass_values` and `category` are text as
+            written: `NO` stays `NO`. None for an empty text or one that is no YAML.
         lines: 1-based line of each key and list entry.
         faults: Why it is no YAML, duplicate keys, and numbers that are none.
         numbers: Places of texts as written that stand there as JSON numbers, without quotes.

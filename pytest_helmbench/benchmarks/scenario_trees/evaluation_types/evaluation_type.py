@@ -26,6 +26,7 @@ class RuleSource:
         document: Frontmatter of the prompt file; without data where there is none.
         schema: Bare response schema; None where there is none, or none that can be read.
         perturbations: Codes of the scenario's perturbations; None where not all can be read.
+        tools: Names of the tools that the model may call; None where they cannot be read.
         place: Of the rule in the frontmatter: `evaluation`, or one rule of several below it.
     """
 
@@ -34,6 +35,7 @@ class RuleSource:
     document: Document
     schema: JsonObject | None
     perturbations: tuple[str, ...] | None = None
+    tools: tuple[str, ...] | None = None
     place: Place = ("evaluation",)
 
     @property

@@ -23,6 +23,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules imp
     TextRule,
     steps_of,
 )
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tool_calls import TOOL_CALLS
 from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import (
     followed,
     found_field,
@@ -52,6 +53,7 @@ EXPECTED: JsonObject = {
     "description": "write the value, or for tag_threshold the list of tags, that the reply must have",
     **_VALUES,
 }
+_NONE: Mapping[str, JsonObject] = MappingProxyType({})
 _DEFAULT_FIELD = "category"
 _OF_LISTS = ("list_includes", "tag_threshold")
 
@@ -156,13 +158,11 @@ CATEGORY_MATCH = EvaluationType(
 
 LIST_INCLUDES = EvaluationType(
     "list_includes",
-    {
-        "field": FIELD,
-        "required": {"description": "list the values that the reply's list must include", **_VALUES},
-    },
+    {"field": FIELD, "required": TOOL_CALLS.keys["required"]},
     lambda source: _field_rule(source, "list_includes"),
     lambda source: _check_field(source, "list_includes"),
     needed=("field", "required"),
+    narrowed={"required": {"description": "list the values that the reply's list must include", **_VALUES}},
     asks_for_polarity=True,
 )
 TAG_THRESHOLD = EvaluationType(
@@ -316,21 +316,22 @@ LENGTH = EvaluationType(
 )
 
 
-def _measured(name: str, key: str, words: str) -> EvaluationType:
-    """Return a type whose one key is a bound, of which `words` say what it counts."""
+def _measured(name: str, key: str, words: str, more: Mapping[str, JsonObject] = _NONE) -> EvaluationType:
+    """Return a type whose key is a bound, of which `words` say what it counts."""
 
     def read(source: RuleSource) -> MeasuredRule:
-        return MeasuredRule(name, a_number(source.values.get(key)) or 0.0, source.by_severity)
+        figure, turn = a_number(source.values.get(key)) or 0.0, a_whole_number(source.values.get("turn"))
+        return MeasuredRule(name, figure, source.by_severity, turn)
 
     bound: JsonObject = {
         "description": f"write a number of {words} above 0",
         "type": "number",
         "exclusiveMinimum": 0,
     }
-    return EvaluationType(name, {key: bound}, read, needed=(key,))
+    return EvaluationType(name, {key: bound, **more}, read, needed=(key,))
 
 
-LATENCY_BELOW = _measured("latency_below", "seconds", "seconds")
+LATENCY_BELOW = _measured("latency_below", "seconds", "seconds", {"turn": TOOL_CALLS.keys["turn"]})
 COST_BELOW = _measured("cost_below", "usd", "USD")
 
 
@@ -377,6 +378,7 @@ _TYPES = (
     LENGTH,
     LATENCY_BELOW,
     COST_BELOW,
+    TOOL_CALLS,
     RUBRIC,
     _combined("all"),
     _combined("any"),

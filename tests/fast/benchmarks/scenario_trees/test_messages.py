@@ -161,7 +161,7 @@ ERRORS = _params(
         (
             "hint: did you mean 'list_includes'? known types: category_match, list_includes, "
             "tag_threshold, sqe, contains, not_contains, equals, regex, json_path, length, "
-            "latency_below, cost_below, rubric, all, any"
+            "latency_below, cost_below, tool_calls, rubric, all, any"
         ),
     ),
     (
@@ -170,8 +170,8 @@ ERRORS = _params(
         "S1.md:4: unknown key 'typ' in evaluation",
         (
             "hint: did you mean 'type'? known keys: type, field, expected, required, min_correct, "
-            "max_incorrect, ignore_case, pattern, path, min, max, unit, seconds, usd, rubric, cases, of, "
-            "polarity"
+            "max_incorrect, ignore_case, pattern, path, min, max, unit, seconds, turn, usd, forbidden, "
+            "in_order, rubric, cases, of, polarity"
         ),
     ),
     (
@@ -180,7 +180,7 @@ ERRORS = _params(
         "S1.md:3: evaluation has no 'field'",
         "hint: add the key 'field'",
         "S1.md:3: evaluation has no 'required'",
-        "hint: add the key 'required'",
+        "hint: list the values that the reply's list must include",
     ),
     (
         "min_correct above the tags",

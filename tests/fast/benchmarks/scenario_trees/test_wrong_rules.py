@@ -43,6 +43,7 @@ _HEALTHY = {
     "length": {"max": "3"},
     "latency_below": {"seconds": "1"},
     "cost_below": {"usd": "1"},
+    "tool_calls": {"required": "[A]"},
     "rubric": {"rubric": "It is kind."},
     "all": {"of": "[{type: contains, expected: A}]"},
     "any": {"of": "[{type: contains, expected: A}]"},

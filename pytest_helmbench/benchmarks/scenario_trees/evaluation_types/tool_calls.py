@@ -1,0 +1,209 @@
+"""The evaluation type `tool_calls`: which tools the model calls, how, in which order and how often."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import (
+    EvaluationType,
+    RuleSource,
+)
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
+    Checked,
+    ReplyRule,
+    reply_at,
+)
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.foreign_schemas import schema_breach, schema_fault
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import TOO_MANY_ROUNDS, Reply
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.tools import MadeCall
+from pytest_helmbench.files.source import listed
+from pytest_helmbench.files.strict_json import a_mapping, a_text, a_whole_number
+
+_NAME: JsonObject = {"type": "string", "minLength": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class NeededCall:
+    """A call that must be made.
+
+    Args:
+        name: Of the tool.
+        arguments: JSON Schema that its arguments must fit; None for any arguments that the tool takes.
+    """
+
+    name: str
+    arguments: JsonObject | None = None
+
+    def fits(self, call: MadeCall) -> bool:
+        """Return whether a call is this one. One with a fault is none."""
+        if call.name != self.name or call.fault:
+            return False
+        return self.arguments is None or schema_breach(self.arguments, call.arguments) == ""
+
+    def data(self) -> JsonObject:
+        """Return what the record keeps of it."""
+        arguments = None if self.arguments is None else dict(self.arguments)
+        return {"name": self.name, "arguments": arguments}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallsRule(ReplyRule):
+    """The model makes the calls that it needs, none that is forbidden, and not too many.
+
+    The calls are judged whatever the text of the reply. A turn that does not end is wrong.
+
+    Args:
+        required: One that is listed twice must be made twice.
+        forbidden: Names of tools.
+        in_order: The required calls come in this order, others between them.
+        most: Calls at most; None for any number.
+        turn: The turn that is judged; None for all of the conversation.
+        by_severity: See `ReplyRule.by_severity`.
+    """
+
+    required: tuple[NeededCall, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    in_order: bool = False
+    most: int | None = None
+    turn: int | None = None
+    by_severity: bool = False
+    type: str = "tool_calls"
+
+    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
+        """See `ReplyRule.checked`: people are told names, and where texts are shown also arguments."""
+        del strict_json
+        judged = reply_at(self, reply, self.turn)
+        if any(one.too_many_rounds for one in (judged, *judged.turns)):
+            return Checked(False, judged.told(TOO_MANY_ROUNDS), TOO_MANY_ROUNDS)
+        calls = judged.tool_calls
+        passed = (
+            self._are_made(calls)
+            and not any(call.name in self.forbidden for call in calls)
+            and (self.most is None or len(calls) <= self.most)
+        )
+        known = {tool.name for tool in case.toolbox.tools} if case.toolbox is not None else set()
+        names = [call.name if call.name in known else "(unknown tool)" for call in calls]
+        made = [f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}" for call in calls]
+        return Checked(passed, ", ".join(names) or "(no tool call)", text=", ".join(made))
+
+    def _are_made(self, calls: Sequence[MadeCall]) -> bool:
+        if self.in_order:
+            rest = iter(calls)
+            return all(any(needed.fits(call) for call in rest) for needed in self.required)
+        return all(
+            sum(needed.fits(call) for call in calls) >= self.required.count(needed)
+            for needed in self.required
+        )
+
+    def wanted(self) -> str:
+        """See `ReplyRule.wanted`."""
+        names = [one.name if one.arguments is None else f"{one.name}(…)" for one in self.required]
+        parts = [(" then " if self.in_order else ", ").join(names)] if names else []
+        parts += [f"no {', no '.join(self.forbidden)}"] if self.forbidden else []
+        calls = "call" if self.most == 1 else "calls"
+        parts += [f"at most {self.most} {calls}"] if self.most is not None else []
+        turn = f" at turn {self.turn}" if self.turn is not None else ""
+        return f"{'; '.join(parts)}{turn}"
+
+    def data(self) -> JsonObject:
+        """See `ReplyRule.data`."""
+        return {**ReplyRule.data(self), "required": [dict(one.data()) for one in self.required]}
+
+
+def _needed(source: RuleSource) -> Iterator[NeededCall]:
+    stated = source.values.get("required")
+    for one in stated if isinstance(stated, list) else ():
+        values = a_mapping(one)
+        arguments = values.get("arguments")
+        name = a_text(one) or a_text(values.get("name")) or ""
+        yield NeededCall(name, arguments if isinstance(arguments, dict) else None)
+
+
+def _read(source: RuleSource) -> ToolCallsRule:
+    most, turn = (a_whole_number(source.values.get(key)) for key in ("max", "turn"))
+    in_order = source.values.get("in_order") is True
+    forbidden = source.texts("forbidden")
+    return ToolCallsRule(tuple(_needed(source)), forbidden, in_order, most, turn, source.by_severity)
+
+
+def _check(source: RuleSource) -> None:
+    if source.has_only("in_order", "turn"):
+        message = "tool_calls: there is neither 'required' nor 'forbidden' nor 'max'"
+        source.fault(message, "write 'required: [NAME]', for example")
+    if source.tools == ():
+        hint = "add tools.yml beside the scenario, or name one in benchmark.yml: 'tools: tools.yml'"
+        source.fault("tool_calls: the scenario has no tools", hint, "type")
+    for index, needed in enumerate(_needed(source)):
+        _check_name(source, needed.name, "required", index)
+        _check_schema(source, needed.arguments, "required", index, "arguments")
+    for index, name in enumerate(source.texts("forbidden")):
+        _check_name(source, name, "forbidden", index)
+
+
+def _check_name(source: RuleSource, name: str, *place: str | int) -> None:
+    if source.tools and name and name not in source.tools:
+        message = f"tool_calls: there is no tool {name!r}"
+        source.fault(message, listed(name, source.tools, "the tools"), *place)
+
+
+def _check_schema(source: RuleSource, schema: JsonObject | None, *place: str | int) -> None:
+    hint = "write a JSON Schema of the arguments, such as {properties: {order: {const: '1001'}}}"
+    try:
+        found = None if schema is None else schema_fault(schema)
+        if found is not None:
+            source.fault(f"tool_calls: the arguments are no JSON Schema: {found[0]}", hint, *place, *found[1])
+        elif schema is not None:
+            schema_breach(schema, {})
+    except (HelmbenchError, RecursionError) as error:
+        why = str(error).partition("\n")[0] or "it is nested too deeply"
+        source.fault(f"tool_calls: the schema of the arguments cannot be used: {why}", hint, *place)
+
+
+TOOL_CALLS = EvaluationType(
+    "tool_calls",
+    {
+        "required": {
+            "description": "list the calls that must be made: names of tools, or {name: …, arguments: …}",
+            "type": ["string", "number", "boolean", "array"],
+            "items": {"type": ["string", "number", "boolean", "object"]},
+            "minItems": 1,
+        },
+        "forbidden": {
+            "description": "list the names of tools that must not be called",
+            "type": "array",
+            "items": {**_NAME},
+            "minItems": 1,
+        },
+        "in_order": {
+            "description": "true where the required calls come in their order",
+            "type": "boolean",
+        },
+        "max": {"type": "integer", "minimum": 0},
+        "turn": {"type": "integer", "minimum": 1},
+    },
+    _read,
+    _check,
+    narrowed={
+        "required": {
+            "description": "list the calls that must be made: names of tools, or {name: …, arguments: …}",
+            "type": "array",
+            "items": {
+                "description": "write the name of a tool, or {name: …, arguments: a JSON Schema}",
+                "type": ["string", "object"],
+                "minLength": 1,
+                "properties": {
+                    "name": {**_NAME},
+                    "arguments": {"description": "write a JSON Schema", "type": "object"},
+                },
+                "required": ["name"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    asks_for_polarity=True,
+)
