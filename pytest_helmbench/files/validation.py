@@ -260,10 +260,24 @@ def _out_of_place(error: ValidationError, root: JsonObject) -> tuple[str, str]:
     steps = list(error.absolute_schema_path)
     rule: JsonValue = dict(root)
     for step in steps[: steps.index("then")]:
-        rule = (
-            rule[str(step)] if isinstance(rule, dict) else rule[int(step)] if isinstance(rule, list) else None
-        )
+        while isinstance(rule, dict) and step not in rule:  # the path leaves references out
+            rule = _at(root, str(rule["$ref"]))
+        rule = _step(rule, step)
     conditions = a_mapping(a_mapping(a_mapping(rule).get("if")).get("properties"))
     ((name, condition),) = conditions.items()
     message = f"{label(error.absolute_path)} means nothing for the {name} {a_mapping(condition).get('const')}"
     return message, f"remove the key, or change the {name}"
+
+
+def _at(root: JsonObject, reference: str) -> JsonValue:
+    """Return what a reference into a schema leads to."""
+    found: JsonValue = dict(root)
+    for step in reference.removeprefix("#/").split("/"):
+        found = _step(found, step)
+    return found
+
+
+def _step(value: JsonValue, step: str | int) -> JsonValue:
+    if isinstance(value, dict):
+        return value[str(step)]
+    return value[int(step)] if isinstance(value, list) else None

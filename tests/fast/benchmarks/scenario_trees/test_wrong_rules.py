@@ -106,6 +106,7 @@ def test_what_is_wrong_at_any_key_has_a_line_and_a_hint(tmp_path: Path, name: st
                 "  - {type: tag_threshold, field: tags, expected: [A], min_correct: 2}",
                 "  - {type: category_match, field: nope, expected: A}",
                 "  - 3",
+                "  - {type: contains, expected: a, pattern: b}",
             ],
             [
                 "5: evaluation.of entry 1.type is 'contians'",
@@ -119,6 +120,7 @@ def test_what_is_wrong_at_any_key_has_a_line_and_a_hint(tmp_path: Path, name: st
                 "12: min_correct is 2, but only 1 tags",
                 "13: the response schema has no field 'nope'",
                 "14: evaluation.of entry 10 is 3, not a mapping",
+                "15: evaluation.of entry 11.pattern means nothing for the type contains",
             ],
             id="parts beside parts",
         ),
