@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -177,11 +178,7 @@ class Case:
     @property
     def asked_turns(self) -> tuple[int, ...]:
         """The turns at which the model is asked, from 1."""
-        roles = ("user", *(message.role for message in self.script))
-        turns = [turn for turn in range(len(roles)) if roles[turn] == "user"]
-        return tuple(
-            number for number, turn in enumerate(turns, 1) if roles[turn + 1 : turn + 2] != ("assistant",)
-        )
+        return asked_turns(self.script)
 
     def at(self, turn: int) -> Case:
         """Return the case as it is at a turn: without the response format where the reply there has none."""
@@ -202,3 +199,14 @@ class Case:
 def at_risk(severity: int, difficulty: int) -> int:
     """Return what a case that is judged wrong costs, in tenths of its points: |severity| × (10 − difficulty)."""
     return abs(severity) * (10 - difficulty)
+
+
+def asked_turns(script: Sequence[Message]) -> tuple[int, ...]:
+    """Return the turns at which a model is asked, from 1: those without a scripted reply.
+
+    Args:
+        script: What follows the first message of the user; see `Case.script`.
+    """
+    roles = ["user", *(message.role for message in script), "user"]
+    turns = [place for place, role in enumerate(roles[:-1]) if role == "user"]
+    return tuple(number for number, place in enumerate(turns, 1) if roles[place + 1] == "user")

@@ -128,6 +128,10 @@ class Reader:
             return None
         return text
 
+    def cover(self, path: Path, part: str) -> None:
+        """Have the content hash cover the part of a file that can change a case, where the rest of it cannot."""
+        self._contents[path] = part.encode()
+
     def content_hash(self, root: Path) -> str:
         """Return SHA-256 (hex) over the sorted relative paths and contents of the files that count."""
         digest = hashlib.sha256()

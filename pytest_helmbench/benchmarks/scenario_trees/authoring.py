@@ -23,6 +23,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     COMPONENT,
     CRITERIA,
     SCORING,
+    TOOLS,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
@@ -36,7 +37,7 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.request_template import unfilled
 
-_SCHEMAS = (BENCHMARK, COMPONENT, CRITERIA, SCENARIO_SCHEMA, SCORING)
+_SCHEMAS = (BENCHMARK, COMPONENT, CRITERIA, SCENARIO_SCHEMA, SCORING, TOOLS)
 _HEAD = ("code", "behaviour", "family", "cases", "title")
 _LEFT = ("code", "behaviour", "family", "title")
 

@@ -99,6 +99,16 @@ class TreeJob(CaseJob):
         return in_turns(self.case(None).rule).judged
 
     @property
+    def calls(self) -> int:
+        """One per turn without a scripted reply."""
+        return len(self.combination.perturbation.asked_turns)
+
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether it has tools."""
+        return self.combination.scenario.toolbox is not None
+
+    @property
     def severity(self) -> int:
         """See `Combination.severity`."""
         return self.combination.severity

@@ -86,6 +86,6 @@ PLACES = KindPlaces(
     detect=is_tree,
     own_folders=(_FOLDER,),
     is_meant=_is_meant,
-    schemas=("benchmark", "component", "criteria", "scenario", "scoring"),
+    schemas=("benchmark", "component", "criteria", "scenario", "scoring", "tools"),
     starter="starter",
 )

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Literal
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import (
     ConversationRule,
     in_turns,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
-from pytest_helmbench.core.case import BrokenCase, Case, Message
+from pytest_helmbench.core.case import BrokenCase, Case, Message, asked_turns
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -26,6 +27,7 @@ from pytest_helmbench.core.outline import (
     Scoring,
 )
 from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.tools import Toolbox
 from pytest_helmbench.judging.rubric import JudgeRule
 
 Rule = ReplyRule | JudgeRule | ConversationRule
@@ -40,10 +42,12 @@ class Component:
         code: Local code: `C1`, `U2`, `PT3a`.
         full_code: With its scenario: `P1-B1-S1-C1`.
         body: Markdown body without frontmatter, blank lines at both ends removed.
-        block: Body with every H2 section turned into a tag block; empty for an empty body.
+        block: Body with every H2 section turned into a tag block; empty for an empty body. Of a perturbation with
+            several turns, the first of them.
         weight: Severity (−10..10) of a user context or perturbation, difficulty (0..10) of a condition.
         path: File it stands in.
         line: 1-based line of its H1 (consolidated) or of the body (individual file).
+        script: Scripted replies and later messages of the user, in order; see `Case.script`.
     """
 
     code: str
@@ -53,6 +57,12 @@ class Component:
     weight: int
     path: Path
     line: int
+    script: tuple[Message, ...] = ()
+
+    @property
+    def asked_turns(self) -> tuple[int, ...]:
+        """See `Case.asked_turns`."""
+        return asked_turns(self.script)
 
 
 def _contexts(found: Sequence[Component], *, add_no_context: bool) -> Sequence[Component | None]:
@@ -77,6 +87,9 @@ class Scenario:
         user_contexts: In natural order; empty when there are none.
         perturbations: In natural order; never empty.
         family: Name of its evaluation type.
+        system: The components whose text stands in the system message: `scenario`, `condition`, `user_context`.
+        schema_turns: Which replies of a conversation have the response format.
+        toolbox: What the model may call; None for nothing.
     """
 
     code: str
@@ -91,6 +104,9 @@ class Scenario:
     user_contexts: tuple[Component, ...]
     perturbations: tuple[Component, ...]
     family: str
+    system: frozenset[str] = frozenset()
+    schema_turns: Literal["last", "all"] = "last"
+    toolbox: Toolbox | None = None
 
     @property
     def pillar(self) -> str:
@@ -167,35 +183,58 @@ class Combination:
             return rule.rows(self.case())
         return self.scenario.judge_calls or 1
 
-    def blocks(self) -> tuple[str, ...]:
-        """Return the composed blocks in prompt order, empty ones left out."""
-        components = (self.condition, self.user_context, self.perturbation)
-        blocks = (self.scenario.block, *(part.block for part in components if part is not None))
-        return tuple(block for block in blocks if block)
+    def blocks(self, *, system: bool = False) -> tuple[str, ...]:
+        """Return the composed blocks of the first user message, or of the system message, in order, without empty ones.
+
+        Args:
+            system: Those of the system message, which `roles` of `benchmark.yml` names.
+        """
+        named = (
+            ("scenario", self.scenario),
+            ("condition", self.condition),
+            ("user_context", self.user_context),
+            ("perturbation", self.perturbation),
+        )
+        named_system = self.scenario.system
+        return tuple(
+            part.block
+            for name, part in named
+            if part is not None and part.block and (name in named_system) is system
+        )
 
     def prompt_characters(self) -> int:
-        """Return the length of the prompt without composing it."""
-        blocks = self.blocks()
-        return sum(map(len, blocks)) + 2 * (len(blocks) - 1)
+        """Return the length of the prompts of all its calls without composing them; unknown replies apart."""
+        blocks = (*self.blocks(system=True), *self.blocks())
+        said = sum(map(len, blocks)) + 2 * (len(blocks) - 1)
+        earlier, before = 0, "user"
+        for message in self.perturbation.script:
+            earlier += said if before == message.role == "user" else 0  # the model replies between them
+            said, before = said + len(message.content), message.role
+        return earlier + said
 
     def prompt(self) -> str:
-        """Return the one user message of the case."""
+        """Return the first user message of the case."""
         return "\n\n".join(self.blocks())
 
     def case(self, system_prompt: str | None = None) -> Case:
         """Compose the case.
 
         Args:
-            system_prompt: Text of a system message before the user message; None for none.
+            system_prompt: Text of a system message before the user message; None for none. Components that
+                `benchmark.yml` puts into the system message follow it there.
         """
+        system = [text for text in (system_prompt, *self.blocks(system=True)) if text is not None]
         user = Message("user", self.prompt())
         return Case(
             code=self.code,
-            messages=(user,) if system_prompt is None else (Message("system", system_prompt), user),
+            messages=(Message("system", "\n\n".join(system)), user) if system else (user,),
             response_format=self.scenario.response_format,
             rule=self.scenario.rule.of_case(self.perturbation.code.upper()),
             severity=self.severity,
             difficulty=self.difficulty,
+            script=self.perturbation.script,
+            toolbox=self.scenario.toolbox,
+            schema_turns=self.scenario.schema_turns,
         )
 
 

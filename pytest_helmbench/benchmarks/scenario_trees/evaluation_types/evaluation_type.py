@@ -15,6 +15,9 @@ from pytest_helmbench.files.source import Fault, Reader
 from pytest_helmbench.files.strict_json import a_mapping, a_text, texts
 from pytest_helmbench.files.yaml_text import Document, Place
 
+OF_TURNS = ("turns", "each")
+"""Keys below `evaluation` for rules of single replies in a conversation, beside the keys of its type."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleSource:
@@ -25,7 +28,8 @@ class RuleSource:
         files: Of the scenario.
         document: Frontmatter of the prompt file; without data where there is none.
         schema: Bare response schema; None where there is none, or none that can be read.
-        perturbations: Codes of the scenario's perturbations; None where not all can be read.
+        perturbations: The turns at which the model is asked, by the code of the scenario's perturbation; None where
+            not all can be read.
         tools: Names of the tools that the model may call; None where they cannot be read.
         place: Of the rule in the frontmatter: `evaluation`, or one rule of several below it.
     """
@@ -34,7 +38,7 @@ class RuleSource:
     files: ScenarioFiles
     document: Document
     schema: JsonObject | None
-    perturbations: tuple[str, ...] | None = None
+    perturbations: Mapping[str, tuple[int, ...]] | None = None
     tools: tuple[str, ...] | None = None
     place: Place = ("evaluation",)
 
@@ -58,7 +62,7 @@ class RuleSource:
 
     def has_only(self, *keys: str) -> bool:
         """Return whether the rule has no other keys, of which one may be meant for one of these."""
-        return self.values.keys() <= {"type", "polarity", *keys}
+        return self.values.keys() <= {"type", "polarity", *OF_TURNS, *keys}
 
     def typed(self, place: Place, parts: Collection[JsonObject]) -> tuple[str | float, ...]:
         """Return the text or texts at a place of the frontmatter as the schema's type.

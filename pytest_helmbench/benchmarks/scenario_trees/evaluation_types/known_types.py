@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import ConversationRule
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import (
+    OF_TURNS,
     EvaluationType,
     RuleSource,
 )
@@ -38,7 +41,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.source import Fault, listed
 from pytest_helmbench.files.strict_json import a_mapping, a_number, a_text, a_whole_number, texts
 from pytest_helmbench.files.validation import FormatSchema
-from pytest_helmbench.files.yaml_text import Document
+from pytest_helmbench.files.yaml_text import Document, Place
 from pytest_helmbench.judging.comparisons.exact import comparable
 
 _VALUE: list[JsonValue] = ["string", "number", "boolean"]
@@ -188,7 +191,23 @@ _OF: JsonObject = {
     "description": "list rules, each with its 'type' and keys",
     "type": "array",
     "minItems": 1,
-    "items": {"allOf": [{"$ref": "#/properties/evaluation"}, {"required": ["type"]}]},
+    "items": {"$ref": "#/$defs/rule"},
+}
+
+
+_TURN_NUMBER = re.compile(r"[1-9][0-9]{0,3}")
+_RULES_OF_TURNS: JsonObject = {
+    "turns": {
+        "description": "write numbers of turns, and the rule for the model's reply to each",
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": {
+            "description": "write the number of a turn, from 1",
+            "pattern": f"^{_TURN_NUMBER.pattern}$",
+        },
+        "additionalProperties": {"$ref": "#/$defs/rule"},
+    },
+    "each": {"$ref": "#/$defs/rule"},
 }
 
 
@@ -393,10 +412,67 @@ def evaluation_type_of(document: Document) -> EvaluationType | None:
     evaluation = document.mapping().get("evaluation", {})
     if not isinstance(evaluation, dict):
         return None
+    main, own = _TYPES[0], evaluation.keys() - OF_TURNS
     if "type" in evaluation:
-        return EVALUATION_TYPES.get(a_text(evaluation["type"]) or "")
-    first = _TYPES[0]
-    return first if evaluation.keys() <= {*first.keys, "polarity"} else None  # else a type may be meant
+        found = EVALUATION_TYPES.get(a_text(evaluation["type"]) or "")
+    else:
+        found = main if own <= {*main.keys, "polarity"} else None  # else a type may be meant
+    if own == evaluation.keys():
+        return found
+    return _conversation(found if own or "category" in document.mapping() else None)
+
+
+def _conversation(main: EvaluationType | None) -> EvaluationType:
+    """Return a type with rules for single replies beside its own rule, which judges the last; None for no such rule."""
+
+    def parts(source: RuleSource) -> Iterator[tuple[Place, EvaluationType, RuleSource]]:
+        """Yield the rules whose type is known, each with its place below the evaluation."""
+        of_turns = [("turns", turn) for turn in a_mapping(source.values.get("turns"))]
+        for place in (*of_turns, ("each",)):
+            part = replace(source, place=(*source.place, *place))
+            kind = EVALUATION_TYPES.get(part.text("type") or "")
+            if kind is not None:
+                yield place, kind, part
+
+    def check(source: RuleSource) -> None:
+        if main is not None:
+            main.check(source)
+        for place, kind, part in parts(source):
+            if kind.is_judged:
+                message = (
+                    f"{place[0]}: {kind.name} is judged by a model, which is shown the whole conversation"
+                )
+                hint = f"make it the rule of the evaluation itself: 'type: {kind.name}'"
+                source.fault(message, hint, *place)
+            else:
+                kind.check(part)
+        _check_asked(source)
+
+    def read(source: RuleSource) -> ConversationRule | None:
+        found = [(place, kind.read(part)) for place, kind, part in parts(source)]
+        rules = {place: rule for place, rule in found if isinstance(rule, ReplyRule)}
+        turns = sorted((int(place[1]), rule) for place, rule in rules.items() if place[0] == "turns")
+        own = None if main is None else main.read(source)
+        if len(rules) < len(found) or isinstance(own, ConversationRule) or (main is not None and own is None):
+            return None
+        return ConversationRule(own, tuple(turns), rules.get(("each",)))
+
+    shown = main or _TYPES[0]
+    return replace(shown, check=check, read=read, reads_rubric=main is not None and main.reads_rubric)
+
+
+def _check_asked(source: RuleSource) -> None:
+    """File rules for turns at which the model is not asked, since the turn is not there or its reply is scripted."""
+    for turn in a_mapping(source.values.get("turns")):
+        if _TURN_NUMBER.fullmatch(turn) is None or source.perturbations is None:
+            continue
+        without = [code for code, asked in source.perturbations.items() if int(turn) not in asked]
+        if without:
+            more = f" (and {len(without) - 1} more)" if len(without) > 1 else ""
+            message = f"turns has a rule for turn {turn}, at which {without[0]}{more} does not ask the model"
+            asked = ", ".join(map(str, source.perturbations[without[0]]))
+            hint = f"the model replies there at turn {asked}; 'each' is a rule for every reply"
+            source.fault(message, hint, "turns", turn)
 
 
 def frontmatter_schema(types: tuple[EvaluationType, ...]) -> dict[str, JsonValue]:
@@ -408,17 +484,19 @@ def frontmatter_schema(types: tuple[EvaluationType, ...]) -> dict[str, JsonValue
     whole = PROMPT_FRONTMATTER.document()
     properties = dict(a_mapping(whole["properties"]))
     keys = {key: dict(schema) for kind in types for key, schema in kind.keys.items()}
-    properties["evaluation"] = {
+    of_rule: dict[str, JsonValue] = {
+        "type": {"enum": [kind.name for kind in types]},
+        **keys,
+        "polarity": {"enum": ["by_severity"]},
+    }
+    rule: dict[str, JsonValue] = {
         **a_mapping(properties["evaluation"]),
-        "properties": {
-            "type": {"enum": [kind.name for kind in types]},
-            **keys,
-            "polarity": {"enum": ["by_severity"]},
-        },
+        "properties": of_rule,
         "additionalProperties": False,
         "allOf": [_branch(kind, keys, named=kind is not types[0]) for kind in types],
     }
-    return {**whole, "properties": properties}
+    properties["evaluation"] = {**rule, "properties": {**of_rule, **_RULES_OF_TURNS}}
+    return {**whole, "properties": properties, "$defs": {"rule": {**rule, "required": ["type"]}}}
 
 
 def _branch(kind: EvaluationType, keys: Mapping[str, JsonObject], *, named: bool) -> JsonValue:

@@ -15,10 +15,11 @@ from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import (
     split_file,
     stray_components,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, compose, outline
+from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, compose, outline, turns
 from pytest_helmbench.benchmarks.scenario_trees.format.side_files import COMPONENT
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component
+from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.codes import BARE_CODE, natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault, Reader
@@ -137,7 +138,7 @@ class _Axis:
 
     def _add(self, path: Path, code: str, line: int, split: Split, body: Body) -> None:
         """Keep a component with weight and texts, filing what is wrong with them."""
-        weight, block, faults = 0, "", [*split.faults]
+        weight, block, script, faults = 0, "", tuple[Message, ...](), [*split.faults]
         names = () if split.document is None else split.document.names()
         if split.document is not None:
             document = split.document
@@ -147,14 +148,18 @@ class _Axis:
                 weight, odd = _weight(split.document, self._kind)
                 faults += odd
         if split.body_start is not None:
-            block, found = compose(body)
+            if self._kind is PERTURBATIONS:
+                block, script, found = turns(body)
+            else:
+                block, found = compose(body)
             faults += [*found, *linted_headings(body)]
             faults += [*leaked_frontmatter(body, names), *stray_components(body)]
         self._findings.add(path, *faults)
         if all(fault.usable for fault in faults) and not {"severity", "difficulty"}.intersection(names):
             self.unweighted.setdefault(path, []).append(code)
         full_code = f"{self._scenario}-{code}"
-        self.found.setdefault(code, Component(code, full_code, body.trimmed(), block, weight, path, line))
+        component = Component(code, full_code, body.trimmed(), block, weight, path, line, script)
+        self.found.setdefault(code, component)
 
     def tell_missing_severities(self) -> None:
         """Warn once a file of components without a severity, where others have one."""

@@ -1,12 +1,14 @@
-"""Markdown as far as prompts need it: fences, headings, and H2 sections as tag blocks."""
+"""Markdown as far as prompts need it: fences, headings, sections as tag blocks, and turns of a conversation."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from bisect import bisect_left
+from collections.abc import Iterator
 from functools import lru_cache
 
+from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault
 
@@ -15,6 +17,8 @@ _MARK = re.compile(
     re.MULTILINE,
 )
 _CLOSING_HASHES = re.compile(r"(?:^|[ \t])#+[ \t]*\Z")
+_TURN = re.compile(r"turn_(\d{1,4})")
+_SCRIPTED = "assistant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,10 @@ class Body:
     end: int
     headings: tuple[Heading, ...]
     fences: tuple[CodeFence, ...]
+
+    def part(self, start: int, end: int) -> Body:
+        """Return the stretch between two offsets of the text."""
+        return Outline(self.text, self.headings, self.fences).body(start, end)
 
     def trimmed(self) -> str:
         """Return it without the blank lines at both ends."""
@@ -172,13 +180,17 @@ def slug(title: str) -> str:
     return "".join(kept).strip("_")
 
 
-def compose(body: Body) -> tuple[str, list[Fault]]:
-    """Return a body as prompt text, each H2 section in tags, and what is wrong with its headings.
+def compose(body: Body, level: int = 2) -> tuple[str, list[Fault]]:
+    """Return a body as prompt text, each section in tags, and what is wrong with its headings.
+
+    Args:
+        body: Of a scenario or component, or one turn of it.
+        level: Of the headings that start a section.
 
     Source:
         Scenario trees, section 3.
     """
-    sections = [heading for heading in body.headings if heading.level == 2]
+    sections = [heading for heading in body.headings if heading.level == level]
     ends = [*(heading.start for heading in sections), body.end]
     blocks = [trimmed(body.text[body.start : ends[0]])]
     faults = []
@@ -189,3 +201,67 @@ def compose(body: Body) -> tuple[str, list[Fault]]:
             faults.append(Fault(heading.line, message, "give the heading a word"))
         blocks.append(f"<{tag}>\n{trimmed(body.text[heading.end : end])}\n</{tag}>")
     return "\n\n".join(block for block in blocks if block), faults
+
+
+def turns(body: Body) -> tuple[str, tuple[Message, ...], list[Fault]]:
+    """Return a perturbation's first message of the user, what follows it, and what is wrong with its headings.
+
+    `## Turn 1`, `## Turn 2`, … start the user's messages, in which H3 sections become tags. `## Assistant` starts a
+    scripted reply, which is sent as it stands. A body without `## Turn` is one message.
+    """
+    sections = [heading for heading in body.headings if heading.level == 2]
+    if not any(_TURN.fullmatch(slug(heading.title)) for heading in sections):
+        block, faults = compose(body)
+        return block, (), [*faults, *_scripted_alone(sections)]
+    said, faults, number = list[Message](), list[Fault](), 0
+    lead = trimmed(body.text[body.start : sections[0].start])
+    if lead:
+        message = f"text stands before the first turn: {lead.splitlines()[0]!r}"
+        faults.append(Fault(body.first_line(), message, "move it below '## Turn 1', or into the scenario"))
+    for heading, end in zip(sections, [*(one.start for one in sections[1:]), body.end], strict=True):
+        inner, turn = body.part(heading.end, end), _TURN.fullmatch(slug(heading.title))
+        if turn is not None:
+            faults += _out_of_order(heading, int(turn[1]), number + 1)
+            number = int(turn[1])
+            text, odd = compose(inner, level=3)
+            faults += odd
+            said.append(Message("user", text))
+        elif slug(heading.title) == _SCRIPTED:
+            faults += _misplaced(heading, said, is_last=end == body.end)
+            said.append(Message("assistant", inner.trimmed()))
+        else:
+            message = f"the section {heading.title!r} stands outside of the turns, so no message holds it"
+            faults.append(Fault(heading.line, message, f"write '### {heading.title}' inside a turn"))
+            continue
+        if not said[-1].content:
+            message = f"there is no text below '## {heading.title}', and no provider takes an empty message"
+            faults.append(Fault(heading.line, message, "write the message, or remove the heading"))
+    return said[0].content, tuple(said[1:]), faults
+
+
+def _scripted_alone(sections: list[Heading]) -> Iterator[Fault]:
+    for heading in sections:
+        if slug(heading.title) == _SCRIPTED:
+            message = f"'## {heading.title}' becomes a tag: there is no '## Turn 1' before it"
+            hint = "write '## Turn 1' above the user's first message to script a conversation"
+            yield Fault(heading.line, message, hint, usable=True)
+
+
+def _out_of_order(heading: Heading, found: int, expected: int) -> Iterator[Fault]:
+    if found != expected:
+        message = f"'## {heading.title}' is out of order: '## Turn {expected}' comes here"
+        yield Fault(heading.line, message, "number the turns from 1, in the order in which they are sent")
+
+
+def _misplaced(heading: Heading, said: list[Message], *, is_last: bool) -> Iterator[Fault]:
+    """Yield why a scripted reply cannot stand here: it answers one turn, and another turn follows."""
+    if not said:
+        yield Fault(
+            heading.line, f"'## {heading.title}' stands before any turn", "write '## Turn 1' above it"
+        )
+    elif said[-1].role == "assistant":
+        message = f"'## {heading.title}' follows another one: a turn has one reply"
+        yield Fault(heading.line, message, "make them one, or write a '## Turn' between them")
+    if is_last:
+        message = f"'## {heading.title}' stands at the end, so the model is never asked"
+        yield Fault(heading.line, message, "add a turn below it, or remove it to have the model reply there")

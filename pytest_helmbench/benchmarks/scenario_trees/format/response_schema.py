@@ -91,11 +91,7 @@ def _read(text: str) -> _Read:
         inner = a_mapping(data.get("json_schema"))
     faults = [*_shape_faults(data, inner, lines, outer)]
     if all(fault.usable for fault in faults):
-        try:
-            faults += _schema_faults(a_mapping(inner["schema"]), lines, outer)
-        except HelmbenchError as error:
-            message, _, hint = str(error).partition("\n  hint: ")
-            faults.append(Fault(lines.get(outer, 1), message, hint or _SLOW_HINT))
+        faults += schema_faults(a_mapping(inner["schema"]), lines, outer)
     if any(not fault.usable for fault in faults):
         return _Read(None, False, tuple(faults))
     strict, odd = _strictness(inner, lines, outer)
@@ -124,6 +120,24 @@ def _shape_faults(
             yield Fault(lines.get(("json_schema", "name")), message, hint, usable=isinstance(name, str))
         if not isinstance(strict, bool):
             yield Fault(lines.get(("json_schema", "strict")), f"strict is {shown(strict)}, not true or false")
+
+
+def schema_faults(schema: JsonObject, lines: Mapping[Place, int], outer: Place) -> list[Fault]:
+    """Return why a JSON Schema cannot be used.
+
+    Args:
+        schema: What stands at the place `outer` of a file.
+        lines: 1-based line of each place of the file.
+        outer: Keys and places that lead to it.
+
+    Raises:
+        RecursionError: It is nested too deeply.
+    """
+    try:
+        return [*_schema_faults(schema, lines, outer)]
+    except HelmbenchError as error:
+        message, _, hint = str(error).partition("\n  hint: ")
+        return [Fault(lines.get(outer, 1), message, hint or _SLOW_HINT)]
 
 
 def _schema_faults(schema: JsonObject, lines: Mapping[Place, int], outer: Place) -> Iterator[Fault]:

@@ -1,28 +1,40 @@
-"""The files beside the scenarios: scoring.yaml, benchmark.yml, READMEs, and the JSON Schemas of all files of a tree."""
+"""The files beside the scenarios: scoring.yaml, benchmark.yml, tools.yml, READMEs, and the schemas of all of them."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import without_frontmatter
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Heading, outline, trimmed
+from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import schema_faults
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.foreign_schemas import schema_breach
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import BehaviourEntry, PillarEntry, Scoring
-from pytest_helmbench.files.source import Fault, Reader, read_plain, suggestion
-from pytest_helmbench.files.strict_json import a_number, a_text, numbers
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.tools import CannedAnswer, Tool
+from pytest_helmbench.files.source import Fault, Reader, read_plain, resolved, suggestion
+from pytest_helmbench.files.strict_json import a_mapping, a_number, a_text, numbers, texts
 from pytest_helmbench.files.validation import shipped_schema, validate
-from pytest_helmbench.files.yaml_text import parse_yaml
+from pytest_helmbench.files.yaml_text import Document, Place, parse_yaml
 
 BENCHMARK = shipped_schema("benchmark", __name__)
 COMPONENT = shipped_schema("component", __name__)
 CRITERIA = shipped_schema("criteria", __name__)
 SCORING = shipped_schema("scoring", __name__)
+TOOLS = shipped_schema("tools", __name__)
 PROMPT_FRONTMATTER = shipped_schema("prompt_frontmatter", __name__)
 """Without what the evaluation types say: see `evaluation_types.known_types`."""
+
+_COMPOSING = re.compile(r"^[\"']?(?:roles|tools)\b", re.MULTILINE | re.IGNORECASE)
+_OF_VALUES = ("properties", "patternProperties", "additionalProperties", "$defs", "definitions")
+"""Keys of a schema that say which values single arguments may have, and nothing of which arguments there are."""
 
 
 def load_scoring(reader: Reader, path: Path, behaviours: Iterable[str]) -> Scoring | None:
@@ -66,27 +78,128 @@ def load_scoring(reader: Reader, path: Path, behaviours: Iterable[str]) -> Scori
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkFile:
-    """What `benchmark.yml` says; None where it says nothing."""
+    """What `benchmark.yml` says; None where it says nothing.
+
+    Args:
+        system: See `Scenario.system`.
+        tools_file: The file of the tools of all scenarios that have none of their own.
+        tools: The tools in it.
+        unusable: The file whose faults leave open how cases are composed; empty for none.
+    """
 
     name: str | None = None
     version: str | None = None
     description: str | None = None
+    system: frozenset[str] = frozenset()
+    tools_file: Path | None = None
+    tools: tuple[Tool, ...] | None = None
+    unusable: str = ""
 
 
 def load_benchmark_file(reader: Reader, path: Path) -> BenchmarkFile:
-    """Read name, version and description as written, filing what is wrong with them."""
+    """Read the file, and the tools that it names, filing what is wrong with them."""
     text = reader.text(path, counts=False)
     if text is None:
         return BenchmarkFile()
     document = parse_yaml(text)
-    faults = validate(document, BENCHMARK)
+    data, faults = document.mapping(), validate(document, BENCHMARK)
+    named = a_text(data.get("tools"))
+    tools_file = None if named is None else path.parent / named
+    if tools_file is not None and not _is_inside(tools_file, path.parent):
+        message = f"tools is {named!r}, which is no file of this benchmark"
+        hint = "write a path from the benchmark's folder, such as tools.yml"
+        faults.append(Fault(document.line("tools"), message, hint))
     reader.findings.add(path, *faults)
     if faults:
-        return BenchmarkFile()
-    data = document.mapping()
+        return BenchmarkFile(unusable=path.name if _COMPOSING.search(text) else "")
+    system = frozenset(texts(a_mapping(data.get("roles")).get("system")))
+    if system:
+        reader.cover(path, json.dumps(sorted(system)))
+    tools = None if tools_file is None else load_tools(reader, tools_file)
     return BenchmarkFile(
-        a_text(data.get("name")), a_text(data.get("version")), a_text(data.get("description"))
+        a_text(data.get("name")),
+        a_text(data.get("version")),
+        a_text(data.get("description")),
+        system,
+        tools_file,
+        tools,
+        tools_file.name if tools_file is not None and tools is None else "",
     )
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    try:
+        return path.is_file() and resolved(path).is_relative_to(root.resolve())
+    except OSError:
+        return False
+
+
+def load_tools(reader: Reader, path: Path) -> tuple[Tool, ...] | None:
+    """Read a list of tools, filing what is wrong with it; None after an error."""
+    text = reader.text(path)
+    if text is None:
+        return None
+    document = parse_yaml(text, keep_keys=True)
+    listed = document.data if isinstance(document.data, list) else []
+    faults = [*validate(document, TOOLS), *_tool_faults(document, listed)]
+    reader.findings.add(path, *sorted(faults, key=lambda fault: fault.line or 0))
+    return None if faults else tuple(_tool(a_mapping(item)) for item in listed)
+
+
+def _tool(item: JsonObject) -> Tool:
+    returns = item["returns"]
+    answers = [a_mapping(answer) for answer in returns] if isinstance(returns, list) else []
+    return Tool(
+        a_text(item["name"]) or "",
+        a_text(item.get("description")) or "",
+        a_mapping(item["parameters"]),
+        tuple(
+            CannedAnswer(a_mapping(one["when"]) if "when" in one else None, one["value"]) for one in answers
+        ),
+    )
+
+
+def _tool_faults(document: Document, listed: list[JsonValue]) -> Iterator[Fault]:
+    """Yield what is wrong with tools beyond the schema of their file, whose own faults are told already."""
+    first: dict[str | None, int | None] = {}
+    for index, item in enumerate(listed):
+        tool = a_mapping(item)
+        name, line = a_text(tool.get("name")), document.line(index, "name")
+        if name in first:
+            message = f"the tool {name!r} stands here twice (first in line {first[name]})"
+            yield Fault(line, message, "give each tool a name of its own")
+        elif name is not None:
+            first[name] = line
+        parameters = a_mapping(tool.get("parameters"))
+        try:
+            faults = schema_faults(parameters, document.lines, (index, "parameters"))
+        except RecursionError:
+            faults = [Fault(document.line(index, "parameters"), "the parameters are nested too deeply")]
+        for fault in faults:
+            yield replace(fault, hint=fault.hint or "write 'parameters' as a JSON Schema of the arguments")
+        yield from _answer_faults(document, (index, "returns"), tool, {} if faults else parameters)
+
+
+def _answer_faults(
+    document: Document, place: Place, tool: JsonObject, parameters: JsonObject
+) -> Iterator[Fault]:
+    """Yield why no call can get an answer that is listed."""
+    of_values = {key: parameters[key] for key in _OF_VALUES if key in parameters}
+    returns, open_line = tool.get("returns"), None
+    for number, answer in enumerate(returns if isinstance(returns, list) else ()):
+        if open_line is not None:
+            message = f"no call gets this answer: the one in line {open_line} has no 'when'"
+            yield Fault(document.line(*place, number), message, "put the answer without 'when' at the end")
+        elif isinstance(answer, dict) and "when" not in answer:
+            open_line = document.line(*place, number)
+        try:
+            breach = schema_breach(of_values, dict(a_mapping(a_mapping(answer).get("when"))))
+        except HelmbenchError as error:
+            breach = str(error)
+        if breach:
+            message = f"no call gets this answer: 'when' breaks the parameters ({breach})"
+            hint = "write arguments that the parameters allow; a text that looks like a number needs quotes"
+            yield Fault(document.line(*place, number, "when"), message, hint)
 
 
 _LEADING_CODE = re.compile(r"(?:(?:Pillar|Behaviou?r)\s+\d+|P\d+(?:-B\d+)?|B\d+)\s*[:.–—-]\s*", re.IGNORECASE)

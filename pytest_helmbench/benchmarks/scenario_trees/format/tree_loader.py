@@ -43,6 +43,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     Readmes,
     load_benchmark_file,
     load_scoring,
+    load_tools,
 )
 from pytest_helmbench.benchmarks.scenario_trees.places import meant_as_scenarios, words_of_suffix
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
@@ -53,12 +54,13 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import (
     ScenarioTree,
 )
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.tools import Toolbox
 from pytest_helmbench.files.field_values import named
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed
-from pytest_helmbench.files.strict_json import a_text
+from pytest_helmbench.files.strict_json import a_text, a_whole_number
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
 
@@ -86,11 +88,14 @@ def load_tree(root: Path) -> ScenarioTree:
     if not folders and not reader.findings.problems:
         hint = "name the folder of a scenario like P1-B1-S1"
         reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint))
-    scenarios, broken, unrun = _load_scenarios(reader, folders)
-    codes = sorted({folder.code.rpartition("-")[0] for folder in folders}, key=natural_key)
     scoring, named = (_one_of(reader, root, stem) for stem in ("scoring", "benchmark"))
-    scored = load_scoring(reader, scoring, codes) if scoring is not None else None
     about = load_benchmark_file(reader, named) if named is not None else BenchmarkFile()
+    scenarios, broken, unrun = _load_scenarios(reader, folders, about)
+    codes = sorted({folder.code.rpartition("-")[0] for folder in folders}, key=natural_key)
+    scored = load_scoring(reader, scoring, codes) if scoring is not None else None
+    for path in _unused_tools(root, folders, about.tools_file):
+        hint = "name it in benchmark.yml ('tools: PATH'), or move it into the folder of a scenario"
+        reader.findings.add(path, Fault(None, "no scenario uses the tools of this file", hint, usable=True))
     digest = reader.content_hash(root)
     readmes = Readmes(root / "scenarios")
     pillars = dict.fromkeys(code.split("-")[0] for code in codes)
@@ -124,8 +129,23 @@ def _hint_of_none(root: Path) -> str:
     )
 
 
+def _unused_tools(root: Path, folders: list[ScenarioFolder], shared: Path | None) -> Iterator[Path]:
+    """Yield files of tools that no scenario reads.
+
+    Args:
+        root: The benchmark.
+        folders: Of its scenarios, which read those of their own.
+        shared: Those of all other scenarios, where `benchmark.yml` names some.
+    """
+    if shared is not None and all(_files(folder.path, "tools") for folder in folders):
+        yield shared
+    above = {place for folder in folders for place in folder.path.parents if place.is_relative_to(root)}
+    for folder in sorted(above):
+        yield from (path for path in _files(folder, "tools") if path != shared)
+
+
 def _load_scenarios(
-    reader: Reader, folders: list[ScenarioFolder]
+    reader: Reader, folders: list[ScenarioFolder], about: BenchmarkFile
 ) -> tuple[dict[Path, Scenario], dict[Path, str], dict[str, BrokenScenario]]:
     """Return the healthy scenarios by prompt file, the scenario code of each broken file, and the broken scenarios."""
     namesakes: defaultdict[str, list[ScenarioFolder]] = defaultdict(list)
@@ -136,7 +156,7 @@ def _load_scenarios(
     unrun: dict[str, BrokenScenario] = {}
     for folder in folders:
         before = len(reader.findings.problems)
-        scenario = _load_scenario(reader, folder, namesakes[folder.code])
+        scenario = _load_scenario(reader, folder, namesakes[folder.code], about)
         if isinstance(scenario, Scenario):
             scenarios[scenario.path] = scenario
         else:
@@ -158,17 +178,22 @@ def _by_file(problems: Iterable[Problem]) -> Mapping[Path, tuple[Problem, ...]]:
 
 def _one_of(reader: Reader, root: Path, stem: str) -> Path | None:
     """Return `stem.yaml` or `stem.yml`, whichever is there."""
-    places = (root / f"{stem}.yaml", root / f"{stem}.yml")
-    found = [path for path in places if path.is_file() or path.is_symlink()]
+    found = _files(root, stem)
     if len(found) > 1:
         reader.findings.add(found[1], Fault(None, f"{found[0].name} stands beside it", "keep one of them"))
     return found[0] if found else None
+
+
+def _files(folder: Path, stem: str) -> list[Path]:
+    places = (folder / f"{stem}.yaml", folder / f"{stem}.yml")
+    return [path for path in places if path.is_file() or path.is_symlink()]
 
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
     """What a prompt file says; `usable` tells whether its frontmatter can be relied on."""
 
+    path: Path
     body: Body
     document: Document | None
     block: str
@@ -177,11 +202,15 @@ class _Prompt:
     @property
     def category(self) -> str | None:
         """The frontmatter's `category` as written."""
-        return None if self.document is None else a_text(self.document.mapping().get("category"))
+        return a_text(self.value("category"))
+
+    def value(self, key: str) -> JsonValue:
+        """Return what the frontmatter says at a key; None where it says nothing."""
+        return None if self.document is None else self.document.mapping().get(key)
 
 
 def _load_scenario(
-    reader: Reader, folder: ScenarioFolder, namesakes: list[ScenarioFolder]
+    reader: Reader, folder: ScenarioFolder, namesakes: list[ScenarioFolder], about: BenchmarkFile
 ) -> Scenario | BrokenScenario:
     findings = reader.findings
     before = len(findings.problems)
@@ -196,13 +225,9 @@ def _load_scenario(
     response_format = load_response_format(reader, files.schema, folder.code) if files.schema else None
     conditions = load_components(reader, folder.path, folder.code, CONDITIONS)
     user_contexts = load_components(reader, folder.path, folder.code, USER_CONTEXTS)
-    healthy = len(findings.problems)
-    perturbations = load_components(reader, folder.path, folder.code, PERTURBATIONS)
-    if not perturbations and len(findings.problems) == healthy:
-        fault = Fault(None, "the scenario has no perturbations", "add at least one, below a line '# PT1'")
-        findings.add(folder.path / "perturbations.md", fault)
-    codes = tuple(part.code for part in perturbations) if len(findings.problems) == healthy else None
-    rule = _load_rule(reader, files, prompt, response_format, codes)
+    perturbations, asked = _load_perturbations(reader, folder)
+    toolbox, tools = _load_toolbox(reader, folder, prompt, about)
+    rule = _load_rule(reader, files, prompt, response_format, asked, tools)
     evaluations = max(1, len(files.rubrics)) if files.multi else 1
     body = "" if prompt is None else prompt.body.trimmed()
     unrun = BrokenScenario(
@@ -223,10 +248,48 @@ def _load_scenario(
         user_contexts=user_contexts,
         perturbations=perturbations,
         family=rule.type,
+        system=about.system,
+        schema_turns="all" if prompt.value("schema_turns") == "all" else "last",
+        toolbox=toolbox,
     )
-    for path, fault in _sign_warnings(scenario):
+    odd = (*_sign_warnings(scenario), *_empty_messages(scenario), *_idle_keys(scenario, prompt))
+    for path, fault in odd:
         findings.add(path, fault)
-    return scenario
+    return scenario if len(findings.problems) == before else unrun
+
+
+def _load_perturbations(
+    reader: Reader, folder: ScenarioFolder
+) -> tuple[tuple[Component, ...], Mapping[str, tuple[int, ...]] | None]:
+    """Return the perturbations, and by code at which turns each asks the model; None where not all can be read."""
+    problems = reader.findings.problems
+    before = len(problems)
+    found = load_components(reader, folder.path, folder.code, PERTURBATIONS)
+    if not found and len(problems) == before:
+        fault = Fault(None, "the scenario has no perturbations", "add at least one, below a line '# PT1'")
+        reader.findings.add(folder.path / "perturbations.md", fault)
+    return found, {part.code: part.asked_turns for part in found} if len(problems) == before else None
+
+
+def _load_toolbox(
+    reader: Reader, folder: ScenarioFolder, prompt: _Prompt | None, about: BenchmarkFile
+) -> tuple[Toolbox | None, tuple[str, ...] | None]:
+    """Return the tools of the scenario's own file, else those that `benchmark.yml` names, or None without any.
+
+    Their names come second: None where the tools cannot be read.
+    """
+    before = len(reader.findings.problems)
+    own = _one_of(reader, folder.path, "tools")
+    tools = about.tools if own is None else load_tools(reader, own)
+    if about.unusable and (own is None or about.tools_file is None):
+        message = f"{about.unusable} cannot be used, so the cases of this scenario cannot be composed"
+        fault = Fault(None, message, f"mend {about.unusable}: its problems are told there")
+        reader.findings.add(folder.path if prompt is None else prompt.path, fault)
+    if tools is None:
+        return None, () if len(reader.findings.problems) == before else None
+    rounds = None if prompt is None else a_whole_number(prompt.value("max_rounds"))
+    toolbox = Toolbox(tools) if rounds is None else Toolbox(tools, rounds)
+    return toolbox, tuple(tool.name for tool in tools)
 
 
 def _twice(
@@ -264,7 +327,7 @@ def _load_prompt(reader: Reader, files: ScenarioFiles) -> _Prompt | None:
         if not block:
             faults.append(Fault(None, "the scenario has no text", "write the task below the frontmatter"))
     reader.findings.add(path, *faults)
-    return _Prompt(body, document, block, usable)
+    return _Prompt(path, body, document, block, usable)
 
 
 def _key_faults(document: Document, *, multi: bool) -> Iterator[Fault]:
@@ -284,7 +347,8 @@ def _load_rule(
     files: ScenarioFiles,
     prompt: _Prompt | None,
     response_format: JsonObject | None,
-    perturbations: tuple[str, ...] | None,
+    perturbations: Mapping[str, tuple[int, ...]] | None,
+    tools: tuple[str, ...] | None,
 ) -> Rule | None:
     """Read the rule for replies; None after an error, with all that can be read checked all the same."""
     if files.multi:
@@ -294,7 +358,7 @@ def _load_rule(
         reader.findings.add(path, Fault(None, "the file is ignored beside a plain prompt", hint, usable=True))
     document = (prompt.document if prompt is not None else None) or Document(None)
     schema = None if response_format is None else bare_schema(response_format)
-    source = RuleSource(reader, files, document, schema, perturbations)
+    source = RuleSource(reader, files, document, schema, perturbations, tools)
     usable = prompt is not None and prompt.usable
     kind = evaluation_type_of(document) if usable or isinstance(document.data, dict) else None
     if kind is not None:
@@ -328,6 +392,29 @@ def _sign_warnings(scenario: Scenario) -> Iterator[tuple[Path, Fault]]:
         message = f"the severities of {_counted(opposite)} and of {context.code} have opposite signs"
         hint = "they are added up: check that the sum is what you mean"
         yield opposite[0].path, Fault(opposite[0].line, message, hint, usable=True)
+
+
+def _empty_messages(scenario: Scenario) -> Iterator[tuple[Path, Fault]]:
+    """Yield the first perturbation without text whose message would be empty, as `benchmark.yml` has the rest of it."""
+    if "scenario" in scenario.system:
+        cases = scenario.combinations(add_no_context=True)
+        empty = next(
+            (case.perturbation for case in cases if not case.perturbation.block and not case.blocks()), None
+        )
+        if empty is not None:
+            message = f"{empty.code} has no text, so the message of the user would be empty"
+            hint = "write its text, or leave the scenario out of 'roles' in benchmark.yml"
+            yield empty.path, Fault(empty.line, message, hint)
+
+
+def _idle_keys(scenario: Scenario, prompt: _Prompt) -> Iterator[tuple[Path, Fault]]:
+    """Warn of frontmatter about something that the scenario does not have."""
+    facts = {"schema_turns": scenario.response_format, "max_rounds": scenario.toolbox}
+    words = {"schema_turns": "response schema", "max_rounds": "tools"}
+    for key, fact in facts.items():
+        if fact is None and prompt.document is not None and prompt.value(key) is not None:
+            message = f"{key} means nothing: the scenario has no {words[key]}"
+            yield prompt.path, Fault(prompt.document.line(key), message, "remove the key", usable=True)
 
 
 def _counted(components: list[Component]) -> str:

@@ -171,7 +171,7 @@ ERRORS = _params(
         (
             "hint: did you mean 'type'? known keys: type, field, expected, required, min_correct, "
             "max_incorrect, ignore_case, pattern, path, min, max, unit, seconds, turn, usd, forbidden, "
-            "in_order, rubric, cases, of, polarity"
+            "in_order, rubric, cases, of, polarity, turns, each"
         ),
     ),
     (
@@ -385,9 +385,9 @@ WARNINGS = _params(
         "unknown scenario keys",
         {"S1.md": "---\ncategroy: x\ntags: [a]\ncategory: HANDOFF\n---\n\nx\n"},
         "S1.md:2: unknown key 'categroy'",
-        "hint: did you mean 'category'? known keys: category, evaluation",
+        "hint: did you mean 'category'? known keys: category, evaluation, schema_turns, max_rounds",
         "S1.md:3: unknown key 'tags'",
-        "hint: known keys: category, evaluation",
+        "hint: known keys: category, evaluation, schema_turns, max_rounds",
     ),
     (
         "severity on a condition",

@@ -57,6 +57,7 @@ def _problems(root: Path, lines: list[str]) -> list[Problem]:
     rule = "".join(f"  {line}\n" for line in lines)
     (folder / "S1.md").write_text(f"---\nevaluation:\n{rule}---\n\n## Task\n\nSort it.\n")
     (folder / "S1.json").write_text(json.dumps(_SCHEMA))
+    (folder / "tools.yml").write_text("- {name: A, parameters: {type: object}, returns: [{value: ''}]}\n")
     (folder / "criteria.md").write_text("---\noptions: [A, B]\npass_values: [A]\n---\n\nIs it kind?\n")
     (folder / "perturbations.md").write_text("# PT1\n---\nseverity: 5\n---\n\n## Message\n\nHelp.\n")
     return [problem for found in load_tree(root).problems.values() for problem in found]
