@@ -26,7 +26,7 @@ from pytest_helmbench.cli.output import (
     unprotected_option,
 )
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.files.anchors_file import ANCHORS_SCHEMA
@@ -167,7 +167,8 @@ def prompt_command(
     """Print the request that a case would send, without sending it.
 
     CODE is that of a case of the benchmark at PATH. The command prints messages and response format, or the request
-    body with --json or --model. A Bench Pack writes its requests itself, so only its own description is printed.
+    body with --json or --model. Of a conversation it prints all messages: `(reply 1)` is the model's reply to turn 1.
+    A Bench Pack writes its requests itself, so only its own description is printed.
     """
     project = Project.at(Path.cwd())
     settings = project.settings(model=None if model is None else [model], system_prompt=system_prompt)
@@ -180,9 +181,9 @@ def prompt_command(
     elif model is not None:
         say_json(_body(root, settings, case))
     elif as_json:
-        body: dict[str, object] = {
-            "messages": [{"role": message.role, "content": message.content} for message in case.messages]
-        }
+        body: dict[str, object] = {"messages": [message.wire() for message in _messages(case)]}
+        if case.toolbox is not None:
+            body["tools"] = case.toolbox.definitions()
         say_json(body if case.response_format is None else {**body, "response_format": case.response_format})
     else:
         say(*_case_text(case))
@@ -205,8 +206,20 @@ def _find(loaded: Sequence[Reading], code: str, system_prompt: str | None) -> tu
     raise CommandError(f"there is no case {code}\n  hint: {nearest(code, known)}")
 
 
+def _messages(case: Case) -> tuple[Message, ...]:
+    """Return all messages of a case, with `(reply 1)` where the model's reply to turn 1 is sent back to it."""
+    shown, turn = [*case.messages], 1
+    for message in case.script:
+        if message.role == "user":
+            if shown[-1].role == "user":
+                shown.append(Message("assistant", f"(reply {turn})"))
+            turn += 1
+        shown.append(message)
+    return tuple(shown)
+
+
 def _case_text(case: Case) -> Iterator[str]:
-    for message in case.messages:
+    for message in _messages(case):
         yield f"[{message.role}]"
         yield message.content
         yield ""
@@ -215,6 +228,10 @@ def _case_text(case: Case) -> Iterator[str]:
     else:
         yield "[response_format]"
         yield json.dumps(case.response_format, ensure_ascii=False, indent=2)
+    if case.toolbox is not None:
+        yield ""
+        yield "[tools]"
+        yield json.dumps(case.toolbox.definitions(), ensure_ascii=False, indent=2)
 
 
 def _body(root: Path, settings: Settings, case: Case) -> JsonObject:
@@ -231,4 +248,5 @@ def _body(root: Path, settings: Settings, case: Case) -> JsonObject:
         if isinstance(endpoint, Unusable):
             raise CommandError(f"{entry.id} cannot be resolved: {endpoint.reason}\n  hint: give it a key")
         endpoint = replace(endpoint, key=None)
-    return request_body(endpoint, entry.sampling, case.messages, case.response_format, repetition=1)
+    tools = () if case.toolbox is None else case.toolbox.definitions()
+    return request_body(endpoint, entry.sampling, _messages(case), case.response_format, tools, repetition=1)

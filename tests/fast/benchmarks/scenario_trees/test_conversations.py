@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import helmbench
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import ConversationRule
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import LengthRule, TextRule
@@ -264,3 +265,18 @@ def test_what_means_nothing_is_a_warning(tmp_path: Path) -> None:
         "perturbations.md:5: '## Assistant' becomes a tag: there is no '## Turn 1' before it",
         f"{tmp_path}/tools.yml: no scenario uses the tools of this file",
     ]
+
+
+def test_prompt_shows_all_messages_and_tools(tmp_path: Path) -> None:
+    healthy(tmp_path, {"tools.yml": TOOL, "user-contexts.md": "", "conditions.md": ""})
+    said = [f"{JOB}\n\n{FIRST}", *(message.content for message in SCRIPT[:2]), "(reply 2)", "And now?"]
+    shown = [*zip(("user", "assistant", "user", "assistant", "user"), said, strict=True)]
+    asked = ("prompt", "P1-B1-S1-PT3", ".")
+    text = helmbench(tmp_path, *asked).stdout
+    assert text.startswith("".join(f"[{role}]\n{said}\n\n" for role, said in shown) + "[response_format]\n")
+    body = json.loads(helmbench(tmp_path, *asked, "--json").stdout)
+    assert [(message["role"], message["content"]) for message in body["messages"]] == shown
+    assert json.loads(text.partition("[tools]\n")[2]) == body["tools"]
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["order_status"]
+    sent = json.loads(helmbench(tmp_path, *asked, "--model=baseline/lexical").stdout)
+    assert {name: sent[name] for name in body} == body
