@@ -192,22 +192,32 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         conditions=_codes(conditions),
         perturbations=_codes(perturbations),
         titles={code: title for code, title in conn.execute(_TITLES, {"id": benchmark_id}) if title},
-        verdicts=_verdicts(conn, run_id),
+        verdicts=_verdicts(conn, run_id, benchmark_id),
         rows=_flat_rows(conn, benchmark_id, settings.get("cluster")),
         broken=_broken(conn, run_id),
         sample=_sample(conn, run_id),
     )
 
 
-def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str], CriterionVerdict]:
-    """Return the verdicts of a run; equal ones are one object, since a run may have a million."""
+def _verdicts(
+    conn: sqlite3.Connection, run_id: int, benchmark_id: str
+) -> dict[tuple[str, int, str], CriterionVerdict]:
+    """Return the verdicts of a run; equal ones are one object, since a run may have a million.
+
+    A case with rules for single turns is one row: it passes when all of them pass, and its credit is the least.
+    """
     shared: dict[tuple[int, float], CriterionVerdict] = {}
-    found = {}
+    in_turns = {code for (code,) in conn.execute(_IN_TURNS, (benchmark_id,))}
+    found: dict[tuple[str, int, str], CriterionVerdict] = {}
     for code, repetition, criterion, passed, credit in conn.execute(_VERDICTS, (run_id,)):
+        one_row = bool(in_turns) and "-".join(code.split("-", 3)[:3]) in in_turns
+        key = code, repetition, "" if one_row else intern(criterion)
         verdict = shared.get((passed, credit))
         if verdict is None:
             verdict = shared[passed, credit] = CriterionVerdict(bool(passed), credit)
-        found[code, repetition, intern(criterion)] = verdict
+        if one_row:
+            verdict = min(found.get(key, verdict), verdict, key=lambda one: (one.passed, one.credit))
+        found[key] = verdict
     return found
 
 
@@ -238,6 +248,10 @@ _PERTURBATIONS = _PARTS.format(table="perturbations", weight="severity")
 _SCENARIOS = (
     "SELECT full_code, evaluation FROM scenarios WHERE benchmark_id = ? AND behaviour_id IS NOT NULL"
     " ORDER BY rowid"
+)
+_IN_TURNS = (
+    "SELECT full_code FROM scenarios WHERE benchmark_id = ?"
+    " AND (json_type(evaluation, '$.turns') = 'object' OR json_type(evaluation, '$.each') = 'object')"
 )
 _TITLES = (
     "SELECT code, name FROM pillars WHERE benchmark_id = :id UNION ALL"

@@ -168,7 +168,7 @@ def _stakes(tree: ScenarioTree) -> Iterator[Stake]:
             points = abs(case.severity) if weighted else 1
             if points:
                 weight, unit = float(weights.get(behaviour, 1)), case.perturbation.full_code
-                yield Stake(behaviour, weight, unit, points * case.evaluations)
+                yield Stake(behaviour, weight, unit, points * (case.scenario.judge_calls or 1))
 
 
 def _record(tree: ScenarioTree, scenario: Scenario, behaviour_title: str, cases: int) -> dict[str, object]:

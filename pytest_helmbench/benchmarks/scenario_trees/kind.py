@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken, SessionValues
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import in_turns
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import (
+    ConversationRule,
+    in_turns,
+)
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.places import PLACES, is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
@@ -38,7 +41,10 @@ class TreeWork:
         if rule.judged is not None:
             asked = replace(case, rule=rule.judged)
             found = (*await judged_evaluations(asked, reply, judges, context), *found)
-        return judged_outcome(reply, found)
+        outcome = judged_outcome(reply, found)
+        if isinstance(case.rule, ConversationRule):  # one case, of which every part must pass
+            return replace(outcome, score=min(part.credit for part in found))
+        return outcome
 
 
 _WORK = TreeWork()
