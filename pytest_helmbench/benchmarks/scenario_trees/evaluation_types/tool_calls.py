@@ -167,22 +167,14 @@ def _check_schema(source: RuleSource, schema: JsonObject | None, *place: str | i
 TOOL_CALLS = EvaluationType(
     "tool_calls",
     {
-        "required": {
-            "description": "list the calls that must be made: names of tools, or {name: …, arguments: …}",
-            "type": ["string", "number", "boolean", "array"],
-            "items": {"type": ["string", "number", "boolean", "object"]},
-            "minItems": 1,
-        },
+        "required": {"description": "list what there must be"},
         "forbidden": {
             "description": "list the names of tools that must not be called",
             "type": "array",
             "items": {**_NAME},
             "minItems": 1,
         },
-        "in_order": {
-            "description": "true where the required calls come in their order",
-            "type": "boolean",
-        },
+        "in_order": {"description": "true where the required calls must come in order", "type": "boolean"},
         "max": {"type": "integer", "minimum": 0},
         "turn": {"type": "integer", "minimum": 1},
     },
@@ -192,6 +184,7 @@ TOOL_CALLS = EvaluationType(
         "required": {
             "description": "list the calls that must be made: names of tools, or {name: …, arguments: …}",
             "type": "array",
+            "minItems": 1,
             "items": {
                 "description": "write the name of a tool, or {name: …, arguments: a JSON Schema}",
                 "type": ["string", "object"],
