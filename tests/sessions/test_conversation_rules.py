@@ -10,67 +10,51 @@ from trees import Part, Tree, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
 
-_TURNS = (
-    "## Turn 1\nMy kettle {n} smells.\n## Turn 2\nIt burns!\n## Assistant\nCall 112.\n## Turn 3\nAnd now?"
-)
+_TURNS = "## Turn 1\nKettle {n} smells.\n## Turn 2\nIt burns!\n## Assistant\nCall 112.\n## Turn 3\nAnd now?"
 _RULES = (
-    "evaluation:",
-    "  type: rubric",
-    "  rubric: It stays calm.",
-    "  turns:",
-    "    1: {type: contains, expected: unplug}",
-    "  each: {type: length, max: 40}",
+    "evaluation: {type: rubric, rubric: It is calm., turns: {1: {type: contains, expected: unplug}},",
+    "  each: {type: length, max: 40}}",
 )
+_REPLIES = {1: ("Do unplug it.", "Leave."), 2: ("Do unplug it.", "Panic! " * 10), 3: ("", "Leave.")}
 _FOUND = (
-    "SELECT code, outcome, reason, results.score, criterion, rule, rule_hash, passed, observed, justification"
+    "SELECT code, outcome, results.score, criterion, rule, passed, rule_hash, observed, justification"
     " FROM results JOIN evaluations ON result_id = results.id WHERE run_id = {} ORDER BY code, evaluations.id"
 )
 
 
 def _reply(request: Request) -> str | None:
-    said = [message["content"] for message in request.body["messages"] if message["role"] != "system"]
+    said = [message["content"] for message in request.body["messages"]]
     if request.is_judge:
-        calm = "Leave the house." in said[0]
-        return json.dumps({"evidence": [], "justification": "So.", "judgment": "PASS" if calm else "FAIL"})
-    kettle = int(said[0].split("kettle ")[1][0])
-    if len(said) == 1:
-        return ("Please unplug it.", "Please unplug it.", "Drink it.")[kettle - 1]
-    assert said[1:] == [_reply_to(kettle), "It burns!", "Call 112.", "And now?"]
-    return ("Leave the house.", "Panic! " * 10, "Leave the house.")[kettle - 1]
-
-
-def _reply_to(kettle: int) -> str:
-    return "Drink it." if kettle == 3 else "Please unplug it."
+        verdict = "FAIL" if "Panic!" in said[0] else "PASS"
+        return json.dumps({"evidence": [], "justification": "So.", "judgment": verdict})
+    first, last = _REPLIES[int(said[0].split("Kettle ")[1][0])]
+    assert said[1:] in ([], [first or "(no reply)", "It burns!", "Call 112.", "And now?"])
+    return last if said[1:] else first
 
 
 def test_rules_of_turns_and_a_judge_decide_and_decide_alike_from_the_record(
-    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+    pytester: pytest.Pytester, provider: Provider
 ) -> None:
-    parts = {f"PT{n}": Part(_TURNS.format(n=n), 5) for n in (1, 2, 3)}
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(_RULES, None, parts)})
+    parts = {f"PT{n}": Part(_TURNS.format(n=n), 5) for n in _REPLIES}
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(_RULES, None, parts, {})})
     provider.reply = _reply
-    result = run_tree(pytester, "--helmbench-marking-model=test/judge", url=provider.url)
+    result = run_tree(pytester, "--helmbench-marking-model=test/judge", "--junit-xml=x.xml", url=provider.url)
     result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(
-        ["*turn 1: expected contains unplug*", "*turn 3: expected at most 40 characters*"]
-    )
-    judge = next(request.prompt for request in provider.requests if request.is_judge)
-    assert "scripted reply" in judge
-    database, asked = pytester.path / "helmbench.db", provider.count
-    assert asked == 9
+    result.stdout.fnmatch_lines(["*expected: turn 1: contains unplug"])
+    shown = (pytester.path / "x.xml").read_text()
+    assert "turn 1: the reply is empty; turn 1, each: the reply is empty" in shown
+    database = pytester.path / "helmbench.db"
     found = rows(database, _FOUND.format(1))
-    assert [(row[0][-3:], row[1], row[3], *row[4:6], row[7]) for row in found[:8]] == [
-        ("PT1", "passed", 1.0, "", "sqe", 1),
-        ("PT1", "passed", 1.0, "turn 1", "contains", 1),
-        ("PT1", "passed", 1.0, "turn 1, each", "length", 1),
-        ("PT1", "passed", 1.0, "turn 3", "length", 1),
-        ("PT2", "failed", 0.5, "", "sqe", 0),
-        ("PT2", "failed", 0.5, "turn 1", "contains", 1),
-        ("PT2", "failed", 0.5, "turn 1, each", "length", 1),
-        ("PT2", "failed", 0.5, "turn 3", "length", 0),
+    criteria = [("", "sqe"), ("turn 1", "contains"), ("turn 1, each", "length"), ("turn 3", "length")]
+    assert [row[3:5] for row in found] == criteria * 3
+    assert [(row[0][-3:], *row[1:3]) for row in found[::4]] == [
+        ("PT1", "passed", 1.0),
+        ("PT2", "failed", 0.5),
+        ("PT3", "failed", 0.5),
     ]
+    assert [row[5] for row in found] == [1, 1, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]
     assert rows(database, "SELECT total_evaluations FROM evaluation_runs") == [(12,)]
     assert main(["rescore", "1", "--db", str(database)]) == 0
     assert rows(database, _FOUND.format(2)) == found
     run_tree(pytester, "--helmbench-marking-model=test/judge", "--helmbench-resume=1", url=provider.url)
-    assert provider.count == asked
+    assert provider.count == 9

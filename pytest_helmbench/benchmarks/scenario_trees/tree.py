@@ -178,10 +178,7 @@ class Combination:
     @property
     def evaluations(self) -> int:
         """Rows of the case: one per criterion, and one per turn and rule that judges its reply."""
-        rule = self.scenario.rule
-        if isinstance(rule, ConversationRule):
-            return rule.rows(self.case())
-        return self.scenario.judge_calls or 1
+        return in_turns(self.scenario.rule).rows(self.perturbation.asked_turns)
 
     def blocks(self, *, system: bool = False) -> tuple[str, ...]:
         """Return the composed blocks of the first user message, or of the system message, in order, without empty ones.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -81,12 +81,12 @@ class ConversationRule(CaseRule):
             main = self.main.hashes(template.of(case).hash, judge_model)
         elif self.main is not None:
             main = self.main.hashes()
-        return (*main, *(one.hash for one in self._of_turns(case)))
+        return (*main, *(one.hash for one in self._of_turns(case.asked_turns)))
 
-    def rows(self, case: Case) -> int:
-        """Return how many evaluations a case gets."""
+    def rows(self, asked_turns: Sequence[int]) -> int:
+        """Return how many evaluations a case gets whose model is asked at these turns."""
         main = len(self.main.criteria) if isinstance(self.main, JudgeRule) else int(self.main is not None)
-        return main + sum(1 for _ in self._of_turns(case))
+        return main + sum(1 for _ in self._of_turns(asked_turns))
 
     def evaluations(self, case: Case, strict_json: bool, reply: Reply) -> tuple[Evaluation, ...] | Outcome:
         """Return what the rules find that ask no marking model: no verdict where what is measured is not known.
@@ -101,7 +101,7 @@ class ConversationRule(CaseRule):
         try:
             if isinstance(self.main, ReplyRule):
                 found.append(self.main.evaluate(case, reply, strict_json=strict_json))
-            for one in self._of_turns(case):
+            for one in self._of_turns(case.asked_turns):
                 part = one.rule.evaluate(case.at(one.turn), said[one.turn], strict_json=strict_json)
                 found.append(replace(part, criterion=one.criterion, rule_hash=one.hash))
         except UnmeasuredError as error:
@@ -109,9 +109,9 @@ class ConversationRule(CaseRule):
             return Outcome(verdict, "no_measurement", str(error))
         return tuple(found)
 
-    def _of_turns(self, case: Case) -> Iterator[_TurnRule]:
+    def _of_turns(self, asked_turns: Sequence[int]) -> Iterator[_TurnRule]:
         own = dict(self.turns)
-        for turn in case.asked_turns:
+        for turn in asked_turns:
             if turn in own:
                 yield _TurnRule(turn, f"turn {turn}", own[turn])
             if self.each is not None:

@@ -93,6 +93,24 @@ class RuleSource:
         """File what is wrong with a value of the rule, or with all of it, in the prompt file."""
         self.reader.findings.add(self.files.prompt, Fault(self.line(*keys) or 1, message, hint))
 
+    def check_asked(self, turn: int, *keys: str | int) -> None:
+        """File a turn at which the model is not asked, since it is not there or its reply is scripted."""
+        asked = self.perturbations or {}
+        without = [code for code, turns in asked.items() if turn not in turns]
+        if without:
+            more = f" (and {len(without) - 1} more)" if len(without) > 1 else ""
+            message = f"there is a rule for turn {turn}, at which {without[0]}{more} does not ask the model"
+            hint = f"the model replies there at turn {', '.join(map(str, asked[without[0]]))}"
+            self.fault(message, f"{hint}; 'each' is a rule for every reply", *keys)
+
+    def check_turn(self) -> None:
+        """File what is wrong with the key `turn`."""
+        turn = self.values.get("turn")
+        if turn is not None and not {*OF_TURNS}.isdisjoint(self.place):
+            self.fault("'turn' means nothing in a rule for single replies", "remove the key", "turn")
+        elif isinstance(turn, int):
+            self.check_asked(turn, "turn")
+
     def line(self, *keys: str | int) -> int | None:
         """Return the line of a value of the rule, or of what is around it."""
         return self.document.line(*self.place, *keys)

@@ -347,7 +347,7 @@ def _measured(name: str, key: str, words: str, more: Mapping[str, JsonObject] = 
         "type": "number",
         "exclusiveMinimum": 0,
     }
-    return EvaluationType(name, {key: bound, **more}, read, needed=(key,))
+    return EvaluationType(name, {key: bound, **more}, read, RuleSource.check_turn, needed=(key,))
 
 
 LATENCY_BELOW = _measured("latency_below", "seconds", "seconds", {"turn": TOOL_CALLS.keys["turn"]})
@@ -446,7 +446,9 @@ def _conversation(main: EvaluationType | None) -> EvaluationType:
                 source.fault(message, hint, *place)
             else:
                 kind.check(part)
-        _check_asked(source)
+        for turn in a_mapping(source.values.get("turns")):
+            if _TURN_NUMBER.fullmatch(turn) is not None:
+                source.check_asked(int(turn), "turns", turn)
 
     def read(source: RuleSource) -> ConversationRule | None:
         found = [(place, kind.read(part)) for place, kind, part in parts(source)]
@@ -459,20 +461,6 @@ def _conversation(main: EvaluationType | None) -> EvaluationType:
 
     shown = main or _TYPES[0]
     return replace(shown, check=check, read=read, reads_rubric=main is not None and main.reads_rubric)
-
-
-def _check_asked(source: RuleSource) -> None:
-    """File rules for turns at which the model is not asked, since the turn is not there or its reply is scripted."""
-    for turn in a_mapping(source.values.get("turns")):
-        if _TURN_NUMBER.fullmatch(turn) is None or source.perturbations is None:
-            continue
-        without = [code for code, asked in source.perturbations.items() if int(turn) not in asked]
-        if without:
-            more = f" (and {len(without) - 1} more)" if len(without) > 1 else ""
-            message = f"turns has a rule for turn {turn}, at which {without[0]}{more} does not ask the model"
-            asked = ", ".join(map(str, source.perturbations[without[0]]))
-            hint = f"the model replies there at turn {asked}; 'each' is a rule for every reply"
-            source.fault(message, hint, "turns", turn)
 
 
 def frontmatter_schema(types: tuple[EvaluationType, ...]) -> dict[str, JsonValue]:

@@ -14,12 +14,12 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
     ReplyRule,
     reply_at,
 )
+from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import arguments_faults
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.foreign_schemas import schema_breach, schema_fault
+from pytest_helmbench.core.foreign_schemas import schema_breach
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import TOO_MANY_ROUNDS, Reply
-from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.files.source import listed
 from pytest_helmbench.files.strict_json import a_mapping, a_text, a_whole_number
@@ -140,7 +140,10 @@ def _check(source: RuleSource) -> None:
         source.fault("tool_calls: the scenario has no tools", hint, "type")
     for index, needed in enumerate(_needed(source)):
         _check_name(source, needed.name, "required", index)
-        _check_schema(source, needed.arguments, "required", index, "arguments")
+        place = (*source.place, "required", index, "arguments")
+        faults = arguments_faults(needed.arguments or {}, source.document.lines, place)
+        source.reader.findings.add(source.files.prompt, *faults)
+    source.check_turn()
     for index, name in enumerate(source.texts("forbidden")):
         _check_name(source, name, "forbidden", index)
 
@@ -149,19 +152,6 @@ def _check_name(source: RuleSource, name: str, *place: str | int) -> None:
     if source.tools and name and name not in source.tools:
         message = f"tool_calls: there is no tool {name!r}"
         source.fault(message, listed(name, source.tools, "the tools"), *place)
-
-
-def _check_schema(source: RuleSource, schema: JsonObject | None, *place: str | int) -> None:
-    hint = "write a JSON Schema of the arguments, such as {properties: {order: {const: '1001'}}}"
-    try:
-        found = None if schema is None else schema_fault(schema)
-        if found is not None:
-            source.fault(f"tool_calls: the arguments are no JSON Schema: {found[0]}", hint, *place, *found[1])
-        elif schema is not None:
-            schema_breach(schema, {})
-    except (HelmbenchError, RecursionError) as error:
-        why = str(error).partition("\n")[0] or "it is nested too deeply"
-        source.fault(f"tool_calls: the schema of the arguments cannot be used: {why}", hint, *place)
 
 
 TOOL_CALLS = EvaluationType(

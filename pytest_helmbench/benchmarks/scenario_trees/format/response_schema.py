@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Never
@@ -138,6 +139,16 @@ def schema_faults(schema: JsonObject, lines: Mapping[Place, int], outer: Place) 
     except HelmbenchError as error:
         message, _, hint = str(error).partition("\n  hint: ")
         return [Fault(lines.get(outer, 1), message, hint or _SLOW_HINT)]
+
+
+def arguments_faults(parameters: JsonObject, lines: Mapping[Place, int], place: Place) -> list[Fault]:
+    """Return why a JSON Schema of a tool's arguments cannot be used, see `schema_faults`."""
+    try:
+        faults = schema_faults(parameters, lines, place)
+    except RecursionError:
+        faults = [Fault(lines.get(place, 1), "the schema of the arguments is nested too deeply")]
+    hint = "write a JSON Schema of the arguments: {type: object, properties: …}"
+    return [replace(fault, hint=fault.hint or hint) for fault in faults]
 
 
 def _schema_faults(schema: JsonObject, lines: Mapping[Place, int], outer: Place) -> Iterator[Fault]:

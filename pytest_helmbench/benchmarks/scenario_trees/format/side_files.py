@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import without_frontmatter
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Heading, outline, trimmed
-from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import schema_faults
+from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import arguments_faults
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.foreign_schemas import schema_breach
@@ -171,12 +170,8 @@ def _tool_faults(document: Document, listed: list[JsonValue]) -> Iterator[Fault]
         elif name is not None:
             first[name] = line
         parameters = a_mapping(tool.get("parameters"))
-        try:
-            faults = schema_faults(parameters, document.lines, (index, "parameters"))
-        except RecursionError:
-            faults = [Fault(document.line(index, "parameters"), "the parameters are nested too deeply")]
-        for fault in faults:
-            yield replace(fault, hint=fault.hint or "write 'parameters' as a JSON Schema of the arguments")
+        faults = arguments_faults(parameters, document.lines, (index, "parameters"))
+        yield from faults
         yield from _answer_faults(document, (index, "returns"), tool, {} if faults else parameters)
 
 

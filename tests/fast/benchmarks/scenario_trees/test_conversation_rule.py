@@ -23,7 +23,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules imp
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tool_calls import NeededCall, ToolCallsRule
 from pytest_helmbench.core.case import Case, Message
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome, Reply
 from pytest_helmbench.core.scrub import HIDDEN_TEXT
@@ -40,7 +40,7 @@ _HELP = TextRule("contains", None, ("help",))
 _SHORT = LengthRule("length", None, None, 20, "characters")
 _CATEGORY = FieldRule("category_match", "category", ("A",))
 _SLOW, _DEAR = MeasuredRule("latency_below", 2.0), MeasuredRule("cost_below", 0.9)
-_SCHEMA: JsonObject = {"required": ["response", "category"], "properties": {"response": {"type": "string"}}}
+_SCHEMA: JsonValue = {"required": ["response", "category"], "properties": {"response": {"type": "string"}}}
 _FORMAT: JsonObject = {"type": "json_schema", "json_schema": {"schema": _SCHEMA}}
 _ORDER: JsonObject = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
 _ANSWERS = (CannedAnswer(None, {"done": True}),)
@@ -79,7 +79,7 @@ def _verdicts(case: Case, *replies: Reply | str) -> str:
     if isinstance(found, Outcome):
         return f"{found.reason}: {found.message}"
     assert tuple(one.rule_hash for one in found) == rule.hashes(case, load_template(None), "")
-    assert rule.rows(case) == len(found)
+    assert rule.rows(case.asked_turns) == len(found)
     parts = ((one.criterion, "-+"[one.passed], one.observed, one.reason) for one in found)
     return "; ".join(" ".join(filter(None, words)) for words in parts).replace(f" {HIDDEN_TEXT}", "")
 

@@ -175,8 +175,8 @@ perturbations.md:8: '## Assistant' stands at the end, so the model is never aske
             "    x: {type: length, max: 1}\n  each: {type: regex, pattern: '('}\n---\nJob\n",
             "perturbations.md": f"{KETTLE}\n# PT4\n\nx\n",
         },
-        """S1.md:4: turns has a rule for turn 1, at which PT3 does not ask the model
-S1.md:5: turns has a rule for turn 4, at which PT3 (and 1 more) does not ask the model
+        """S1.md:4: there is a rule for turn 1, at which PT3 does not ask the model
+S1.md:5: there is a rule for turn 4, at which PT3 (and 1 more) does not ask the model
 S1.md:5: turns: rubric is judged by a model, which is shown the whole conversation
 S1.md:6: evaluation.turns has the key 'x'
 S1.md:7: regex: the pattern '(' cannot be read: missing ) at position 1""",
@@ -191,6 +191,24 @@ S1.md:6: unknown key 'turns' in evaluation.each
 S1.md:7: evaluation.each.pattern means nothing for the type length
 S1.md:8: schema_turns is 'first'
 S1.md:9: max_rounds is 101, out of range""",
+    ),
+    "rules on tools that are not there, and on turns": (
+        {
+            "S1.md": "---\nevaluation:\n  type: all\n  of:\n    - {type: latency_below, seconds: 1, turn: 1}\n"
+            "    - type: tool_calls\n      required: [order_status, {name: refund,\n        arguments: {type: 3}}]\n"
+            "      forbidden: [no]\n  each: {type: tool_calls, max: 1,\n    turn: 2}\n---\nJob\n",
+            "tools.yml": TOOL,
+        },
+        """S1.md:5: there is a rule for turn 1, at which PT3 does not ask the model
+S1.md:7: tool_calls: there is no tool 'refund'
+S1.md:8: this is no valid JSON Schema: type: 3 is not valid under any of the given schemas
+S1.md:9: tool_calls: there is no tool 'no'
+S1.md:11: 'turn' means nothing in a rule for single replies""",
+    ),
+    "a rule on tools without tools": (
+        {"S1.md": "---\nevaluation:\n  type: tool_calls\n  in_order: true\n---\nJob\n"},
+        """S1.md:2: tool_calls: there is neither 'required' nor 'forbidden' nor 'max'
+S1.md:3: tool_calls: the scenario has no tools""",
     ),
     "tools": (
         {
