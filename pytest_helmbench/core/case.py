@@ -38,6 +38,10 @@ class CaseRule:
 
     __slots__ = ()
 
+    def refusal(self) -> str:
+        """Return why no reply can be judged by it here, in a sentence; empty where one can."""
+        return ""
+
     def of_case(self, _part: str) -> CaseRule:
         """Return the rule for one case, by the code of the part that tells it from the others."""
         return self

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pytest_helmbench.core.case import JUDGED_RULE, justified_by
 from pytest_helmbench.core.outcome import Evaluation, Outcome
-from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, full_observed, quoted
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, MARKS, REDACTED, full_observed, has_lines, quoted, under
 
 REASON_TEXTS = {
     "invalid_json": "the reply is not valid JSON",
@@ -82,6 +82,10 @@ def _short(evaluation: Evaluation) -> str:
     criterion = f"{evaluation.criterion}: " if evaluation.criterion else ""
     if evaluation.reason in REASON_TEXTS:
         return f"{criterion}{REASON_TEXTS[evaluation.reason]}"
+    if has_lines(evaluation.observed):
+        lines = evaluation.observed.splitlines()
+        wrong = [line for line in lines if line.startswith(MARKS[0])] or lines
+        return f"{criterion}{'; '.join(wrong)}"
     observed = "" if evaluation.observed == HIDDEN_TEXT else f", observed {evaluation.observed}"
     return f"{criterion}expected {expected_text(evaluation)}{observed}"
 
@@ -94,5 +98,5 @@ def _details(evaluation: Evaluation) -> list[str]:
     return [
         *lines,
         f"  expected: {quoted(expected_text(evaluation))}",
-        f"  observed: {quoted(evaluation.observed)}",
+        f"  observed: {under(quoted(evaluation.observed), 12)}",
     ]

@@ -11,7 +11,7 @@ from pytest_helmbench.core.case_texts import expected_text
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.outcome import Evaluation
-from pytest_helmbench.core.scrub import full_observed, scrub
+from pytest_helmbench.core.scrub import full_observed, scrub, under
 from pytest_helmbench.reports.panel_tables import judgement_lines
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, reasons_text, share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
@@ -241,7 +241,7 @@ def _evaluation_lines(evaluation: Evaluation) -> list[str]:
     lines = [
         f"{name}: {verdict}{partial}",
         f"  expected  {expected_text(evaluation)}",
-        f"  observed  {full_observed(evaluation)}",
+        f"  observed  {under(full_observed(evaluation), 12)}",
         f"  rule      {evaluation.rule_hash}",
     ]
     if evaluation.parse is not None:

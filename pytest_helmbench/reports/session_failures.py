@@ -11,7 +11,16 @@ from pathlib import Path
 from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.case_texts import REASON_TEXTS, expected_text
 from pytest_helmbench.core.outcome import Outcome
-from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, excerpt, full_observed, quoted, scrub
+from pytest_helmbench.core.scrub import (
+    HIDDEN_TEXT,
+    REDACTED,
+    excerpt,
+    full_observed,
+    has_lines,
+    quoted,
+    scrub,
+    under,
+)
 
 _FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
 _NOT_SHOWN = "text of the reply, not shown in CI (--helmbench-with-text=failures)"
@@ -50,6 +59,8 @@ def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, s
     form = REASON_TEXTS.get(first.reason or "")
     if observed == HIDDEN_TEXT:
         observed = form or _NOT_SHOWN
+    elif has_lines(observed):
+        pass
     elif form is None:
         unlike = first.expected
     elif not observed.startswith("("):
@@ -79,7 +90,11 @@ def brief_text(parts: Mapping[str, str]) -> str:
     lines = [("expected", parts["expected"]), ("observed", observed + said + parts["more"])]
     if parts["asked"]:
         lines.insert(0, ("asked", _in_short(_HEADING.sub("", parts["asked"]))))
-    return quoted("\n".join(f"  {name + ':':<9} {' '.join(text.split())}" for name, text in lines))
+    return quoted("\n".join(f"  {name + ':':<9} {_laid(text)}" for name, text in lines))
+
+
+def _laid(text: str) -> str:
+    return under(text, 12) if has_lines(text) else " ".join(text.split())
 
 
 def _in_short(text: str) -> str:

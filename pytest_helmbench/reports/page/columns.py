@@ -15,7 +15,14 @@ from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event
-from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, full_observed, scrub
+from pytest_helmbench.core.scrub import (
+    OBSERVED_LIMIT,
+    ShownTexts,
+    excerpt,
+    full_observed,
+    observed_excerpt,
+    scrub,
+)
 from pytest_helmbench.reports.cards import justifications
 from pytest_helmbench.results.comparing import RunComparison, RunRef
 from pytest_helmbench.results.run_report import RunReport, run_report
@@ -220,7 +227,7 @@ def _place_labels(report: RunReport) -> dict[str, Iterable[str | None]]:
 
 def observed_of(one: Evaluation, *, with_text: bool) -> str:
     """Return what was observed, cut: running text of the reply only with texts."""
-    return excerpt(full_observed(one) if with_text else one.observed, OBSERVED_LIMIT)
+    return observed_excerpt(full_observed(one) if with_text else one.observed)
 
 
 def _verdict_labels(rows: Sequence[ResultRow], texts: ShownTexts) -> dict[str, Iterable[str | None]]:

@@ -17,7 +17,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from pytest_helmbench.core.case_texts import expected_text
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, scrub
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, has_lines, scrub
 from pytest_helmbench.reports import (
     comparison_lines,
     headline,
@@ -379,7 +379,7 @@ def _marked(expected: str, observed: str) -> Iterator[tuple[str, bool]]:
 
     Those are the words that were not expected; after `not:` those that were ruled out. `page.js` marks alike.
     """
-    if observed == HIDDEN_TEXT:
+    if observed == HIDDEN_TEXT or has_lines(observed):
         yield observed, False
         return
     is_ruled_out = expected.startswith("not: ")

@@ -11,7 +11,13 @@ from pytest_helmbench.core.case import Case, CaseRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, excerpt, scrub
+from pytest_helmbench.core.scrub import (
+    HIDDEN_TEXT,
+    OBSERVED_LIMIT,
+    excerpt,
+    observed_excerpt,
+    scrub,
+)
 from pytest_helmbench.judging.json_replies import read_reply
 from pytest_helmbench.judging.rubric import rule_hash
 
@@ -40,6 +46,7 @@ class Checked(NamedTuple):
         parse: How JSON was found; None where none was read.
         is_text: What came is running text of the model, not the value of a field.
         text: What came in full, where that is running text of the model and `observed` is without it.
+        credit: In [0, 1], polarity apart; None where the verdict says it.
     """
 
     passed: bool
@@ -48,6 +55,7 @@ class Checked(NamedTuple):
     parse: Parse | None = None
     is_text: bool = False
     text: str = ""
+    credit: float | None = None
 
 
 class ReplyRule(CaseRule, ABC):
@@ -92,19 +100,21 @@ class ReplyRule(CaseRule, ABC):
         inverted = self.by_severity and case.severity < 0
         found = self.checked(case, reply, strict_json=strict_json)
         passed = found.reason is None and found.passed is not inverted
-        observed = excerpt(found.observed, OBSERVED_LIMIT)
+        credit = float(found.passed) if found.credit is None else found.credit
+        credit = 1 - credit if inverted else credit
+        observed = observed_excerpt(found.observed)
         text = found.observed if found.is_text else found.text
         return Evaluation(
             criterion="",
             rule=self.type,
             rule_hash=self.hashes()[0],
             passed=passed,
-            credit=1.0 if passed else 0.0,
+            credit=0.0 if found.reason is not None else credit,
             reason=found.reason,
             parse=found.parse,
             expected=scrub(f"not: {self.wanted()}" if inverted else self.wanted()),
             observed=HIDDEN_TEXT if found.is_text else observed,
-            observed_text=excerpt(text, OBSERVED_LIMIT) if text else None,
+            observed_text=observed_excerpt(text) if text else None,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
@@ -23,13 +23,15 @@ from pytest_helmbench.core.foreign_patterns import found as pattern_found
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply
-from pytest_helmbench.core.scrub import full_observed
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, MARKS, excerpt, full_observed, has_lines
 from pytest_helmbench.judging.comparisons.exact import comparable, matches
 
 _WORD = re.compile(r"\S+")
 _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]'"*\s]+)|\[(?P<index>-?\d{1,9})\]|\[(?P<quoted>'[^']*'|"[^"]*")\]|\.\*|\[\*\]"""
 )
+_LINE_LIMIT = 100
+"""Most characters of a value in a line of one of several rules."""
 _MOST = 10_000
 """Values that a path is followed to; a `*` in a `*` can lead to very many."""
 
@@ -371,11 +373,14 @@ class CombinedRule(ReplyRule):
         passed = (all if needs_all else any)(part.passed for part in parts)
         if unknown and passed is needs_all:
             raise unknown[0]  # what could not be measured decides
-        told = [part for part in parts if not part.passed] or parts
-        observed = "; ".join(f"{part.rule}: {full_observed(part)}" for part in told)
-        reason = None if passed else next((part.reason for part in told if part.reason), None)
+        reason = None if passed else next((part.reason for part in parts if part.reason), None)
         parse = next((part.parse for part in parts if part.parse), None)
-        return Checked(passed, observed, reason, parse, any(part.observed_text for part in told))
+        observed, text = (_told(parts, with_text=with_text) for with_text in (False, True))
+        return Checked(passed, observed, reason, parse, text="" if text == observed else text)
+
+    def refusal(self) -> str:
+        """See `CaseRule.refusal`."""
+        return next(filter(None, (rule.refusal() for rule in self.rules)), "")
 
     def wanted(self) -> str:
         """See `ReplyRule.wanted`."""
@@ -386,3 +391,20 @@ class CombinedRule(ReplyRule):
         """See `ReplyRule.data`."""
         rules: list[JsonValue] = [dict(rule.data()) for rule in self.rules]
         return {"type": self.type, "of": rules, "by_severity": self.by_severity}
+
+
+def _told(parts: Iterable[Evaluation], *, with_text: bool) -> str:
+    """Return a line for each of several rules: right or wrong, what it expected, and the value that decided."""
+    lines: list[str] = []
+    for part in parts:
+        observed = full_observed(part) if with_text else part.observed
+        line = f"{MARKS[part.passed]} {part.rule}: expected {_in_line(part.expected)}"
+        if has_lines(observed):
+            lines += [line, *(f"  {inner}" for inner in observed.splitlines())]
+        else:
+            lines.append(line if observed == HIDDEN_TEXT else f"{line}, observed {_in_line(observed)}")
+    return "\n".join(lines)
+
+
+def _in_line(text: str) -> str:
+    return excerpt(" ".join(text.split()), _LINE_LIMIT)

@@ -292,7 +292,7 @@ const table = (heads, rows) => put(el("table", null, "plain"),
 // What was observed, the words marked that were not expected; after `not:` those that were ruled out.
 function marked(expected, observed, passed) {
   const box = el("td", null, "value"), out = expected.startsWith("not: "), pieces = observed.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
-  if (passed || observed === HIDDEN || expected === "<redacted>") { box.textContent = observed; return box; }
+  if (passed || observed === HIDDEN || /^[✗✓] /.test(observed) || expected === "<redacted>") { box.textContent = observed; return box; }
   const known = new Set(expected.replace(/^not: /, "").match(/[\p{L}\p{N}_]+/gu));
   const differ = pieces.map((one) => known.has(one) === out && /^[\p{L}\p{N}]/u.test(one)), none = !differ.includes(true);
   pieces.forEach((one, j) => box.append(none || differ[j] ? el("mark", one) : one));
