@@ -93,6 +93,10 @@ class SessionValues:
     loop: Callable[[], LoopThread]
     note: Callable[[str], None]
 
+    def trusts(self, root: Path) -> bool:
+        """Return whether the user trusts a benchmark, so that its code counts as the user's own."""
+        return str(root.resolve()) in self.settings.trusted.value
+
 
 class BenchmarkKind(Protocol):
     """A kind of benchmark. It keeps no state: what lasts for a session is in the `Loader` that it opens."""

@@ -20,7 +20,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 LIMIT_S = 2
 """CPU seconds that a call may take."""
 
-_LATEST_S = 10.0  # where the system does not count CPU time, or the process does not come to run
+_LATEST = 5  # times the limit: where the system does not count CPU time, or the process does not come to run
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); from pytest_helmbench.core.bounded_process import main;"
     " main(sys.argv[2:])"
@@ -33,8 +33,14 @@ _in_haste: ContextVar[float | None] = ContextVar("in_haste", default=None)
 """When, by the CPU time of the thread, there is no more time."""
 
 
-class RuleTimeoutError(HelmbenchError):
-    """A rule of a benchmark took too long: an error of the case, and no verdict."""
+class RuleFailedError(HelmbenchError):
+    """A rule of a benchmark broke down: an error of the case, and no verdict."""
+
+    code = "rule_failed"
+
+
+class RuleTimeoutError(RuleFailedError):
+    """A rule of a benchmark took too long."""
 
     code = "rule_timeout"
 
@@ -59,6 +65,24 @@ def hasty_s() -> float | None:
     return None if latest_s is None else max(0.0, latest_s - time.thread_time())
 
 
+_given_up: ContextVar[threading.Event | None] = ContextVar("given_up", default=None)
+
+
+@contextmanager
+def given_up_together() -> Iterator[None]:
+    """Give up the calls inside, also those of threads that are waited for there, when an exception ends the waiting."""
+    given_up = threading.Event()
+    token = _given_up.set(given_up)
+    try:
+        yield
+    except BaseException:
+        given_up.set()
+        BOUNDED_CALLS.close()
+        raise
+    finally:
+        _given_up.reset(token)
+
+
 class BoundedCalls:
     """Calls functions in a process of its own, which starts with the first call and is killed by one that takes long.
 
@@ -69,23 +93,27 @@ class BoundedCalls:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
-    def call(self, function: str, *arguments: JsonValue, what: str) -> JsonValue:
+    def call(self, function: str, *arguments: JsonValue, what: str, limit_s: float = LIMIT_S) -> JsonValue:
         """Return what a function returns.
 
         Args:
             function: `module:name`, of JSON types.
             arguments: Of the function.
             what: What it does, for the error: `holding a reply to its schema`.
+            limit_s: CPU seconds that it may take.
 
         Raises:
             TakesTimeError: Inside of `no_time_to_wait`.
-            RuleTimeoutError: It took more than `LIMIT_S`.
+            RuleTimeoutError: It took longer.
             HelmbenchError: It raised one, or its process broke down.
         """
         if _in_haste.get() is not None:
             raise TakesTimeError
+        given_up = _given_up.get()
         with self._lock:
-            line = self._answer(json.dumps([function, *arguments]).encode() + b"\n", what)
+            if given_up is not None and given_up.is_set():
+                raise HelmbenchError(f"{what} was given up")
+            line = self._answer(json.dumps([function, limit_s, *arguments]).encode() + b"\n", what, limit_s)
         answer = json.loads(line)
         if "raised" in answer:
             raise HelmbenchError(answer["raised"])
@@ -98,9 +126,9 @@ class BoundedCalls:
         if process is not None:
             _end(process)
 
-    def _answer(self, question: bytes, what: str) -> bytes:
+    def _answer(self, question: bytes, what: str, limit_s: float) -> bytes:
         process = self._process = self._process or _started()
-        timer = threading.Timer(_LATEST_S, process.kill)
+        timer = threading.Timer(_LATEST * limit_s, process.kill)
         timer.daemon = True
         timer.start()
         answer = b""
@@ -116,7 +144,7 @@ class BoundedCalls:
             if not answer:
                 self.close()
         if not answer:
-            raise RuleTimeoutError(f"{what} took more than {LIMIT_S} s")
+            raise RuleTimeoutError(f"{what} took more than {limit_s:g} s")
         return answer
 
 

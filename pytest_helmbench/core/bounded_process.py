@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from pytest_helmbench.core.bounded_calls import LIMIT_S
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 
@@ -22,10 +21,12 @@ def main(paths: Sequence[str]) -> None:
     """
     sys.path.extend(path for path in paths if path not in sys.path)
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a call prints is no answer
-    for line in sys.stdin.buffer:
-        name, *arguments = json.loads(line)
-        answers.write(json.dumps(_answer(_function(name), arguments)).encode() + b"\n")
+    questions = os.fdopen(os.dup(0), "rb")
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # what a call reads is no question
+    os.dup2(0, 1)  # what it prints is no answer
+    for line in questions:
+        name, limit_s, *arguments = json.loads(line)
+        answers.write(json.dumps(_answer(_function(name), limit_s, arguments)).encode() + b"\n")
         answers.flush()
 
 
@@ -35,8 +36,10 @@ def _function(name: str) -> Callable[..., JsonValue]:
     return function
 
 
-def _answer(function: Callable[..., JsonValue], arguments: Sequence[JsonValue]) -> dict[str, JsonValue]:
-    _limit(LIMIT_S)
+def _answer(
+    function: Callable[..., JsonValue], limit_s: float, arguments: Sequence[JsonValue]
+) -> dict[str, JsonValue]:
+    _limit(limit_s)
     try:
         return {"result": function(*arguments)}
     except HelmbenchError as error:

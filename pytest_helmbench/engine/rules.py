@@ -9,7 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_helmbench.core.bounded_calls import RuleTimeoutError, TakesTimeError, no_time_to_wait
+from pytest_helmbench.core.bounded_calls import (
+    RuleFailedError,
+    TakesTimeError,
+    given_up_together,
+    no_time_to_wait,
+)
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.work import UnjudgedError
@@ -38,7 +43,8 @@ async def held(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T:
         with no_time_to_wait():
             found = _finding(rule, reply)
     except TakesTimeError:
-        found = await asyncio.to_thread(_finding, rule, reply)
+        with given_up_together():
+            found = await asyncio.to_thread(_finding, rule, reply)
     if isinstance(found, Outcome):
         raise UnjudgedError(with_reply(found, reply))
     return found
@@ -50,7 +56,7 @@ def _finding(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T | Outcome:
             return rule(reply)
     except UnjudgedError as stop:
         return stop.outcome
-    except RuleTimeoutError as error:
+    except RuleFailedError as error:
         return Outcome(Verdict.ERROR, error.code, str(error))
     except HelmbenchError as error:
         return Outcome(Verdict.ERROR, "not_judged", str(error))

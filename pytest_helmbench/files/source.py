@@ -93,11 +93,13 @@ class Reader:
     Args:
         findings: Where problems are filed.
         root: The folder of the benchmark; None for files that the user names.
+        runs_code: The user trusts the benchmark, so that its Python may be run.
     """
 
-    def __init__(self, findings: Findings, root: Path | None = None) -> None:
-        self._root = root
+    def __init__(self, findings: Findings, root: Path | None = None, *, runs_code: bool = False) -> None:
+        self.root = root
         self.findings = findings
+        self.runs_code = runs_code
         self._contents: dict[Path, bytes] = {}
 
     def text(self, path: Path, *, counts: bool = True) -> str | None:
@@ -108,7 +110,7 @@ class Reader:
             counts: Whether the file can change a case or a score, so that the content hash covers it.
         """
         try:
-            raw = read_plain(path, self._root)
+            raw = read_plain(path, self.root)
         except OSError as error:
             self.findings.add(path, Fault(None, f"the file cannot be read: {error.strerror or error}"))
             return None

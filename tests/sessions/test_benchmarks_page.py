@@ -16,6 +16,7 @@ _PAGE = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
 _SECTION = re.compile(r"^### ([^\n]+)\n(.*?)(?=^###? )", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _REPLY = re.compile(r"^\* (passes|fails|judged): `(.+)`$", re.MULTILINE)
+_TRUSTED = ("-o", "helmbench_trusted=benchmark")
 _OUTCOMES = "SELECT scenario, code, outcome, observed FROM v_results ORDER BY result_id"
 
 
@@ -53,6 +54,8 @@ def test_every_type_has_an_example_and_every_example_is_true(
         for title, _, said in examples
         for number, (_, reply) in enumerate(said, 1)
     }
+    checks = next(text for language, text in _BLOCK.findall(_PAGE) if language == "python")
+    (pytester.path / "benchmark" / "checks.py").write_text(checks)
     provider.cost_usd = 0.001
 
     def answer(request: object) -> str | None:
@@ -63,7 +66,7 @@ def test_every_type_has_an_example_and_every_example_is_true(
         return next(reply for mark, reply in replies.items() if mark in prompt)
 
     provider.reply = answer
-    run_tree(pytester, "--helmbench-marking-model=test/judge", url=provider.url)
+    run_tree(pytester, "--helmbench-marking-model=test/judge", *_TRUSTED, url=provider.url)
     outcomes = {(code, outcome) for _, code, outcome, _ in rows(pytester.path / "helmbench.db", _OUTCOMES)}
     wanted = {
         (f"P1-B1-S{n}-PT{number}", "failed" if verdict == "fails" else "passed")

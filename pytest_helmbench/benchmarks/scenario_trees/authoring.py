@@ -196,9 +196,9 @@ def _scenario_of(code: str) -> str:
 class TreeAuthoring:
     """See `Authoring`."""
 
-    def check(self, root: Path, _session: SessionValues) -> Checked:
+    def check(self, root: Path, session: SessionValues) -> Checked:
         """See `Authoring.check`."""
-        tree = load_tree(root)
+        tree = load_tree(root, runs_code=session.trusts(root))
         errors = tuple(problem for problems in tree.problems.values() for problem in problems)
         cases = sum(1 for scenario in tree.scenarios.values() for _ in scenario.combinations())
         healthy = f"{tree.name}: {counted(len(tree.scenarios), 'healthy scenario')}, {counted(cases, 'case')}"
@@ -211,7 +211,9 @@ class TreeAuthoring:
 
     def read(self, root: Path, session: SessionValues) -> ReadTree:
         """See `Authoring.read`."""
-        return ReadTree(load_tree(root), add_no_context=session.settings.add_no_context)
+        return ReadTree(
+            load_tree(root, runs_code=session.trusts(root)), add_no_context=session.settings.add_no_context
+        )
 
     def schema(self, name: str) -> JsonObject:
         """See `SchemaOwner.schema`."""

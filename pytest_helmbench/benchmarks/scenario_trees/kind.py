@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,12 @@ from pytest_helmbench.benchmarks.scenario_trees.places import PLACES, is_prompt_
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
 from pytest_helmbench.core.case import BrokenCase, Case
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Outcome, Reply
+from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
 from pytest_helmbench.engine.rules import held
-from pytest_helmbench.engine.work import CaseContext, RunnerSettings
+from pytest_helmbench.engine.work import CaseContext, RunnerSettings, UnjudgedError
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.judging.judge import judged_outcome
 from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
@@ -34,6 +34,9 @@ class TreeWork:
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
         """See `Work.perform`."""
+        refusal = case.rule.refusal()
+        if refusal:
+            raise UnjudgedError(Outcome(Verdict.ERROR, "not_trusted", refusal))
         rule = in_turns(case.rule)
         judges = () if rule.judged is None else usable_judges(context)
         reply = await one_reply(case, context)
@@ -280,22 +283,25 @@ class ScenarioTrees:
 
     def open(self, session: SessionValues) -> TreeLoader:
         """See `BenchmarkKind.open`."""
-        return TreeLoader(add_no_context=session.settings.add_no_context)
+        return TreeLoader(session.trusts, add_no_context=session.settings.add_no_context)
 
 
 class TreeLoader:
     """Loads scenario trees; they share nothing.
 
     Args:
+        trusts: Returns whether the user trusts a benchmark.
         add_no_context: Cases without a user context are added.
     """
 
-    def __init__(self, *, add_no_context: bool) -> None:
+    def __init__(self, trusts: Callable[[Path], bool], *, add_no_context: bool) -> None:
+        self._trusts = trusts
         self._add_no_context = add_no_context
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedTree:
         """See `Loader.load`."""
-        return LoadedTree(load_tree(root), targets, add_no_context=self._add_no_context)
+        tree = load_tree(root, runs_code=self._trusts(root))
+        return LoadedTree(tree, targets, add_no_context=self._add_no_context)
 
     async def close(self) -> None:
         """Nothing was made."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule, UnmeasuredError
-from pytest_helmbench.core.case import Case, CaseRule
+from pytest_helmbench.core.case import Case, CaseRule, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
@@ -62,6 +62,10 @@ class ConversationRule(CaseRule):
         of_turns = (rule for _, rule in self.turns)
         return tuple(rule for rule in (self.main, *of_turns, self.each) if rule is not None)
 
+    def refusal(self) -> str:
+        """See `CaseRule.refusal`."""
+        return next(filter(None, (rule.refusal() for rule in self._rules)), "")
+
     def of_case(self, part: str) -> ConversationRule:
         """See `CaseRule.of_case`."""
         return replace(self, main=self.main.of_case(part)) if isinstance(self.main, JudgeRule) else self
@@ -96,13 +100,14 @@ class ConversationRule(CaseRule):
             strict_json: No recovery of JSON from surrounding text.
             reply: The last one, which carries the conversation.
         """
-        said = {one.turn: one for one in reply.turns or (reply,)}
+        said = {one.turn: replace(one, said=_until(reply.said, one.turn)) for one in reply.turns}
         found = []
         try:
             if isinstance(self.main, ReplyRule):
                 found.append(self.main.evaluate(case, reply, strict_json=strict_json))
             for one in self._of_turns(case.asked_turns):
-                part = one.rule.evaluate(case.at(one.turn), said[one.turn], strict_json=strict_json)
+                own = said.get(one.turn, reply)
+                part = one.rule.evaluate(case.at(one.turn), own, strict_json=strict_json)
                 found.append(replace(part, criterion=one.criterion, rule_hash=one.hash))
         except UnmeasuredError as error:
             verdict = Verdict.SKIPPED if reply.recorded else Verdict.ERROR
@@ -116,6 +121,12 @@ class ConversationRule(CaseRule):
                 yield _TurnRule(turn, f"turn {turn}", own[turn])
             if self.each is not None:
                 yield _TurnRule(turn, f"turn {turn}, each" if turn in own else f"turn {turn}", self.each)
+
+
+def _until(said: tuple[Message, ...], turn: int) -> tuple[Message, ...]:
+    """Return a conversation up to the end of a turn."""
+    users = [place for place, message in enumerate(said) if message.role == "user"]
+    return said[: users[turn]] if turn < len(users) else said
 
 
 def in_turns(rule: CaseRule) -> ConversationRule:

@@ -15,6 +15,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     RuleSource,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.judged_types import RUBRIC, SQE
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.python_type import PYTHON
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import (
     CombinedRule,
@@ -399,6 +400,7 @@ _TYPES = (
     COST_BELOW,
     TOOL_CALLS,
     RUBRIC,
+    PYTHON,
     _combined("all"),
     _combined("any"),
 )

@@ -65,11 +65,12 @@ from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
 
 
-def load_tree(root: Path) -> ScenarioTree:
+def load_tree(root: Path, *, runs_code: bool = False) -> ScenarioTree:
     """Read a scenario tree.
 
     Args:
         root: The folder that holds `scenarios/`.
+        runs_code: The user trusts it, so that its Python may be run.
 
     Returns:
         The healthy scenarios, and all problems of all broken files.
@@ -77,14 +78,13 @@ def load_tree(root: Path) -> ScenarioTree:
     Raises:
         UnreadableBenchmarkError: The folder itself cannot be read.
     """
-    reader = Reader(Findings(), root)
+    reader = Reader(Findings(), root, runs_code=runs_code)
     try:
         folders = scenario_folders(root / "scenarios", reader.findings)
     except OSError as error:
         message = f"the benchmark cannot be read: {error.strerror or error}"
-        raise UnreadableBenchmarkError(
-            (Problem(root / "scenarios", None, message, _hint_of_none(root)),)
-        ) from error
+        problem = Problem(root / "scenarios", None, message, _hint_of_none(root))
+        raise UnreadableBenchmarkError((problem,)) from error
     if not folders and not reader.findings.problems:
         hint = "name the folder of a scenario like P1-B1-S1"
         reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint))

@@ -161,7 +161,7 @@ ERRORS = _params(
         (
             "hint: did you mean 'list_includes'? known types: category_match, list_includes, "
             "tag_threshold, sqe, contains, not_contains, equals, regex, json_path, length, "
-            "latency_below, cost_below, tool_calls, rubric, all, any"
+            "latency_below, cost_below, tool_calls, rubric, python, all, any"
         ),
     ),
     (
@@ -171,7 +171,7 @@ ERRORS = _params(
         (
             "hint: did you mean 'type'? known keys: type, field, expected, required, min_correct, "
             "max_incorrect, ignore_case, pattern, path, min, max, unit, seconds, turn, usd, forbidden, "
-            "in_order, rubric, cases, of, polarity, turns, each"
+            "in_order, rubric, cases, function, of, polarity, turns, each"
         ),
     ),
     (

@@ -45,6 +45,7 @@ _HEALTHY = {
     "cost_below": {"usd": "1"},
     "tool_calls": {"required": "[A]"},
     "rubric": {"rubric": "It is kind."},
+    "python": {"function": "'checks:names'"},
     "all": {"of": "[{type: contains, expected: A}]"},
     "any": {"of": "[{type: contains, expected: A}]"},
 }

@@ -1,0 +1,214 @@
+"""Checks in Python: what a function may return, what `check` finds, and sessions that may run one or may not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from provider import Provider
+from replies import reply_of
+from sessions import Session, until
+from trees import Part, Tree, rows, run_tree, write_tree
+
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
+from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
+from pytest_helmbench.core.bounded_calls import RuleFailedError
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.outcome import Evaluation
+from pytest_helmbench.core.tools import MadeCall
+
+_CHECKS = """
+from pytest_helmbench.benchmarks.scenario_trees.checks import CheckedReply
+
+def told(reply: CheckedReply):
+    case = reply.case
+    said = [message["content"] for message in reply.messages]
+    return False, f"{reply.text} {reply.json} {said[-1]} {case.codes.behaviour} {case.severity} {case.metadata}"
+
+right = lambda reply: True
+half = lambda reply: 0.5
+none = lambda reply: None
+much = lambda reply: 1.5
+quits = lambda reply: exit(3)
+
+def breaks(reply):
+    print("noise", input)
+    return helper(reply)
+
+def helper(reply):
+    return {}["dose"]
+
+number = 7
+"""
+
+
+def _tree(root: Path, function: str, checks: str = _CHECKS) -> ScenarioTree:
+    lines = ("category: X", "evaluation:", "  type: python", f"  function: '{function}'")
+    write_tree(root, {"P1-B1-S1": Tree(lines, None, {"PT1": Part("Hm.", 5)}, {})})
+    (root / "checks.py").write_text(checks)
+    return load_tree(root, runs_code=True)
+
+
+def _combination(tree: ScenarioTree) -> Combination:
+    (scenario,) = tree.scenarios.values()
+    return next(scenario.combinations())
+
+
+def _found(root: Path, function: str, text: str = '{"a": 1}') -> Evaluation:
+    case = _combination(_tree(root, function)).case()
+    assert isinstance(case.rule, ReplyRule)
+    return case.rule.evaluate(case, reply_of(text), strict_json=False)
+
+
+@pytest.mark.parametrize(
+    ("function", "passed", "credit", "observed"),
+    [
+        ("right", True, 1.0, "True"),
+        ("half", False, 0.5, "0.5"),
+        ("told", False, 0.0, "{\"a\": 1} {'a': 1} {\"a\": 1} B1 5 {'category': 'X'}"),
+    ],
+)
+def test_a_function_returns_a_verdict_or_a_credit(
+    tmp_path: Path, function: str, passed: bool, credit: float, observed: str
+) -> None:
+    found = _found(tmp_path, f"checks:{function}")
+    assert (found.passed, found.credit, found.observed) == (passed, credit, observed)
+    assert (
+        _found(tmp_path, "checks:right", "").reason == "empty"
+    )  # it is not asked about a reply that is none
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("none", "checks:none returned None (NoneType)"),
+        ("much", "checks:much returned 1.5 (float)"),
+        ("breaks", "checks:breaks raised KeyError: 'dose' (checks.py:20)"),
+        ("quits", "checks:quits raised SystemExit: 3 (checks.py:13)"),
+    ],
+)
+def test_what_is_no_verdict_is_said_with_its_place(tmp_path: Path, function: str, said: str) -> None:
+    with pytest.raises(RuleFailedError, match=r"hint: .*the reply is stored") as error:
+        _found(tmp_path, f"checks:{function}")
+    assert str(error.value).splitlines()[0] == said
+
+
+@pytest.mark.parametrize(
+    ("function", "checks", "said"),
+    [
+        ("checks", "", "evaluation.function 'checks' has the wrong form"),
+        ("checks:tolt", _CHECKS, "python: checks:tolt is not there"),
+        ("checks:number", _CHECKS, "python: checks:number is not there"),
+        ("checks:a", "1 / 0", "cannot be imported: ZeroDivisionError: division by zero (checks.py:1)"),
+        ("checks:a", "def", "cannot be imported: SyntaxError: invalid syntax (checks.py, line 1)"),
+        ("nowhere.near:a", "", "cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
+        ("json:dumps", "", ""),
+    ],
+)
+def test_check_finds_a_function_that_cannot_be_called(
+    tmp_path: Path, function: str, checks: str, said: str
+) -> None:
+    tree = _tree(tmp_path, function, checks)
+    problems = [problem for found in tree.problems.values() for problem in found]
+    assert [said in problem.message and problem.line == 5 for problem in problems] == [True] * bool(said)
+    assert all(problem.hint for problem in problems)
+    # Without trust nothing is run, so its name alone can be wrong.
+    assert len(load_tree(tmp_path).problems) == (":" not in function)
+
+
+def test_the_source_decides_with_the_rule(tmp_path: Path) -> None:
+    hashes = set()
+    for checks in (_CHECKS, f"{_CHECKS}\n", _CHECKS):
+        rule = _combination(_tree(tmp_path, "checks:right", checks)).scenario.rule
+        assert isinstance(rule, ReplyRule)
+        hashes.add(rule.hashes())
+    assert len(hashes) == 2
+
+
+def test_a_check_is_given_the_conversation_with_its_calls_of_tools(tmp_path: Path) -> None:
+    roles = "[one['role'] for one in reply.messages]"
+    calls = "[(one.turn, one.name, one.arguments['a'], one.answer) for one in reply.tool_calls]"
+    case = _combination(
+        _tree(tmp_path, "checks:talk", f"talk = lambda reply: (False, str({roles} + {calls}))")
+    )
+    said = tuple(Message(role, "…") for role in ("user", "assistant", "tool", "assistant"))
+    made = (MadeCall(1, "look", {"a": 1}, "found"),)
+    rule = case.scenario.rule
+    assert isinstance(rule, ReplyRule)
+    found = rule.evaluate(case.case(), replace(reply_of("x"), said=said, tool_calls=made), strict_json=False)
+    assert found.observed == "['user', 'assistant', 'tool', 'assistant', (1, 'look', 1, 'found')]"
+
+
+_OUTCOMES = "SELECT code, outcome, reason, observed FROM v_results WHERE run_id = ? ORDER BY code"
+_TRUSTED = ("-o", "helmbench_trusted=benchmark other")
+
+
+def _write(folder: Path, checks: str, *functions: str) -> None:
+    trees = {
+        f"P1-B1-S{number}": Tree(
+            ("evaluation:", "  type: any", "  of:", f"    - {{type: python, function: '{function}'}}"),
+            None,
+            {"PT1": Part("Hm.")},
+            {},
+        )
+        for number, function in enumerate(functions, 1)
+    }
+    write_tree(folder, trees)
+    (folder / "checks.py").write_text(checks)
+
+
+def test_only_trusted_code_runs_in_bounded_time_and_each_benchmark_has_its_own(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    db = pytester.path / "helmbench.db"
+    ran = f"import pathlib; pathlib.Path({str(pytester.path / 'ran')!r}).touch()\n"
+    endless = "def endless(reply):\n    while True: pass\n"
+    _write(pytester.path / "benchmark", f"{ran}{endless}which = lambda reply: (True, 'one')", "checks:which")
+    _write(pytester.path / "other", f"{endless}which = lambda reply: (False, 'two')", "checks:which")
+    untrusted = run_tree(pytester, "-n0", url=provider.url)
+    untrusted.assert_outcomes(errors=1)
+    untrusted.stdout.fnmatch_lines(
+        [
+            "checks is code of a benchmark that helmbench_trusted does not list, and did not run",
+            f"  hint: read it, then list {pytester.path / 'benchmark'} in helmbench_trusted of your own ini file",
+        ]
+    )
+    assert (provider.count, (pytester.path / "ran").exists()) == (0, False)
+
+    _write(
+        pytester.path / "benchmark",
+        f"{endless}which = lambda reply: (True, 'one')",
+        "checks:which",
+        "checks:endless",
+    )
+    result = run_tree(pytester, "benchmark", "other", "-n2", *_TRUSTED, url=provider.url)
+    result.assert_outcomes(passed=1, failed=1, errors=1)
+    found = rows(db, _OUTCOMES.replace("= ?", "IN (2, 3)"))
+    assert [(row[0], row[1], row[2]) for row in found] == [
+        ("P1-B1-S1-PT1", "passed", None),
+        ("P1-B1-S1-PT1", "failed", None),
+        ("P1-B1-S2-PT1", "error", "rule_timeout"),
+    ]
+    assert [line for _, outcome, _, line in found if outcome != "error"] == [
+        "✓ python: expected checks:which passes, observed one",
+        "✗ python: expected checks:which passes, observed two",
+    ]
+
+    # Another source is another rule: what is on record is judged anew, without a call.
+    (pytester.path / "benchmark" / "checks.py").write_text("which = endless = lambda reply: (False, 'three')")
+    calls = provider.count
+    again = run_tree(pytester, "benchmark", "other", "--helmbench-resume", *_TRUSTED, url=provider.url)
+    again.assert_outcomes(failed=3)
+    assert provider.count == calls
+
+
+def test_ctrl_c_is_heard_while_a_check_never_returns(pytester: pytest.Pytester, provider: Provider) -> None:
+    mark = pytester.path / "begun"
+    sleeps = f"import pathlib, time\ndef sleeps(reply):\n    pathlib.Path({str(mark)!r}).touch()\n    time.sleep(600)"
+    _write(pytester.path / "benchmark", sleeps, "checks:sleeps")
+    session = Session(pytester.path, provider.url, "-n0", "-q", *_TRUSTED)
+    until(mark.exists, "the check begins")
+    session.interrupt(everybody=True)
+    assert session.end() == pytest.ExitCode.INTERRUPTED
