@@ -166,14 +166,17 @@ def test_tool_calls_are_told_by_name_and_judged_by_turn() -> None:
     both = CombinedRule("all", (ToolCallsRule((NeededCall("status"),)), _HELP))
     rule = ConversationRule(both, ((1, ToolCallsRule(most=0)),))
     case, calls = _case(rule, toolbox=_TOOLS), _calling(_STATUS, ("hack\n", "x"))
-    assert _verdicts(case, calls, "one", "help") == "+; turn 1 - status, (unknown tool)"
+    parts = ("tool_calls: expected status, observed ", "contains: expected contains help")
+    names = "status, (unknown tool)"
+    assert _verdicts(case, calls, "one", "help") == f"+ ✓ {parts[0]}{names}\n✓ {parts[1]}; turn 1 - {names}"
     first = ToolCallsRule(most=0, turn=1).evaluate(
         case, _talked(case, calls, "one", "help"), strict_json=False
     )
     assert first.observed_text == 'status {"order": "1"}, hack\n "x"'
     endless = "too many rounds of tool calls"
     assert _verdicts(case, "one", *[calls] * 4) == (
-        f"- tool_calls: ({endless}); contains: ({endless}) too_many_rounds; turn 1 + (no tool call)"
+        f"- ✗ {parts[0]}({endless})\n✗ {parts[1]}, observed ({endless}) too_many_rounds;"
+        " turn 1 + (no tool call)"
     )
 
 
