@@ -11,7 +11,7 @@ import pytest
 from inner_pytest import run_pytest_apart
 from paths import ROOT
 from readme import readme_command
-from trees import clear_environment
+from trees import clear_environment, rows
 
 _MOST_LINES = 56  # 60 at the most, with room for what another machine has to say
 
@@ -29,6 +29,9 @@ def test_the_demo_is_short_and_mostly_passes_on_a_machine_without_any_tool(
     found = result.parseoutcomes()
     assert set(found) == {"passed", "failed"}
     assert found["passed"] > 2 * found["failed"]
+    asked = "SELECT code, group_concat(DISTINCT turn), count(*) FROM calls WHERE turn IS NOT NULL GROUP BY run_id, code"
+    turns = {(code[:8], turns, calls) for code, turns, calls in rows(pytester.path / "helmbench.db", asked)}
+    assert turns == {("P1-B1-S2", "2,3", 2), ("P2-B2-S2", "1", 1), ("P2-B2-S2", "1", 2)}
     for model in ("baseline/lookup", "baseline/lexical"):
         assert f"--helmbench-model={model}" in arguments
         assert model in result.stdout.str()
