@@ -49,8 +49,8 @@ def test_rules_of_turns_and_a_judge_decide_and_decide_alike_from_the_record(
     assert [row[3:5] for row in found] == criteria * 3
     assert [(row[0][-3:], *row[1:3]) for row in found[::4]] == [
         ("PT1", "passed", 1.0),
-        ("PT2", "failed", 0.5),
-        ("PT3", "failed", 0.5),
+        ("PT2", "failed", 0.0),
+        ("PT3", "failed", 0.0),
     ]
     assert [row[5] for row in found] == [1, 1, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]
     assert rows(database, "SELECT total_evaluations FROM evaluation_runs") == [(12,)]
