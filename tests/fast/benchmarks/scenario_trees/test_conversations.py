@@ -20,34 +20,12 @@ SCHEMA = (
     '{"type": "object", "properties": {"category": {"enum": ["X"]}},'
     '"required": ["category"], "additionalProperties": false}'
 )
-KETTLE = """# PT3
----
-severity: 6
----
-## Turn 1
-My kettle smells of smoke.
-### Photo
-
-[kettle.jpg]
-
-```
-## Turn 2
-```
-## Assistant
-Is it still *plugged in*?
-
-### Please
-
-Tell me.
-## turn 2:
-
-Yes.
-### My question
-Can I finish my tea first?
-
-## Turn 3
-And now?
-"""
+KETTLE = (
+    "# PT3\n---\nseverity: 6\n---\n## Turn 1\nMy kettle smells of smoke.\n"
+    "### Photo\n\n[kettle.jpg]\n\n```\n## Turn 2\n```\n"
+    "## Assistant\nIs it still *plugged in*?\n\n### Please\n\nTell me.\n"
+    "## turn 2:\n\nYes.\n### My question\nCan I finish my tea first?\n\n## Turn 3\nAnd now?\n"
+)
 TOOL = """- name: order_status
   description: Look up an order.
   parameters: {"type": "object", "properties": {"Order": {"type": "string"}}, "additionalProperties": false}
