@@ -30,6 +30,9 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.tools import Toolbox
 from pytest_helmbench.judging.rubric import JudgeRule
 
+_COMPONENTS = ("scenario", "condition", "user_context", "perturbation")
+"""As `roles` of `benchmark.yml` names them, in the order of a prompt."""
+
 Rule = ReplyRule | JudgeRule | ConversationRule
 """The rule for a scenario."""
 
@@ -186,23 +189,19 @@ class Combination:
         Args:
             system: Those of the system message, which `roles` of `benchmark.yml` names.
         """
-        named = (
-            ("scenario", self.scenario),
-            ("condition", self.condition),
-            ("user_context", self.user_context),
-            ("perturbation", self.perturbation),
-        )
-        named_system = self.scenario.system
+        named = self.scenario.system
         return tuple(
             part.block
-            for name, part in named
-            if part is not None and part.block and (name in named_system) is system
+            for name, part in zip(_COMPONENTS, self._texts(), strict=True)
+            if part is not None and part.block and (name in named) is system
         )
+
+    def _texts(self) -> tuple[Scenario | Component | None, ...]:
+        return self.scenario, self.condition, self.user_context, self.perturbation
 
     def prompt_characters(self) -> int:
         """Return the length of the prompts of all its calls without composing them; unknown replies apart."""
-        blocks = (*self.blocks(system=True), *self.blocks())
-        said = sum(map(len, blocks)) + 2 * (len(blocks) - 1)
+        said = sum(len(part.block) + 2 for part in self._texts() if part is not None and part.block) - 2
         earlier, before = 0, "user"
         for message in self.perturbation.script:
             earlier += said if before == message.role == "user" else 0  # the model replies between them
@@ -220,7 +219,9 @@ class Combination:
             system_prompt: Text of a system message before the user message; None for none. Components that
                 `benchmark.yml` puts into the system message follow it there.
         """
-        system = [text for text in (system_prompt, *self.blocks(system=True)) if text is not None]
+        system = () if system_prompt is None else (system_prompt,)
+        if self.scenario.system:
+            system = (*system, *self.blocks(system=True))
         user = Message("user", self.prompt())
         return Case(
             code=self.code,
