@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import pytest
 from provider import Provider, Request
 from trees import Part, Tree, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
+from pytest_helmbench.results.stored_scores import stored_score
 
 _TURNS = "## Turn 1\nKettle {n} smells.\n## Turn 2\nIt burns!\n## Assistant\nCall 112.\n## Turn 3\nAnd now?"
 _RULES = (
@@ -52,6 +54,9 @@ def test_rules_of_turns_and_a_judge_decide_and_decide_alike_from_the_record(
         ("PT2", "failed", 0.0),
         ("PT3", "failed", 0.0),
     ]
+    scored = stored_score(database, 1)
+    assert scored is not None
+    assert (scored.score, [part.planned_rows for part in scored.behaviours]) == (Fraction(1, 3), [3])
     assert [row[5] for row in found] == [1, 1, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]
     assert rows(database, "SELECT total_evaluations FROM evaluation_runs") == [(12,)]
     assert main(["rescore", "1", "--db", str(database)]) == 0

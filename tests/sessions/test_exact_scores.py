@@ -232,27 +232,6 @@ def test_the_numbers_of_714_rows_are_exact(
     }
 
 
-def test_a_conversation_with_rules_of_turns_is_one_row_that_earns_the_least_credit(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    rule = (
-        "evaluation:",
-        "  turns: {1: {type: contains, expected: unplug}}",
-        "  each: {type: length, max: 40}",
-    )
-    parts = {f"PT{n}": Part(f"## Turn 1\nKettle {n}.\n## Turn 2\nAnd now?", 3 + n) for n in (1, 2)}
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(rule, None, parts)})
-    provider.reply = lambda request: "Unplug it." if "Kettle 2" in request.prompt else "Please unplug it."
-    run_tree(pytester, url=provider.url).assert_outcomes(passed=1, failed=1)
-    database = pytester.path / "helmbench.db"
-    found = stored_score(database, 1)
-    assert found is not None
-    whole = found.of("")
-    assert whole is not None
-    assert (found.score, whole.planned_rows, whole.coverage) == (Fraction(4, 9), 2, Fraction(1))
-    assert rows(database, "SELECT score FROM results ORDER BY code") == [(1.0,), (0.0,)]
-
-
 def _maxima(database: Path) -> dict[str, int]:
     """Return Σ |base| per behaviour as plain SQL finds it; a behaviour without severities counts its rows."""
     query = (
