@@ -1,0 +1,102 @@
+"""A real model in llama.cpp's server has a conversation with a tool."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from inner_pytest import run_pytest_apart
+from trees import Part, Tree, rows, write_tree
+from waiting import until
+
+_COMMAND = shlex.split(os.environ.get("HELMBENCH_LLAMA_SERVER", ""))
+"""Such as `llama-server -m model.gguf --jinja`, and a template of its own where the model's has no tools."""
+
+_TALK = """## Turn 1
+
+Where is my order 1001?
+
+## Turn 2
+
+Thank you!
+
+## Assistant
+
+You are welcome. Anything else?
+
+## Turn 3
+
+So it is shipped? Say yes or no."""
+_RULES = """evaluation:
+  type: contains
+  expected: "yes"
+  ignore_case: true
+  turns:
+    1: {type: all, of: [{type: tool_calls, required: [order_status]}, {type: contains, expected: shipped}]}"""
+_TOOLS = """- name: order_status
+  description: Look up where an order is.
+  parameters: {type: object, properties: {order: {type: string}}, required: [order]}
+  returns: [{when: {order: "1001"}, value: {status: shipped}}, {value: {error: no such order}}]
+"""
+
+
+@pytest.fixture
+def real_url(tmp_path: Path) -> Iterator[str]:
+    """The base URL of a llama-server that has loaded a model."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = f"--host 127.0.0.1 --port {port} --alias real".split()
+    with (tmp_path / "server.txt").open("wb") as output:
+        server = subprocess.Popen([*_COMMAND, *options], stdout=output, stderr=output)
+    try:
+        health = f"http://127.0.0.1:{port}/health"
+        until(lambda: _answers(health) or server.poll() is not None, "the model is loaded")
+        assert server.poll() is None, (tmp_path / "server.txt").read_text(errors="replace")[-2000:]
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return False
+
+
+@pytest.mark.real_model
+@pytest.mark.skipif(
+    not (_COMMAND and shutil.which(_COMMAND[0])), reason="HELMBENCH_LLAMA_SERVER is no command"
+)
+def test_a_real_model_has_a_conversation_with_a_tool(pytester: pytest.Pytester, real_url: str) -> None:
+    job = "You help customers of a shop. Look up every order with the tool before you answer."
+    tree = Tree(_RULES.splitlines(), perturbations={"PT1": Part(_TALK, 5)}, conditions={}, body=job)
+    root = write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
+    (root / "scenarios" / "P1-B1-S1" / "tools.yml").write_text(_TOOLS, encoding="utf-8")
+    options = (
+        "--helmbench-model=llamacpp/real",
+        f"--helmbench-base-url={real_url}",
+        "--helmbench-temperature=0",
+    )
+
+    result = run_pytest_apart(pytester, "benchmark", *options, "--helmbench-max-tokens=200")
+
+    database = pytester.path / "helmbench.db"
+    ((outcome,),) = set(rows(database, "SELECT outcome FROM v_results"))
+    assert outcome in ("passed", "failed"), result.stdout.str()
+    assert {turn for (turn,) in rows(database, "SELECT turn FROM calls")} == {1, 3}
+    assert rows(database, "SELECT DISTINCT status_code, error FROM calls") == [(200, None)]
+    shown = pytester.run(sys.executable, "-m", "pytest_helmbench", "show", "last", "P1-B1-S1-PT1")
+    assert shown.ret == 0
+    assert "So it is shipped? Say yes or no." in shown.stdout.str()
