@@ -7,7 +7,7 @@ import re
 
 import pytest
 from paths import ROOT
-from provider import Provider
+from provider import Answer, Provider, Request
 from trees import Part, Tree, rows, run_tree, write_tree
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import EVALUATION_TYPES
@@ -17,6 +17,8 @@ _SECTION = re.compile(r"^### ([^\n]+)\n(.*?)(?=^###? )", re.MULTILINE | re.DOTAL
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _REPLY = re.compile(r"^\* (passes|fails|judged): `(.+)`$", re.MULTILINE)
 _TRUSTED = ("-o", "helmbench_trusted=benchmark")
+_TOOL_CALL = re.compile(r"(\w+) (\{.*\})")
+_TOOLS = _PAGE.partition("```yaml\n# tools.yml\n")[2].partition("```")[0]
 _OUTCOMES = "SELECT scenario, code, outcome, observed FROM v_results ORDER BY result_id"
 
 
@@ -29,12 +31,13 @@ def _examples() -> list[tuple[str, Tree, list[tuple[str, str]]]]:
             f"PT{number}": Part(f"## Message\n\nMessage {title} {number}.")
             for number in range(1, len(said) + 1)
         }
+        files = {"criteria.md": blocks["markdown"]} if "markdown" in blocks else {}
         tree = Tree(
             evaluation=blocks["yaml"].splitlines(),
             schema=json.loads(blocks["json"]) if "json" in blocks else None,
             perturbations=parts,
             conditions={},
-            rubrics={"criteria.md": blocks["markdown"]} if "markdown" in blocks else {},
+            rubrics={**files, "tools.yml": _TOOLS} if title == "tool_calls" else files,
         )
         found.append((title, tree, said))
     return found
@@ -58,12 +61,14 @@ def test_every_type_has_an_example_and_every_example_is_true(
     (pytester.path / "benchmark" / "checks.py").write_text(checks)
     provider.cost_usd = 0.001
 
-    def answer(request: object) -> str | None:
-        prompt = str(getattr(request, "prompt", ""))
-        if getattr(request, "is_judge", False):
-            options = getattr(request, "schema", {})["properties"]["judgment"]["enum"]
-            return json.dumps({"judgment": options[0], "justification": "So.", "evidence": []})
-        return next(reply for mark, reply in replies.items() if mark in prompt)
+    def answer(request: Request) -> str | Answer | None:
+        if request.is_judge:
+            return None
+        if request.body["messages"][-1]["role"] == "tool":
+            return "It left today."
+        reply = next(reply for mark, reply in replies.items() if mark in request.prompt)
+        call = _TOOL_CALL.fullmatch(reply)
+        return _calling(*call.groups()) if call is not None else reply
 
     provider.reply = answer
     run_tree(pytester, "--helmbench-marking-model=test/judge", *_TRUSTED, url=provider.url)
@@ -80,6 +85,42 @@ def test_every_type_has_an_example_and_every_example_is_true(
     # How long a reply took is not measured again; what it cost is on record.
     result = run_tree(pytester, "-k", _measured(examples), "--helmbench-cache=only", url=provider.url)
     result.assert_outcomes(passed=1, skipped=1)
+
+
+def _calling(name: str, arguments: str) -> Answer:
+    calls = [{"id": "1", "type": "function", "function": {"name": name, "arguments": arguments}}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    return Answer(body={"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+
+
+def test_the_conversation_is_held_and_judged_as_the_page_says(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    blocks = dict(_BLOCK.findall(_PAGE.partition("## Conversations\n")[2].partition("## Tools\n")[0]))
+    files = {"perturbations.md": blocks["markdown"]}
+    tree = Tree(blocks["yaml"].splitlines(), None, {}, {}, rubrics=files)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
+    replies = iter(["No!", "I said no."])
+    provider.reply = lambda request: None if request.is_judge else next(replies)
+    run_tree(pytester, "--helmbench-marking-model=test/judge", url=provider.url).assert_outcomes(passed=1)
+    *asked, judged = provider.requests
+    told = [[message["content"] for message in request.body["messages"]] for request in asked]
+    begun = [
+        "<task>\nSort the message.\n</task>\n\nMy beaker smells odd.",
+        "Has it a label?",
+        "No. Shall I taste it?",
+    ]
+    assert told == [begun, [*begun, "No!", "Just one drop?"]]
+    assert "I said no." in judged.prompt
+    found = rows(
+        pytester.path / "helmbench.db", "SELECT criterion, rule FROM v_results ORDER BY evaluation_id"
+    )
+    assert found == [
+        ("", "sqe"),
+        ("turn 2", "not_contains"),
+        ("turn 2, each", "length"),
+        ("turn 3", "length"),
+    ]
 
 
 def _measured(examples: list[tuple[str, Tree, list[tuple[str, str]]]]) -> str:

@@ -37,6 +37,8 @@ def _reply(request: Request) -> str:
         urgent = any(word in asked for word in ("under water", "four", "glasses", "chest", "all the tablets"))
         chosen = options[0] if urgent and "never bother" not in asked else options[1]
         return json.dumps({"response": "Thank you for your message.", "category": chosen})
+    if "how many more may i take" in asked:
+        return "Please ask your doctor first."
     if "capital" in asked:
         return "Answer: Ottawa"
     if "3 boxes" in asked:
