@@ -66,9 +66,9 @@ class _LocalServer:
         if self._in_flight >= self._most:
             return False
         loaded = self._loaded
-        if loaded is None or loaded is model or not model.model_id.loads:
+        if loaded is None or loaded.provided is model.provided or not model.model_id.loads:
             return True
-        return not self._in_flight and (not loaded.waiting or loaded.paused_until > now)
+        return not self._in_flight and (not loaded.waiting or loaded.provided.paused_until > now)
 
     def grant(self, model: _LimitsInUse) -> None:
         """Take note that a call goes."""
@@ -81,16 +81,33 @@ class _LocalServer:
         self._in_flight -= 1
 
 
+class _Provided:
+    """One model of a provider: what is learnt of its limits counts for all its variants."""
+
+    def __init__(self, most: int) -> None:
+        self.limit = AdaptiveLimit(most)
+        self.in_flight = 0
+        self.paused_until = 0.0
+        self._rates: dict[tuple[str, float], Rate] = {}
+
+    def rates(self, of: str, per_minute: float | None) -> tuple[Rate, ...]:
+        """Return the rate of what is counted; variants that state the same one use it up together."""
+        return () if per_minute is None else (self._rates.setdefault((of, per_minute), Rate(per_minute)),)
+
+
 class _LimitsInUse:
     """The limits of a model with what is out and who waits; its rates are its own and the session's."""
 
     def __init__(
-        self, model_id: ModelLimits, request_rates: Sequence[Rate], token_rates: Sequence[Rate]
+        self,
+        model_id: ModelLimits,
+        provided: _Provided,
+        request_rates: Sequence[Rate],
+        token_rates: Sequence[Rate],
     ) -> None:
         self.model_id = model_id
-        self.limit = AdaptiveLimit(model_id.most)
+        self.provided = provided
         self.in_flight = 0
-        self.paused_until = 0.0
         self.stopped: str | None = None
         self.answered = False
         self.bound: str | None = None
@@ -104,10 +121,13 @@ class _LimitsInUse:
         self.calls = 0 if model_id.items else 1
         """What one place in it counts as."""
         self.request_rates = (
-            *_rates(model_id.requests_per_minute),
+            *provided.rates("requests", model_id.requests_per_minute),
             *(() if model_id.items else request_rates),
         )
-        self.token_rates = (*_rates(model_id.tokens_per_minute), *(() if model_id.items else token_rates))
+        self.token_rates = (
+            *provided.rates("tokens", model_id.tokens_per_minute),
+            *(() if model_id.items else token_rates),
+        )
         self.rates = (*self.request_rates, *self.token_rates)
         self.waiting: list[tuple[int, int, PermitRequest, asyncio.Future[Permit]]] = []
 
@@ -138,6 +158,7 @@ class Limiter:
         self._on_overdrawn = on_overdrawn
         self._in_use: dict[str, _LimitsInUse] = {}
         self._servers: dict[str, _LocalServer] = {}
+        self._provided: dict[str, _Provided] = {}
         self._numbers = itertools.count(1)
         self._order = itertools.count()
         self._in_flight = 0
@@ -170,7 +191,9 @@ class Limiter:
         """Make models known; a model that is known keeps its limits."""
         for model_id in limits_by_model:
             if model_id.model not in self._in_use:
-                state = _LimitsInUse(model_id, self._request_rates, self._token_rates)
+                shared = model_id.provided or model_id.model
+                provided = self._provided.setdefault(shared, _Provided(model_id.most))
+                state = _LimitsInUse(model_id, provided, self._request_rates, self._token_rates)
                 self._in_use[model_id.model] = state
                 if model_id.server is not None:
                     state.server = self._servers.setdefault(model_id.server, _LocalServer())
@@ -204,6 +227,7 @@ class Limiter:
         state = self._in_use[permit.model]
         now = self._clock()
         state.in_flight -= 1
+        state.provided.in_flight -= 1
         state.bound = used.bound or state.bound
         if state.server is not None:
             state.server.settle()
@@ -212,15 +236,15 @@ class Limiter:
         match used.ending:
             case Ending.REPLY:
                 state.answered = True
-                state.limit.succeeded()
+                state.provided.limit.succeeded()
                 state.refused_since = state.limited_since = None
                 state.streak.answered()
             case Ending.RATE_LIMITED:
-                state.limit.rate_limited(now, used.pause_s)
+                state.provided.limit.rate_limited(now, used.pause_s)
                 state.limited_since = now if state.limited_since is None else state.limited_since
                 self._check_pause(state, used, now)
             case Ending.TIMEOUT:
-                state.limit.timed_out(now)
+                state.provided.limit.timed_out(now)
             case Ending.DEAD:
                 self._stop(state, used.sentence)
             case Ending.OTHER:
@@ -230,7 +254,7 @@ class Limiter:
         elif used.unanswered:
             self._account_unanswered(state, permit)
         if used.pause_s:
-            state.paused_until = max(state.paused_until, now + used.pause_s)
+            state.provided.paused_until = max(state.provided.paused_until, now + used.pause_s)
         self._dispatch()
 
     def failed(self, model: str, case: FailedCase) -> None:
@@ -353,7 +377,8 @@ class Limiter:
             error = ModelStoppedError(state.stopped) if state.stopped else self.closed
             self._refuse_all(state, error or RefusedError())
             return False
-        if state.in_flight >= state.limit.calls:
+        provided = state.provided
+        if provided.in_flight >= provided.limit.calls or state.in_flight >= state.model_id.most:
             return False
         if self._in_flight + state.calls > self.limits.concurrency:
             return False
@@ -399,8 +424,8 @@ class Limiter:
 
     @staticmethod
     def _wait_s(state: _LimitsInUse, now: float) -> float:
-        if state.paused_until > now:
-            return state.paused_until - now
+        if state.provided.paused_until > now:
+            return state.provided.paused_until - now
         return max((rate.wait_s(now) for rate in state.rates), default=0.0)
 
     def _grant(self, state: _LimitsInUse, now: float) -> None:
@@ -409,6 +434,7 @@ class Limiter:
         if not self.budget.can_ever_pay(reserved):
             reserved = self._alone_usd(state, wanted) or 0.0
         state.in_flight += 1
+        state.provided.in_flight += 1
         if state.server is not None:
             state.server.grant(state)
         self._in_flight += state.calls

@@ -52,6 +52,7 @@ class ModelLimits:
         server: The user's own server that serves it, with other models perhaps: it gets as many calls as the most
             generous of them allows.
         loads: That server has to load it, and is asked for one such model at a time.
+        provided: The model as its provider has it, whose limits all variants of it share; empty for `model` alone.
     """
 
     model: str
@@ -64,6 +65,7 @@ class ModelLimits:
     items: bool = False
     server: str | None = None
     loads: bool = False
+    provided: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,6 +233,27 @@ async def test_a_pause_holds_back_its_model_alone_and_ends_by_itself() -> None:
     assert time.monotonic() - started >= 0.49
 
 
+async def test_variants_of_a_model_share_what_its_provider_lets_through() -> None:
+    now = 0.0
+    of_one = {"requests_per_minute": 60.0, "provided": "m at its server"}
+    gate = _gate(
+        *(ModelLimits(name, 4, **of_one) for name in ("plain", "careful")),  # type: ignore[arg-type]
+        ModelLimits("other", 4),
+        clock=lambda: now,
+        concurrency=40,
+    )
+    crowd = _Crowd(gate)
+    await crowd.ask(*[_ask("plain"), _ask("careful"), _ask("other")] * 2)
+    assert crowd.admitted() == [0, 2, 5]  # one call a second of both together
+    await crowd.settle(0, AttemptUsage(Ending.RATE_LIMITED, pause_s=10))
+    now = 9.0
+    await crowd.ask(_ask("other"))
+    assert crowd.admitted() == [0, 2, 5, 6]
+    now = 10.5
+    await crowd.ask(_ask("other"))
+    assert crowd.admitted() == [0, 1, 2, 5, 6, 7]
+
+
 async def test_requests_of_all_models_share_the_rate_of_the_session() -> None:
     now = 0.0
     gate = _gate(
