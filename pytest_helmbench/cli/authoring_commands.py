@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -29,6 +29,7 @@ from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.whole_file import put_in_place
+from pytest_helmbench.engine.job import Target
 from pytest_helmbench.files.anchors_file import ANCHORS_SCHEMA
 from pytest_helmbench.files.models_file import MODELS_SCHEMA
 from pytest_helmbench.gateway.providers.endpoints import Unusable, resolve_endpoint
@@ -172,7 +173,12 @@ def prompt_command(
     """
     project = Project.at(Path.cwd())
     settings = project.settings(model=None if model is None else [model], system_prompt=system_prompt)
-    root, found = _find(readings(project, settings, place or path), code, settings.system_prompt)
+    loaded = readings(project, settings, place or path)
+    prompts = (
+        settings.system_prompt if model is None else _target(one.root, settings).model.entry.system_prompt
+        for one in loaded
+    )
+    root, found = _find(loaded, code, prompts)
     case = found.case
     if case is None:
         if model is not None or as_json:
@@ -189,13 +195,13 @@ def prompt_command(
         say(*_case_text(case))
 
 
-def _find(loaded: Sequence[Reading], code: str, system_prompt: str | None) -> tuple[Path, Prompt]:
+def _find(loaded: Sequence[Reading], code: str, prompts: Iterable[str | None]) -> tuple[Path, Prompt]:
     """Return what would be sent for a case, and the folder of its benchmark.
 
     Raises:
         CommandError: There is no such case, or its scenario is broken.
     """
-    for reading in loaded:
+    for reading, system_prompt in zip(loaded, prompts, strict=True):
         try:
             found = reading.prompt(code, system_prompt)
         except BrokenCaseError as error:
@@ -234,10 +240,15 @@ def _case_text(case: Case) -> Iterator[str]:
         yield json.dumps(case.toolbox.definitions(), ensure_ascii=False, indent=2)
 
 
+def _target(root: Path, settings: Settings) -> Target:
+    """Return the model that is named; the first of its variants where the project has any."""
+    return resolve_targets(root, settings, os.environ)[0]
+
+
 def _body(root: Path, settings: Settings, case: Case) -> JsonObject:
     """Return the body that the model would get; a missing key does not change it."""
-    (target,) = resolve_targets(root, settings, os.environ)
-    entry, endpoint = target.model.entry, target.model.endpoint
+    route = _target(root, settings).model
+    entry, endpoint = route.entry, route.endpoint
     if isinstance(endpoint, Unusable):
         endpoint = resolve_endpoint(
             entry,

@@ -75,7 +75,8 @@ class ModelEntry:
     """One model with everything that was said about it.
 
     Args:
-        id: `vendor/name`, `ollama/name`, `baseline/lexical`, …
+        id: `vendor/name`, `ollama/name`, `baseline/lexical`, …, or the name of a variant: what items, runs and reports
+            call it.
         max_concurrency: Calls of this model in flight; None for the session's limit.
         budget_tokens: Bound of a completion that is sent where none is stated, so that a budget can be held;
             None for none.
@@ -85,6 +86,8 @@ class ModelEntry:
         headers: Further ones of every request, `${VARIABLE}` for values of the environment; None for none.
         function: The id of one that is code of the user's (`python:…`); None for any other.
         version: Of an application (`function`, `http`); None for none.
+        system_prompt: Text of a system message before the user message; None for none.
+        variant_of: The id of the model that is asked, where `id` is the name of a variant; None where it is not.
     """
 
     id: str
@@ -100,6 +103,13 @@ class ModelEntry:
     headers: UsersWord[Mapping[str, str]] | None = field(default=None, hash=False)
     function: UsersWord[str] | None = None
     version: str | None = None
+    system_prompt: str | None = None
+    variant_of: str | None = None
+
+    @property
+    def model_id(self) -> str:
+        """The id of the model that is asked: it says who serves it, what it costs, and what the request names."""
+        return self.variant_of or self.id
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ class CaseRunner:
         endpoint = job.target.model.endpoint
         if isinstance(endpoint, Unusable):
             return True
-        case = job.case(self._settings.system_prompt)
+        case = job.case(job.system_prompt)
         if job.is_one_question and before.request_hash not in await self._answered_by(job, case, endpoint):
             return False
         weights = (case.severity, case.difficulty, job.neutral)
@@ -194,7 +194,7 @@ class CaseRunner:
 
     def _case(self, job: CaseJob) -> Case:
         try:
-            return job.case(self._settings.system_prompt)
+            return job.case(job.system_prompt)
         except HelmbenchError as error:
             raise UnjudgedError(Outcome(Verdict.ERROR, "not_readable", str(error))) from error
 

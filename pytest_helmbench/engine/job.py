@@ -188,8 +188,13 @@ class CaseJob(ABC):
 
     @property
     def model_id(self) -> str:
-        """The model id: what limits fall under."""
+        """What the model is called: limits fall under it."""
         return self.target.model.entry.id
+
+    @property
+    def system_prompt(self) -> str | None:
+        """What its model is told before every case; None for nothing."""
+        return self.target.model.entry.system_prompt
 
     @property
     def name(self) -> str:

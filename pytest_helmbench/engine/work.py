@@ -60,12 +60,10 @@ class RunnerSettings:
     """What every case of a session shares.
 
     Args:
-        system_prompt: Text of a system message before the user message; None for none.
         strict_json: No recovery of JSON from surrounding text.
         template: The judge's wording.
     """
 
-    system_prompt: str | None
     strict_json: bool
     template: JudgeTemplate
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from pytest_helmbench.core.request_template import places
 from pytest_helmbench.files.source import Fault, Findings, Reader
 from pytest_helmbench.files.source import listed as listed_names
 from pytest_helmbench.files.strict_json import a_mapping, a_number, a_text, a_whole_number, numbers
-from pytest_helmbench.files.validation import shipped_schema, validate
+from pytest_helmbench.files.validation import FormatSchema, shipped_schema, validate
 from pytest_helmbench.files.yaml_text import Document, Place, parse_yaml
 
 _TEMPLATE_VALUES = (
@@ -31,6 +32,8 @@ _OUR_HEADERS = frozenset(
 _SECRET_NAME = re.compile(r"key|token|secret|auth|password|cookie", re.IGNORECASE)
 _MOST_JUDGES = 2
 MODELS_SCHEMA = shipped_schema("models", __name__)
+_OF_MODELS_ALONE = ("id", "name", "url", "request", "response", "version")
+"""Keys that a variant cannot change: they say which model it is of."""
 
 
 def load_models(path: Path, root: Path | None = None) -> ModelsFile:
@@ -47,27 +50,104 @@ def load_models(path: Path, root: Path | None = None) -> ModelsFile:
         Scenario trees, section 7.
     """
     findings = Findings()
-    text = Reader(findings, root).text(path)
+    reader = Reader(findings, root)
+    text = reader.text(path)
     document = parse_yaml(text) if text is not None else Document(None)
     findings.add(path, *validate(document, MODELS_SCHEMA))
     findings.add(path, *_judge_faults(document), *_model_faults(document))
     findings.problems.sort(key=lambda problem: problem.line or 0)
-    if findings.problems:
-        raise UnreadableBenchmarkError(tuple(findings.problems))
+    _raise_if_broken(findings)
     data: JsonObject = document.mapping() or {"models": document.data}
     above = ("models",) if document.mapping() else ()
     models = tuple(
-        _entry(item, _line(document, item, *above, index))
+        _entry(item, _line(document, item, *above, index), _system_prompt(item, reader, path.parent))
         for index, item in enumerate(_items(data.get("models")))
     )
+    _raise_if_broken(findings)
     judges = tuple(
         _named(value, models)
         if isinstance(value, str)
-        else _entry(a_mapping(value), _line(document, a_mapping(value), *place))
+        else _entry(a_mapping(value), _line(document, a_mapping(value), *place), None)
         for place, value in _judges(data)
     )
     prices = {one.entry.id: one.entry.price for one in (*judges, *models) if one.entry.price is not None}
     return ModelsFile(_priced(models, prices), _priced(judges, prices))
+
+
+def load_variants(texts: Iterable[str], folder: Path) -> tuple[StatedModel, ...]:
+    """Read variants, each `NAME` or `NAME: KEY=VALUE, KEY: VALUE, …`, a YAML flow mapping behind the name.
+
+    Args:
+        texts: Of the option.
+        folder: What paths in them are relative to.
+
+    Returns:
+        One entry per variant, in order: its name as id, and what it states.
+
+    Raises:
+        UnreadableBenchmarkError: With all that is wrong with them.
+    """
+    findings = Findings()
+    found: list[StatedModel] = []
+    names: set[str] = set()
+    for text in texts:
+        name, _, values = (part.strip() for part in text.partition(":"))
+        document = parse_yaml(_FLOW_PAIR.sub(_as_yaml, f"{{{values}}}"))
+        item = document.mapping()
+        read = Findings()
+        prompt = _system_prompt(item, Reader(read), folder)
+        faults = [
+            *validate(document, _VARIANT_SCHEMA),
+            *(Fault(None, f"{problem.path}: {problem.message}", problem.hint) for problem in read.problems),
+            *_name_faults(name, names),
+        ]
+        faults += [] if faults else [Fault(None, said, hint) for _, said, hint in _faults_of_template(item)]
+        option = Path(f"--helmbench-variant={shlex.quote(name)}")  # the rest may hold a secret
+        findings.add(option, *(replace(fault, line=None) for fault in faults))
+        names.add(name)
+        if not faults:
+            found.append(_entry({**item, "id": name}, None, prompt))
+    _raise_if_broken(findings)
+    return tuple(found)
+
+
+def _name_faults(name: str, taken: Container[str]) -> Iterator[Fault]:
+    if not _VARIANT_NAME.fullmatch(name):
+        hint = "write NAME or 'NAME: KEY=VALUE, …'; a name has letters, digits, '.', '_' and '-'"
+        yield Fault(None, f"the name {name!r} has the wrong form", hint)
+    elif name in taken:
+        yield Fault(None, f"the name {name!r} is given twice", "give each variant its own")
+
+
+_VARIANT_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_FLOW_PAIR = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|([{,]\s*[^\s,:={}\[\]"']+)\s*=\s*""")
+
+
+def _as_yaml(found: re.Match[str]) -> str:
+    """Return a quoted text as it is, and the beginning of `key=value` as that of `key: value`."""
+    return found[1] or f"{found[2]}: "
+
+
+def _variant_schema() -> dict[str, JsonValue]:
+    whole = MODELS_SCHEMA.document()
+    stated = a_mapping(a_mapping(a_mapping(whole["$defs"])["model"])["properties"])
+    properties = {name: stated[name] for name in stated if name not in _OF_MODELS_ALONE}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+_VARIANT_SCHEMA = FormatSchema("variant", _variant_schema)
+
+
+def _raise_if_broken(findings: Findings) -> None:
+    if findings.problems:
+        raise UnreadableBenchmarkError(tuple(findings.problems))
+
+
+def _system_prompt(item: JsonObject, reader: Reader, folder: Path) -> str | None:
+    """Return the text that an entry names as its system prompt; None where it names none, or it cannot be read."""
+    named = a_text(item.get("system_prompt"))
+    text = None if named is None else reader.text(folder / Path(named).expanduser())
+    return None if text is None else text.strip("\n")
 
 
 def _named(judge: str, models: tuple[StatedModel, ...]) -> StatedModel:
@@ -114,7 +194,10 @@ def _judge_faults(document: Document) -> Iterator[Fault]:
         yield Fault(document.line("marking_models"), "'marking_models' beside 'marking_model'", hint)
     seen: set[str] = set()
     for number, (place, item) in enumerate(_judges(data)):
-        name = a_text(item) or a_text(a_mapping(item).get("id"))
+        name = a_text(item) or _identity(a_mapping(item))
+        if "system_prompt" in a_mapping(item):
+            line = document.line(*place, "system_prompt")
+            yield Fault(line, "'system_prompt' of a judge", "write its words with --helmbench-judge-template")
         if number >= _MOST_JUDGES:
             yield Fault(
                 document.line(*place), f"{_MOST_JUDGES + 1} judges or more", "a judge, and a second opinion"
@@ -125,19 +208,29 @@ def _judge_faults(document: Document) -> Iterator[Fault]:
         seen.add(name or "")
 
 
+def _identity(item: JsonObject) -> str | None:
+    """Return what an entry is called."""
+    return a_text(item.get("name")) or a_text(item.get("id"))
+
+
 def _model_faults(document: Document) -> Iterator[Fault]:
-    """Yield ids that stand twice, and what is wrong with the templates of all applications."""
+    """Yield what is called alike, and what is wrong with the templates of all applications."""
     above = ("models",) if isinstance(document.data, dict) else ()
     listed = _items(document.mapping().get("models") if above else document.data)
     entries: list[tuple[Place, JsonObject]] = [((*above, index), item) for index, item in enumerate(listed)]
     seen: dict[str, int | None] = {}
     for place, item in entries:
-        name, line = a_text(item.get("id")), document.line(*place, "id")
+        name, line = _identity(item), document.line(*place, "name" if "name" in item else "id")
         if name and name in seen:
             message = f"the model {name!r} stands here twice (first in line {seen[name]})"
-            yield Fault(line, message, "keep one entry: a model is run and reported by its id")
+            yield Fault(line, message, "give each entry a name of its own, such as 'name: careful'")
         seen.setdefault(name or "", line)
-    entries += [(place, item) for place, item in _judges(document.mapping()) if isinstance(item, dict)]
+    judges = [(place, item) for place, item in _judges(document.mapping()) if isinstance(item, dict)]
+    for place, item in judges:
+        if "name" in item and _identity(item) in seen:
+            message = f"the judge {item['name']!r} is called like a model (line {seen[str(item['name'])]})"
+            yield Fault(document.line(*place, "name"), message, "give it a name of its own")
+    entries += judges
     for place, item in entries:
         for key, message, hint in _faults_of_template(item):
             yield Fault(document.line(*place, key), message, hint)
@@ -189,15 +282,17 @@ def _template(item: JsonObject) -> HttpTemplate | None:
     return HttpTemplate(url, item.get("request"), {name: str(path) for name, path in paths.items()})
 
 
-def _entry(item: JsonObject, line: int | None) -> StatedModel:
+def _entry(item: JsonObject, line: int | None, system_prompt: str | None) -> StatedModel:
     entry = ModelEntry(
-        id=str(item["id"]),
+        id=_identity(item) or "",
+        variant_of=str(item["id"]) if "name" in item else None,
         sampling=_sampling(item),
         max_concurrency=a_whole_number(item.get("max_concurrency")),
         requests_per_minute=a_number(item.get("requests_per_minute")),
         tokens_per_minute=a_number(item.get("tokens_per_minute")),
         price=_price(numbers(item.get("price"))),
         version=a_text(item.get("version")),
+        system_prompt=system_prompt,
     )
     headers = {name: str(value) for name, value in a_mapping(item.get("extra_headers")).items()}
     return StatedModel(

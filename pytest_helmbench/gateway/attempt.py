@@ -60,8 +60,8 @@ class PreparedCall:
     @property
     def wanted(self) -> Wanted:
         """What to look for among the recorded replies."""
-        origin, asked, address = self.call.origin, self.call.entry.id, self.call.endpoint.replies_from
-        judge = asked if self.call.purpose == "judge" else None
+        origin, asked, address = self.call.origin, self.call.entry.model_id, self.call.endpoint.replies_from
+        judge = self.call.entry.id if self.call.purpose == "judge" else None
         return Wanted(origin.run_id, origin.code, origin.repetition, self.hash, asked, address, judge)
 
 
@@ -145,7 +145,7 @@ class Attempt:
             unanswered=unanswered and usage.cost_usd is None,
             reserved_usd=reserved_usd if reserved_usd and usage.cost_usd is None else None,
             judge=call.entry.id if call.purpose == "judge" else None,
-            asked=call.entry.id,
+            asked=call.entry.model_id,
             prompt_characters=prompt_characters(self.request.body, self.request.encoded),
             address=call.endpoint.replies_from,
             turn=call.turn,

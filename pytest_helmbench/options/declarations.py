@@ -193,6 +193,13 @@ class Options:
         absent="models.yml",
         name="marking-model",
     )
+    variants: UsersWord[tuple[str, ...]] = _MODELS(
+        users(Type("text", tuple, "NAME[: K=V, …]", action="append", ini="linelist", record=None)),
+        NOTHING_NAMED,
+        "run every model under other settings, as MODEL:NAME: 'careful: system_prompt=careful.md, temperature=0'",
+        absent="the models as they are",
+        name="variant",
+    )
     models_file: UsersWord[Path] | None = _MODELS(
         users(FILE), None, "models.yml to use", absent="the benchmark's own"
     )

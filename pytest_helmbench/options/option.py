@@ -56,7 +56,7 @@ class Type(Generic[T]):
     @property
     def is_repeatable(self) -> bool:
         """Whether it is a list, of which the option gives one each time."""
-        return self.action == "append"
+        return self.ini == "linelist"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,6 +160,13 @@ def least_score_text(least: float | None) -> str:
     return "fail" if least is None else "pass" if least == -inf else f"{least:g}"
 
 
+def _one_path(given: str | tuple[str, ...]) -> Path:
+    """Return the one path that is given; argparse gathers all of them, so that a second one is no secret."""
+    if isinstance(given, tuple):
+        (given,) = given
+    return Path(given)
+
+
 def _content(path: Path) -> str:
     return path.read_text(encoding="utf-8-sig").strip("\n")
 
@@ -239,7 +246,14 @@ SHOWN: Type[int | None] = Type(
     lambda most: most is None or most >= 0,
     record=None,
 )
-CONTENT: Type[str] = Type("a file that exists", Path, "PATH", Path.is_file, _content)
+CONTENT: Type[str] = Type(
+    "one file that exists; --helmbench-variant='NAME: system_prompt=PATH' each, to compare several",
+    _one_path,
+    "PATH",
+    Path.is_file,
+    _content,
+    action="append",
+)
 OUTPUT_FILE: Type[Path] = Type(
     "a file in a folder that exists",
     Path,

@@ -14,7 +14,7 @@ from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.backend import CacheMode, RecordedUse
-from pytest_helmbench.options.declarations import OPTIONS, Options, SamplingOptions
+from pytest_helmbench.options.declarations import OPTIONS, Options
 from pytest_helmbench.options.option import OUTPUT_FILE, Option, declared_in
 from pytest_helmbench.options.trust import trusted_roots
 
@@ -152,11 +152,16 @@ def resolve_settings(
     )
 
 
-def with_overrides(entry: ModelEntry, sampling: SamplingOptions) -> ModelEntry:
-    """Return a model whose sampling options are overridden where the command line gives them."""
-    given = {field.name: getattr(sampling, field.name) for field in fields(sampling)}
-    given = {name: value for name, value in given.items() if value is not None}
-    return replace(entry, sampling=replace(entry.sampling, **given)) if given else entry
+def with_overrides(entry: ModelEntry, settings: Options) -> ModelEntry:
+    """Return a model whose system prompt and sampling options are overridden where the command line gives them."""
+    prompt = entry.system_prompt if settings.system_prompt is None else settings.system_prompt
+    return replace(entry, sampling=laid_over(entry.sampling, settings.sampling), system_prompt=prompt)
+
+
+def laid_over(below: ValuesT, above: DataclassInstance) -> ValuesT:
+    """Return values with those of another that are not None in their places."""
+    given = {field.name: getattr(above, field.name) for field in fields(above)}
+    return replace(below, **{name: value for name, value in given.items() if value is not None})
 
 
 def _read(values: type[ValuesT], given: Callable[[Option], object], start: Path) -> ValuesT:

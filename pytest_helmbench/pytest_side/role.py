@@ -121,7 +121,7 @@ class CaseEngines:
         settings = self.settings
         targets = (target for item in self.library.loaded for target in item.targets)
         shared = CaseEngineSettings(
-            runner=RunnerSettings(settings.system_prompt, settings.strict_json, self.template),
+            runner=RunnerSettings(settings.strict_json, self.template),
             patience=Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
             recorded=settings.recorded_use,
             limits=model_limits(targets, settings),
@@ -129,11 +129,11 @@ class CaseEngines:
         return CaseEngine(self.library.loop, backend, shared, self.share, resumed)
 
 
-def composed(job: CaseJob, system_prompt: str | None) -> Outcome:
+def composed(job: CaseJob) -> Outcome:
     """Return the outcome of a dry run: the prompt was composed, nothing was called; what cannot run says why."""
     if job.skip_reason is not None:
         return Outcome(Verdict.SKIPPED, "unsupported", job.skip_reason)
-    job.case(system_prompt)
+    job.case(job.system_prompt)
     return Outcome(Verdict.SKIPPED, "dry run", "dry run")
 
 
@@ -183,7 +183,7 @@ class SingleProcess(SessionRole):
     def obtain(self, job: CaseJob) -> Outcome:
         """See `SessionRole.obtain`."""
         if self._cases is None:
-            return composed(job, self._coordinator.settings.system_prompt)
+            return composed(job)
         return self._cases.obtain(job, self._tick)
 
     @property

@@ -270,7 +270,7 @@ class XdistWorker(SessionRole):
         if known is not None:
             return known
         if self._cases is None:
-            return composed(job, self._engines.settings.system_prompt)
+            return composed(job)
         return self._cases.obtain(job, self._tick)
 
     @property

@@ -96,7 +96,10 @@ def _aggregate(run: RecordedRun) -> dict[str, JsonValue]:
             "evaluator_relationship": "other",
         },
         "eval_library": {"name": "pytest-helmbench", "version": detail.plugin_version},
-        "model_info": _model(summary.model, detail.provider),
+        "model_info": {
+            **_model(summary.model, detail.provider),
+            "id": detail.settings.get("variant_of") or summary.model,
+        },
         "evaluation_results": [_result(run)],
     }
 

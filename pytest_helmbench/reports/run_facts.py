@@ -120,7 +120,7 @@ def _doubts(report: RunReport) -> Iterator[str]:
         yield _ENDINGS[run.status]
     if report.judgements and report.judge.startswith("baseline/"):
         yield stand_in_text(report.judgements, report.judge)
-    elif report.judgements and run.model in report.judges:
+    elif report.judgements and not {run.model, run.settings.get("variant_of")}.isdisjoint(report.judges):
         yield f"{run.model} judged its own replies"
     if report.words is not None:
         yield from report.words.cautions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -95,6 +96,10 @@ def changed_verdicts(first: Place, second: Place) -> ChangedVerdicts:
 def differing_settings(first: RunDetail, second: RunDetail) -> Iterator[Difference]:
     """Yield what differs of two runs and can change an answer or a verdict, each option of sampling apart."""
     one, other = dict(_deciding(first)), dict(_deciding(second))
+    if one["model_id"] == first.model and other["model_id"] == second.model:
+        del one["model_id"], other["model_id"]  # their names say it
+    if one["server"] != other["server"]:
+        del one["address"], other["address"]
     for name in dict.fromkeys((*one, *other)):
         values = one.get(name), other.get(name)
         if values[0] != values[1]:
@@ -103,8 +108,10 @@ def differing_settings(first: RunDetail, second: RunDetail) -> Iterator[Differen
 
 def _deciding(run: RunDetail) -> Iterator[tuple[str, JsonValue]]:
     yield from (("content", run.benchmark_hash), ("pytest-helmbench", run.plugin_version))
+    yield "model_id", run.settings.get("variant_of") or run.model
     yield "server", server_name(run.base_url or "") or run.provider or None
-    for name in (*DECIDING, "versions", "repeat"):
+    yield "address", hashlib.sha256((run.base_url or "").encode()).hexdigest()
+    for name in (*DECIDING[1:], "versions", "repeat"):
         value = run.settings.get(name) or None
         if name.endswith("sampling") and isinstance(value, dict):
             yield from ((name.replace("sampling", option), of) for option, of in value.items())

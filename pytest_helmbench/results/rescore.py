@@ -194,7 +194,7 @@ class _Judge:
     def __init__(self, settings: Settings, judges: JudgeAnswers) -> None:
         self._judges = judges
         template = load_template(settings.judge_template)
-        self._settings = RunnerSettings(None, settings.strict_json, template)
+        self._settings = RunnerSettings(settings.strict_json, template)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def judged(self, cases: Iterable[tuple[StoredCase, CaseJob]]) -> Sequence[_Judged]:

@@ -122,7 +122,9 @@ def _span(
 
 def _listed(route: Route, calls: int, prompt_tokens: int, max_tokens: int | None) -> PriceSpan | None:
     # Without a key: what it will cost once there is one.
-    endpoint = route.endpoint if isinstance(route.endpoint, Endpoint) else replay_endpoint(route.entry.id)
+    endpoint = (
+        route.endpoint if isinstance(route.endpoint, Endpoint) else replay_endpoint(route.entry.model_id)
+    )
     price = token_price(route.entry.price, endpoint)
     if price is None:
         return None

@@ -207,7 +207,7 @@ async def _verdicts(
     """Return what each judge made of each anchor, judge by judge."""
     patience = Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries)
     gateway = Gateway(backend, None, patience, "anchors:")
-    runner = RunnerSettings(None, settings.strict_json, load_template(settings.judge_template))
+    runner = RunnerSettings(settings.strict_json, load_template(settings.judge_template))
     try:
         return [
             tuple(await asyncio.gather(*(_verdict(*one, route, gateway, runner) for one in rules)))

@@ -22,6 +22,8 @@ from pytest_helmbench.store.run_queries import RunDetail, judges_of, unfinished_
 from pytest_helmbench.store.table_rows import as_json
 
 _SAME = {
+    "variant_of": "model behind {model}",
+    "system_prompt": "system prompt of {model}",
     "sampling": "sampling of {model}",
     "judge": "judge of {model}",
     "judge_sampling": "sampling of the judge of {model}",

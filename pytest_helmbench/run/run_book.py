@@ -270,10 +270,11 @@ class RunBook:
     def _settings_of(self, run: PlannedRun) -> dict[str, object]:
         target, loaded = self.targets[run.key], self._loaded[run.benchmark]
         record = self._settings.as_record()
-        record["sampling"] = _given(target.model.entry.sampling)
+        entry = target.model.entry
+        record["sampling"] = _given(entry.sampling)
         sampling = [_given(judge.entry.sampling) for judge in target.judges]
         record["judge_sampling"] = sampling if len(sampling) > 1 else next(iter(sampling), None)
-        record["model"] = target.model.entry.id
+        record["model"], record["variant_of"] = entry.id, entry.variant_of
         record["benchmark_path"] = str(loaded.root)
         scoring = loaded.scoring
         record["scoring"] = None if scoring is None else asdict(scoring)
@@ -282,7 +283,7 @@ class RunBook:
         routes = [_route(route) for route in (target.model, *target.judges)]
         record["versions"] = {route["id"]: route.pop("version") for route in routes if route["version"]}
         record["routes"] = [] if self._settings.cache_mode is CacheMode.ONLY else routes  # none is taken
-        prompt = self._settings.system_prompt
+        prompt = entry.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
         return {name: self._hidden.without(value) for name, value in record.items()}
 
@@ -290,13 +291,13 @@ class RunBook:
 def _route(route: Route) -> dict[str, str | bool | None]:
     """Return where a model is asked, with which key, and what its replies are those of, in JSON types."""
     entry, found = route.entry, route.endpoint
-    endpoint = found if isinstance(found, Endpoint) else replay_endpoint(entry.id)
+    endpoint = found if isinstance(found, Endpoint) else replay_endpoint(entry.model_id)
     return {
         "id": entry.id,
         "address": endpoint.base_url,
         "key_env": found.key_env if isinstance(found, Endpoint) else found.variable,
         "usable": endpoint is found,
-        "version": entry.version or (source_version(entry.id) if entry.function is not None else None),
+        "version": entry.version or (source_version(entry.model_id) if entry.function is not None else None),
     }
 
 

@@ -18,7 +18,7 @@ from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBen
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.work import Route
-from pytest_helmbench.files.models_file import load_models
+from pytest_helmbench.files.models_file import load_models, load_variants
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.baselines.schema_answer import BASELINE_IDS
 from pytest_helmbench.gateway.permits import ModelLimits
@@ -35,7 +35,13 @@ from pytest_helmbench.gateway.providers.endpoints import (
 from pytest_helmbench.gateway.providers.servers import is_embedded, provider_of
 from pytest_helmbench.gateway.relay.refusals import refusals_of_stated
 from pytest_helmbench.gateway.requests import TOKEN_BOUNDS
-from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
+from pytest_helmbench.options.settings import (
+    DEFAULT_CONCURRENCY,
+    LOCAL_CONCURRENCY,
+    Settings,
+    laid_over,
+    with_overrides,
+)
 
 _COMPLETION_TOKENS = 4_096
 _REASONING_TOKENS = 32_768
@@ -62,11 +68,13 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
         HelmbenchError: A base URL or model id that cannot be used.
     """
     named, named_judges = named_models(root, settings)
-    entries = tuple(with_overrides(entry, settings.sampling) for entry in named)
-    tested = [entry.id for entry in entries]
+    variants = [_as_stated(one) for one in load_variants(settings.variants.value, Path.cwd())]
+    overridden = [with_overrides(entry, settings) for entry in named]
+    entries = [_variant(entry, one) for entry in overridden for one in variants] if variants else overridden
+    tested = [entry.model_id for entry in entries]
     judges = tuple(_judge(entry, tested, settings, environ) for entry in named_judges)
     for entry in (*entries, *named_judges):
-        _check_baseline(entry.id)
+        _check_baseline(entry.model_id)
     if not entries:
         return (Target(root, Route(ModelEntry(NO_MODEL), Unusable("no model is named", "")), judges),)
     routes = (
@@ -75,6 +83,19 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
     )
     held = tuple(_held(judge, settings) for judge in judges)
     return tuple(Target(root, _held(route, settings), held) for route in routes)
+
+
+def _variant(entry: ModelEntry, variant: ModelEntry) -> ModelEntry:
+    """Return a model with what a variant says otherwise; at another address, without the key for its own."""
+    if variant.base_url is not None:
+        entry = replace(entry, api_key_env=None, headers=None, http=None)
+    named = replace(
+        variant,
+        id=f"{entry.id}:{variant.id}",
+        variant_of=entry.model_id,
+        sampling=laid_over(entry.sampling, variant.sampling),
+    )
+    return laid_over(entry, named)
 
 
 def _held(route: Route, settings: Settings) -> Route:
@@ -108,7 +129,7 @@ def _reasons(entry: ModelEntry) -> bool:
     extra = entry.sampling.extra_body or {}
     effort = entry.sampling.reasoning_effort
     asked = effort not in (None, "none") or "reasoning" in extra or "reasoning_effort" in extra
-    return asked or _REASONING_NAME.search(entry.id.lower()) is not None
+    return asked or _REASONING_NAME.search(entry.model_id.lower()) is not None
 
 
 def _endpoint(
@@ -121,7 +142,7 @@ def _endpoint(
     """Return where a model is reached; a replay needs no key."""
     found = resolve_endpoint(entry, default_base_url=base_url, default_key_env=key_env, environ=environ)
     if isinstance(found, Unusable) and settings.cache_mode is CacheMode.ONLY:
-        return replay_endpoint(entry.id)
+        return replay_endpoint(entry.model_id)
     return found
 
 
@@ -141,7 +162,9 @@ def _judge(entry: ModelEntry, tested: Sequence[str], settings: Settings, environ
         most = _REASONING_JUDGE_TOKENS if _reasons(entry) else _JUDGE_TOKENS
         sampling = replace(sampling, max_tokens=most)
     entry = replace(entry, sampling=sampling)
-    return Route(entry, _endpoint(entry, *_judge_options(entry.id, tested, settings), settings, environ))
+    return Route(
+        entry, _endpoint(entry, *_judge_options(entry.model_id, tested, settings), settings, environ)
+    )
 
 
 def session_concurrency(settings: Settings) -> int:
@@ -185,6 +208,7 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
         largest_output=0 if settings.max_cost_usd is None else _largest_output(endpoint),
         server=own or None,
         loads=endpoint.server.local,
+        provided=f"{endpoint.model_id} {endpoint.base_url}",
     )
 
 
@@ -224,13 +248,13 @@ def named_models(root: Path, settings: Settings) -> tuple[tuple[ModelEntry, ...]
         granted = list(map(_as_stated, (*wanted, *judges)))
     else:
         options = [(one, settings.base_url, settings.api_key_env) for one in wanted]
-        tested = [one.entry.id for one in wanted]
-        options += [(judge, *_judge_options(judge.entry.id, tested, settings)) for judge in judges]
+        tested = [one.entry.model_id for one in wanted]
+        options += [(judge, *_judge_options(judge.entry.model_id, tested, settings)) for judge in judges]
         if problems := tuple(dict.fromkeys(_refused(file, options, settings))):
             raise UnreadableBenchmarkError(problems)
         granted = [_as_far_as_said(*one, settings) for one in options]
     found = tuple(
-        replace(entry, version=source_version(entry.id)) if entry.version == _SOURCE else entry
+        replace(entry, version=source_version(entry.model_id)) if entry.version == _SOURCE else entry
         for entry in granted
     )
     return found[: len(wanted)], found[len(wanted) :]
@@ -281,7 +305,7 @@ def _judges(stated: ModelsFile, wanted: list[StatedModel], settings: Settings) -
     if settings.marking_models:
         known = {model.entry.id: model for model in (*stated.models, *stated.marking_models)}
         return tuple(_stated(name, known) for name in settings.marking_models.value)
-    if wanted and all(is_embedded(model.entry.id) for model in wanted):
+    if wanted and all(is_embedded(model.entry.model_id) for model in wanted):
         return (StatedModel(ModelEntry(_FLOOR_JUDGE)),)
     return stated.marking_models
 
@@ -301,20 +325,20 @@ def _as_stated(stated: StatedModel) -> ModelEntry:
         api_key_env=None if stated.api_key_env is None else UsersWord(stated.api_key_env),
         http=None if stated.http is None else UsersWord(stated.http),
         headers=UsersWord(stated.headers) if stated.headers else None,
-        function=_code(stated.entry.id),
+        function=_code(stated.entry.model_id),
     )
 
 
 def _as_far_as_said(stated: StatedModel, base_url: Word, key_env: Word, settings: Settings) -> ModelEntry:
     """Return a model of a benchmark's file with what the user has said about it; the rest has been refused."""
-    entry = replace(stated.entry, function=_named_code(stated.entry.id, settings))
+    entry = replace(stated.entry, function=_named_code(stated.entry.model_id, settings))
     if entry.price is not None:
         entry = replace(entry, price=replace(entry.price, only_raises=True))
     if stated.base_url is None:
         return replace(entry, api_key_env=None if stated.api_key_env is None else key_env)
     # Who names the address represents the variable beside it.
     key = key_env if stated.api_key_env is None else UsersWord(stated.api_key_env)
-    return entry if is_embedded(entry.id) else replace(entry, base_url=base_url, api_key_env=key)
+    return entry if is_embedded(entry.model_id) else replace(entry, base_url=base_url, api_key_env=key)
 
 
 def source_version(model_id: str) -> str | None:
@@ -356,18 +380,17 @@ def _refused(
     )
     for stated, base_url, key_env in options:
         for name, why in refusals_of_stated(stated.entry.sampling.extra_body or {}):
-            message = (
-                f"a benchmark does not decide who answers what: extra_body.{name} of {stated.entry.id} {why}"
-            )
+            what = f"extra_body.{name} of {stated.entry.model_id} {why}"
+            message = f"a benchmark does not decide who answers what: {what}"
             yield Problem(file, stated.line, message, allows)
         if settings.max_cost_usd is not None and _claims_free(stated, base_url, settings):
-            server = stated.entry.id.partition("/")[0]
+            server = stated.entry.model_id.partition("/")[0]
             yield Problem(
                 file,
                 stated.line,
-                f"a benchmark does not decide what is free: {stated.entry.id} at {_address(stated, base_url)}"
+                f"a benchmark does not decide what is free: {stated.entry.model_id} at {_address(stated, base_url)}"
                 f" would be a server of your own, as {server!r} says",
-                f"--helmbench-model={stated.entry.id} allows it under --helmbench-max-cost; {allows}",
+                f"--helmbench-model={stated.entry.model_id} allows it under --helmbench-max-cost; {allows}",
             )
         if not _is_users(stated, base_url, key_env, settings):
             yield Problem(
@@ -380,16 +403,16 @@ def _refused(
 
 def _claims_free(stated: StatedModel, base_url: Word, settings: Settings) -> bool:
     """Return whether a benchmark's name of a model (`vllm/…`) alone makes what answers at a user's address free."""
-    provider = provider_of(stated.entry.id)
+    provider = provider_of(stated.entry.model_id)
     named = (*settings.models.value, *settings.marking_models.value)
-    if base_url is None or provider is None or not provider.local or stated.entry.id in named:
+    if base_url is None or provider is None or not provider.local or stated.entry.model_id in named:
         return False
     return normalise_base_url(base_url.value) != provider.base_url
 
 
 def _is_users(stated: StatedModel, base_url: Word, key_env: Word, settings: Settings) -> bool:
     """Return whether the user has said where an entry of a benchmark's file leads: to code, an address, a server."""
-    model = stated.entry.id
+    model = stated.entry.model_id
     if model.startswith(FUNCTION_PREFIX):
         return _named_code(model, settings) is not None
     if stated.http is not None or stated.headers:
@@ -404,7 +427,7 @@ def _is_users(stated: StatedModel, base_url: Word, key_env: Word, settings: Sett
 
 
 def _statement(stated: StatedModel, base_url: Word) -> str:
-    model = stated.entry.id
+    model = stated.entry.model_id
     if model.startswith(FUNCTION_PREFIX):
         return f"{model} is code"
     if stated.http is not None:
@@ -416,4 +439,4 @@ def _statement(stated: StatedModel, base_url: Word) -> str:
 
 def _address(stated: StatedModel, base_url: Word) -> str:
     named = stated.base_url or (base_url and base_url.value)
-    return normalise_base_url(named or replay_endpoint(stated.entry.id).base_url)
+    return normalise_base_url(named or replay_endpoint(stated.entry.model_id).base_url)

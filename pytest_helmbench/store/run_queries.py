@@ -178,6 +178,7 @@ def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[RunDetail, .
 
 
 DECIDING = (
+    "variant_of",
     "judge",
     "judge_sampling",
     "sampling",

@@ -44,6 +44,7 @@ _GIVE_RIGHTS = {
         "model",
         "marking-model",
         "models-file",
+        "variant",
         "base-url",
         "api-key-env",
         "marking-base-url",

@@ -93,7 +93,7 @@ class Endpoint:
     """Where and how one model is called.
 
     Args:
-        model_id: As the user wrote it.
+        model_id: See `ModelEntry.model_id`.
         wire_model: `model` of the request.
         server: Who answers, and what it wants.
         base_url: Up to and with `/v1`, no slash at the end; empty for embedded baselines.
@@ -242,44 +242,45 @@ def _resolved(
     stated = entry.base_url or default_base_url
     stated_key = entry.api_key_env or (None if entry.base_url and default_base_url else default_key_env)
     named = stated_key.value if stated_key else None
-    vendor, _, name = entry.id.partition("/")
-    provider = provider_of(entry.id)
+    vendor, _, name = entry.model_id.partition("/")
+    provider = provider_of(entry.model_id)
     application = _application(entry, environ)
     if application is not None:
         return application
     if provider is not None and provider.embedded:
-        return _endpoint(entry.id, provider, provider.base_url, _Key())
+        return _endpoint(entry.model_id, provider, provider.base_url, _Key())
     if stated:
-        return _at_base_url(entry.id, normalise_base_url(stated.value), named, environ)
+        return _at_base_url(entry.model_id, normalise_base_url(stated.value), named, environ)
     if not vendor or not name:
         raise HelmbenchError(
-            f"model id {entry.id!r} is not of the form vendor/name\n"
+            f"model id {entry.model_id!r} is not of the form vendor/name\n"
             "  hint: write openai/gpt-4o-mini, for example, or name its server: --helmbench-base-url,"
             " in commands --base-url"
         )
     if provider is not None and provider.local:
-        return _endpoint(entry.id, provider, provider.base_url, _key_of((named,), environ))
+        return _endpoint(entry.model_id, provider, provider.base_url, _key_of((named,), environ))
     address = environ.get(provider.address_variable, "").strip() if provider is not None else ""
     if provider is not None and address:
         key = _key_of((named or provider.key_variable,), environ)
-        return _in_place_of(provider, entry.id, normalise_base_url(address), key)
-    return _hosted(entry.id, named, environ)
+        return _in_place_of(provider, entry.model_id, normalise_base_url(address), key)
+    return _hosted(entry.model_id, named, environ)
 
 
 def _application(entry: ModelEntry, environ: Mapping[str, str]) -> Endpoint | None:
     """Return where an application of the user's is asked; None for any other model."""
-    if entry.id.startswith(FUNCTION_PREFIX):
+    if entry.model_id.startswith(FUNCTION_PREFIX):
         if entry.function is None:
             raise HelmbenchError(
-                f"{entry.id} is code, and the user has not named it\n  hint: --helmbench-model={entry.id} does"
+                f"{entry.model_id} is code, and the user has not named it\n"
+                f"  hint: --helmbench-model={entry.model_id} does"
             )
-        return _endpoint(entry.id, function_application(entry.function, entry.version), "", _Key())
+        return _endpoint(entry.model_id, function_application(entry.function, entry.version), "", _Key())
     if entry.http is None:
         return None
     address = normalise_address(entry.http.value.url)
     server = http_application(entry.http, urlsplit(address).netloc, entry.version)
     own = entry.api_key_env
-    return _endpoint(entry.id, server, address, _key_of((own.value if own else None,), environ))
+    return _endpoint(entry.model_id, server, address, _key_of((own.value if own else None,), environ))
 
 
 def replay_endpoint(model_id: str) -> Endpoint:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling, StatedModel
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
-from pytest_helmbench.files.models_file import load_models
+from pytest_helmbench.files.models_file import load_models, load_variants
 
 
 def models(folder: Path, text: str) -> ModelsFile:
@@ -127,6 +128,14 @@ marking_model: {id: j/k, temperature: 0}
         ("marking_models:\n  - a\n  - {id: a}\n", ["3: the judge 'a' stands here twice"]),
         ("- id: ''\n", ["1: entry 1.id is empty"]),
         ("- id: a/b\n- id: a/b\n", ["2: the model 'a/b' stands here twice (first in line 1)"]),
+        ("- {id: a/b, name: x}\n- {id: c/d, name: x}\n", ["2: the model 'x' stands here twice"]),
+        ("- {id: a/b, name: a b}\n", ["1: entry 1.name 'a b' has the wrong form", "such as careful"]),
+        ("- {id: a/b, name: x, system_prompt: no.md}\n", ["no.md: the file cannot be read: No such file"]),
+        (
+            "models: [{id: a, name: x}]\nmarking_model: {id: c, name: x}\n",
+            ["'x' is called like a model (line 1)"],
+        ),
+        ("marking_model: {id: a/b, system_prompt: x}\n", ["1: 'system_prompt' of a judge"]),
         ("models: [\n", ["this is no valid YAML"]),
         ("- id: a/b\n  extra_body: {x: .nan}\n", ["2: entry 1.extra_body.x is .nan, no finite number"]),
     ],
@@ -139,6 +148,69 @@ def test_a_broken_models_file_is_refused_with_line_and_hint(
     assert len(caught.value.problems) == 1
     for line in lines:
         assert line in str(caught.value)
+
+
+def test_two_entries_share_an_id_where_they_have_names(tmp_path: Path) -> None:
+    (tmp_path / "p.md").write_bytes(b"\xef\xbb\xbfBe careful.\r\n\r\nAlways.\r\n")
+    careful = "{id: a/b, name: careful, system_prompt: p.md, price: {input: 1, output: 2}}"
+    text = f"models: [{{id: a/b, name: 1.0}}, {careful}, {{id: a/b}}]\n"
+    found = models(tmp_path, f"{text}marking_models: [careful, {{id: a/b, name: j}}]\n")
+
+    assert [
+        (one.entry.id, one.entry.model_id, one.entry.system_prompt, one.entry.price) for one in found.models
+    ] == [
+        ("1.0", "a/b", None, None),
+        ("careful", "a/b", "Be careful.\n\nAlways.", Price(1, 2)),
+        ("a/b", "a/b", None, None),
+    ]
+    assert [(one.entry.id, one.entry.model_id) for one in found.marking_models] == [
+        ("careful", "a/b"),
+        ("j", "a/b"),
+    ]
+
+
+def test_a_benchmarks_system_prompt_stands_inside_of_it(tmp_path: Path) -> None:
+    root = tmp_path / "benchmark"
+    root.mkdir()
+    (tmp_path / "mine.md").write_text("Mine.")
+    (root / "models.yml").write_text("- {id: a/b, system_prompt: ../mine.md}\n")
+
+    assert load_models(root / "models.yml").models[0].entry.system_prompt == "Mine."
+    with pytest.raises(UnreadableBenchmarkError, match=r"mine\.md: .* leads out of the benchmark"):
+        load_models(root / "models.yml", root)
+
+
+def test_a_variant_is_a_name_and_a_flow_mapping(tmp_path: Path) -> None:
+    (tmp_path / "p.md").write_text("Careful.\n")
+    extra = """{stop: "a, b=c", User='{d=e}', chat_template_kwargs: {enable_thinking=false}}"""
+    text = f"system_prompt=p.md, temperature: 0, reasoning_effort=off, extra_body={extra}, price={{input=1, output=2}}"
+    body: JsonObject = {"stop": "a, b=c", "User": "{d=e}", "chat_template_kwargs": {"enable_thinking": False}}
+    sampling = Sampling(temperature=0, reasoning_effort="off", extra_body=body)
+    plain, careful = load_variants(["a.B_1-", f"v: {text}"], tmp_path)
+
+    assert plain.entry == ModelEntry("a.B_1-")
+    assert careful.entry == ModelEntry("v", sampling, price=Price(1, 2), system_prompt="Careful.")
+
+
+def test_all_faults_of_variants_are_told_at_once(tmp_path: Path) -> None:
+    given = ["careful: temprature=0, system_prompt=no.md", "a/b: id=c/d", "x: {", "plain", "plain: top_p=3"]
+    with pytest.raises(UnreadableBenchmarkError) as caught:
+        load_variants([*given, "k: extra_headers={X-Key=sk-secret}"], tmp_path)
+
+    told = str(caught.value)
+    for part in (
+        "careful: unknown key 'temprature'\n  hint: did you mean 'temperature'? known keys: system_prompt,",
+        f"careful: {tmp_path / 'no.md'}: the file cannot be read: No such file",
+        "a/b: unknown key 'id'",
+        "a/b: the name 'a/b' has the wrong form",
+        "x: this is no valid YAML",
+        "plain: top_p is 3, out of range",
+        "plain: the name 'plain' is given twice",
+        "k: the header 'x-key' holds what looks like a key",
+    ):
+        assert f"--helmbench-variant={part}" in told
+    assert len(caught.value.problems) == 8
+    assert "sk-secret" not in told
 
 
 def test_a_wrong_value_hides_nothing_else_and_all_has_a_hint(tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from trees import category, write_tree
 
+from pytest_helmbench.core.model import Sampling
+from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.options.settings import resolve_settings
@@ -76,6 +79,46 @@ def test_the_reply_of_a_judge_is_bounded_unless_a_bound_is_stated(
     (tmp_path / "models.yml").write_text(f"marking_model: {entry}\n")
 
     assert _judge(tmp_path, judge, _BESIDE).entry.sampling.max_tokens == bound
+
+
+def test_a_variant_lies_over_every_model_and_over_what_options_say(tmp_path: Path) -> None:
+    entry = "{id: openai/gpt-4o, name: mine, temperature: 1, top_k: 2, api_key_env: MODEL_KEY}"
+    (tmp_path / "models.yml").write_text(f"- {entry}\n")
+    words: dict[str, object] = {"model": ["mine", "ollama/llama3.2:1b"], "top-p": "0.5"}
+    words["variant"] = ["plain", f"there: top_p=0.1, base_url={_SERVER}?api-version=2"]
+    settings = resolve_settings(lambda option: words.get(option.name), tmp_path, tmp_path)
+    routes = [one.model for one in resolve_targets(tmp_path, settings, _KEYS)]
+
+    # The key of the model is for its own server, not for the variant's.
+    server = f"{_SERVER}?api-version=2"
+    assert [
+        (
+            one.entry.id,
+            one.entry.model_id,
+            one.endpoint.base_url,
+            one.endpoint.wire_model,
+            one.endpoint.key_env,
+        )
+        for one in routes
+        if isinstance(one.endpoint, Endpoint)
+    ] == [
+        ("mine:plain", "openai/gpt-4o", "https://api.openai.com/v1", "gpt-4o", "MODEL_KEY"),
+        ("mine:there", "openai/gpt-4o", server, "openai/gpt-4o", None),
+        ("ollama/llama3.2:1b:plain", "ollama/llama3.2:1b", "http://localhost:11434/v1", "llama3.2:1b", None),
+        ("ollama/llama3.2:1b:there", "ollama/llama3.2:1b", server, "llama3.2:1b", None),
+    ]
+    assert [one.entry.sampling for one in routes[:2]] == [
+        Sampling(temperature=1, top_p=top_p, top_k=2) for top_p in (0.5, 0.1)
+    ]
+
+
+def test_a_name_in_a_benchmark_is_no_word_of_the_users_for_code(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"P1-B1-S1": category("RISK")})
+    (tmp_path / "models.yml").write_text("- {id: 'python:os:getcwd', name: gpt}\n")
+    words: dict[str, object] = {"model": ["gpt"]}
+    settings = resolve_settings(lambda option: words.get(option.name), tmp_path, tmp_path)
+    with pytest.raises(UnreadableBenchmarkError, match="python:os:getcwd is code"):
+        resolve_targets(tmp_path, settings, _KEYS)
 
 
 def test_the_version_of_a_package_is_that_of_its_files_wherever_a_finder_finds_it(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ _MODEL, _JUDGE = "test/good", "test/judge"
 _AS_WRITTEN = Sampling()
 _PATIENCE = Patience(timeout_s=5, max_retries=0)
 _LIMITS = SessionLimits(8)
-_SETTINGS = RunnerSettings(system_prompt=None, strict_json=False, template=load_template(None))
+_SETTINGS = RunnerSettings(strict_json=False, template=load_template(None))
 
 
 @dataclass(slots=True)
@@ -110,8 +110,9 @@ def test_replies_are_judged_by_the_rule_of_their_case(tmp_path: Path, provider: 
 
 
 def test_a_system_prompt_goes_before_every_case(tmp_path: Path, provider: Provider) -> None:
-    settings = RunnerSettings("You are careful.", strict_json=False, template=_SETTINGS.template)
-    _run(_jobs(tmp_path, category("RISK"), _route(provider.url)), settings=settings)
+    route = _route(provider.url)
+    told = replace(route, entry=replace(route.entry, system_prompt="You are careful."))
+    _run(_jobs(tmp_path, category("RISK"), told))
     roles = [message["role"] for message in provider.requests[0].body["messages"]]
     assert roles == ["system", "user"]
     assert provider.requests[0].body["messages"][0]["content"] == "You are careful."
@@ -121,7 +122,7 @@ def test_json_in_a_fence_counts_unless_strictness_is_asked_for(tmp_path: Path, p
     provider.answers(text='Sure!\n```json\n{"response": "ok", "category": "RISK"}\n```')
     jobs = _jobs(tmp_path, category("RISK"), _route(provider.url))
     assert _run(jobs).one.verdict is Verdict.PASSED
-    strict = RunnerSettings(None, strict_json=True, template=_SETTINGS.template)
+    strict = RunnerSettings(strict_json=True, template=_SETTINGS.template)
     outcome = _run(jobs, settings=strict).one
     assert (outcome.verdict, outcome.reason) == (Verdict.FAILED, "invalid_json")
 
