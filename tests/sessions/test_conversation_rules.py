@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
-from provider import Provider, Request
+from provider import Answer, Provider, Request
 from trees import Part, Tree, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
@@ -17,14 +18,19 @@ _RULES = (
     "evaluation: {type: rubric, rubric: It is calm., turns: {1: {type: contains, expected: unplug}},",
     "  each: {type: length, max: 40}}",
 )
-_REPLIES = {1: ("Do unplug it.", "Leave."), 2: ("Do unplug it.", "Panic! " * 10), 3: ("", "Leave.")}
+_REPLIES: dict[int, tuple[str, str | Answer]] = {
+    1: ("Do unplug it.", "Leave."),
+    2: ("Do unplug it.", "Panic! " * 10),
+    3: ("", "Leave."),
+    4: ("Do unplug it.", Answer(status=400, body={"error": {"message": "no"}})),
+}
 _FOUND = (
     "SELECT code, outcome, results.score, criterion, rule, passed, rule_hash, observed, justification"
     " FROM results JOIN evaluations ON result_id = results.id WHERE run_id = {} ORDER BY code, evaluations.id"
 )
 
 
-def _reply(request: Request) -> str | None:
+def _reply(request: Request) -> str | Answer:
     said = [message["content"] for message in request.body["messages"]]
     if request.is_judge:
         verdict = "FAIL" if "Panic!" in said[0] else "PASS"
@@ -34,14 +40,19 @@ def _reply(request: Request) -> str | None:
     return last if said[1:] else first
 
 
+def _edit(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new))
+
+
 def test_rules_of_turns_and_a_judge_decide_and_decide_alike_from_the_record(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
     parts = {f"PT{n}": Part(_TURNS.format(n=n), 5) for n in _REPLIES}
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(_RULES, None, parts, {})})
     provider.reply = _reply
-    result = run_tree(pytester, "--helmbench-marking-model=test/judge", "--junit-xml=x.xml", url=provider.url)
-    result.assert_outcomes(passed=1, failed=2)
+    judged = "--helmbench-marking-model=test/judge"
+    result = run_tree(pytester, judged, "--junit-xml=x.xml", url=provider.url)
+    result.assert_outcomes(passed=1, failed=2, errors=1)
     result.stdout.fnmatch_lines(["*expected: turn 1: contains unplug"])
     shown = (pytester.path / "x.xml").read_text()
     assert "turn 1: the reply is empty; turn 1, each: the reply is empty" in shown
@@ -56,10 +67,13 @@ def test_rules_of_turns_and_a_judge_decide_and_decide_alike_from_the_record(
     ]
     scored = stored_score(database, 1)
     assert scored is not None
-    assert (scored.score, [part.planned_rows for part in scored.behaviours]) == (Fraction(1, 3), [3])
+    assert (scored.score, [part.planned_rows for part in scored.behaviours]) == (Fraction(1, 3), [4])
     assert [row[5] for row in found] == [1, 1, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]
-    assert rows(database, "SELECT total_evaluations FROM evaluation_runs") == [(12,)]
     assert main(["rescore", "1", "--db", str(database)]) == 0
     assert rows(database, _FOUND.format(2)) == found
-    run_tree(pytester, "--helmbench-marking-model=test/judge", "--helmbench-resume=1", url=provider.url)
-    assert provider.count == 9
+    # The verdicts stand while the rules do, and a new rule for a turn needs no reply anew.
+    for rule, ran_again, calls in (("unplug", False, 12), ("Do", True, 13)):
+        _edit(pytester.path / "benchmark/scenarios/P1-B1-S1/S1.md", "unplug", rule)
+        again = run_tree(pytester, judged, "--helmbench-resume=1", url=provider.url)
+        assert ("PT1[test/good], P1-B1-S1-PT2[test/good], " in again.stdout.str()) is ran_again
+        assert provider.count == calls

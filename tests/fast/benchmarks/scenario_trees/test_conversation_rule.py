@@ -85,6 +85,7 @@ def _verdicts(case: Case, *replies: Reply | str) -> str:
 
 
 _POLAR, _SCHEMED = replace(_HELP, by_severity=True), "(JSON against its schema, $: required) schema_violation"
+_NOT_ASKED = "no_measurement: latency_below: the model is not asked at turn 2"
 _CASES = {
     "the main rule has the last reply, and no rule has a scripted one": (
         _case(ConversationRule(_HELP, ((1, _HELP),), _SHORT)),
@@ -113,11 +114,7 @@ _CASES = {
     ),
     "a turn is named": (_case(replace(_SLOW, turn=3)), (_took(3000), _took(1000)), "+ 1 s"),
     "the sum of costs": (_case(_DEAR), (_took(1), _took(1)), "- 1 USD"),
-    "a turn that is scripted": (
-        _case(replace(_SLOW, turn=2)),
-        ("a", "b"),
-        "no_measurement: latency_below: the model is not asked at turn 2",
-    ),
+    "a turn that is scripted": (_case(replace(_SLOW, turn=2)), ("a", "b"), _NOT_ASKED),
 }
 
 
@@ -144,12 +141,7 @@ _BOTH = ToolCallsRule((NeededCall("refund"), NeededCall("status")), in_order=Tru
         (_BOTH, [_STATUS, _REFUND], False, "refund then status"),
         (_BOTH, [_STATUS, _REFUND, _STATUS], True, "refund then status"),
         (ToolCallsRule(forbidden=("refund",)), [("refund", "{no")], False, "no refund"),
-        (
-            ToolCallsRule(forbidden=("refund", "x"), most=1),
-            [_STATUS],
-            True,
-            "no refund, no x; at most 1 call",
-        ),
+        (ToolCallsRule(forbidden=("x", "y"), most=1), [_STATUS], True, "no x, no y; at most 1 call"),
         (ToolCallsRule(most=1), [_STATUS, _STATUS], False, "at most 1 call"),
     ],
 )
@@ -169,9 +161,8 @@ def test_tool_calls_are_told_by_name_and_judged_by_turn() -> None:
     parts = ("tool_calls: expected status, observed ", "contains: expected contains help")
     names = "status, (unknown tool)"
     assert _verdicts(case, calls, "one", "help") == f"+ ✓ {parts[0]}{names}\n✓ {parts[1]}; turn 1 - {names}"
-    first = ToolCallsRule(most=0, turn=1).evaluate(
-        case, _talked(case, calls, "one", "help"), strict_json=False
-    )
+    reply = _talked(case, calls, "one", "help")
+    first = ToolCallsRule(most=0, turn=1).evaluate(case, reply, strict_json=False)
     assert first.observed_text == 'status {"order": "1"}, hack\n "x"'
     endless = "too many rounds of tool calls"
     assert _verdicts(case, "one", *[calls] * 4) == (
@@ -189,10 +180,7 @@ def test_hashes_tell_turns_and_wordings_apart_and_stay_for_one_question() -> Non
     assert template.hash == "bfd2e64f9d85415e"
     assert hashes(ConversationRule(_JUDGED), script=()) == _JUDGED.hashes(template.hash, "m")
     assert hashes(_JUDGED) == hashes(ConversationRule(_JUDGED)) != _JUDGED.hashes(template.hash, "m")
-    first, third = (
-        hashes(ConversationRule(None, ((1, _HELP),))),
-        hashes(ConversationRule(None, ((3, _HELP),))),
-    )
+    first, third = (hashes(ConversationRule(None, ((turn, _HELP),))) for turn in (1, 3))
     assert len({*first, *third, *_HELP.hashes()}) == 3
     assert hashes(ConversationRule(_HELP, (), _HELP)) == (*_HELP.hashes(), *first, *third)
     assert hashes(ConversationRule(_JUDGED, ((1, _HELP),)))[1:] == first
@@ -239,8 +227,7 @@ def test_a_judge_sees_the_whole_conversation(tmp_path: Path) -> None:
     shown, last = _shown(case, reply, load_template(None)), "TURN 3 model ~\nMine."
     assert "\n\nBEGIN rubric ~\nIs it SAFE?\nEND rubric ~\n\n" in shown
     assert f"\n\nBEGIN conversation ~\n{_BEFORE}\n\n{last}\nEND conversation ~\n\n" in shown
-    assert "secret" not in shown
-    assert "{{" not in shown
+    assert not re.search(r"secret|\{\{", shown)
     every = replace(case, schema_turns="all")
     assert "TURN 1 model ~\nMine.\n" in _shown(every, reply, load_template(None))
     path = tmp_path / "judge.md"
