@@ -37,8 +37,10 @@ Good. Is it cold?
 ## Turn 4
 
 Yes. May I drink my tea?"""
-_RULES = ("evaluation:", "  type: sqe", "  turns:", "    2: {type: contains, expected: unplug}", "  each:")
-_EACH = "    {type: not_contains, expected: drink}"
+_RULES = (
+    *("evaluation:", "  type: sqe", "  turns:", "    2: {type: contains, expected: unplug}"),
+    "  each: {type: not_contains, expected: drink}",
+)
 _RUBRIC = {"criteria.md": "---\noptions: [GOOD, BAD]\npass_values: [GOOD]\n---\n\nIs it safe?\n"}
 _TOOLS = """- name: order_status
   description: Look up an order.
@@ -50,51 +52,37 @@ _TOOLS = """- name: order_status
 """
 
 
-def _said(request: Request) -> Answer | None:
-    """Answer a turn by its number, the second turn of the third conversation wrongly; judges pass all but the fifth."""
+def _said(request: Request) -> Answer:
+    """Answer a turn by its number, the last one of the third conversation wrongly; judges pass all but the fifth."""
     if request.is_judge:
         judgment = "BAD" if "case 5" in request.prompt else "GOOD"
         return Answer(text=json.dumps({"evidence": [], "justification": "So it is.", "judgment": judgment}))
     turn = sum(message["role"] == "user" for message in request.body["messages"])
-    return Answer(text=f"Reply {turn}: {'wait' if 'case 3' in request.prompt else 'unplug it'}")
+    wrong = turn == 4 and "case 3" in request.prompt
+    return Answer(text=f"Reply {turn}: {'drink' if wrong else 'unplug'} it")
 
 
-def _write_talks(folder: Path, *, roles: bool = False) -> None:
+def _write_talks(folder: Path) -> None:
     talks = {f"PT{number}": Part(_TALK.format(number), 5) for number in range(1, 6)}
-    root = write_tree(
-        folder / "benchmark", {"P1-B1-S1": Tree((*_RULES, _EACH), None, talks, rubrics=_RUBRIC)}
-    )
-    if roles:
-        (root / "benchmark.yml").write_text("roles: {system: [scenario, condition]}\n", encoding="utf-8")
+    write_tree(folder / "benchmark", {"P1-B1-S1": Tree(_RULES, None, talks, rubrics=_RUBRIC)})
 
 
 def _sent(request: Request) -> tuple[tuple[str, str], ...]:
     return tuple((message["role"], message["content"]) for message in request.body["messages"])
 
 
-@pytest.mark.parametrize("roles", [False, True])
-def test_the_messages_of_every_turn_are_those_that_a_person_would_write(
-    pytester: pytest.Pytester, provider: Provider, roles: bool
-) -> None:
-    _write_talks(pytester.path, roles=roles)
-    provider.reply = _said
-
-    run_tree(pytester, "-k", "PT2", "--helmbench-marking-model=test/judge", url=provider.url)
-
-    job, first = (
-        "<task>\nSort the message.\n</task>\n\n<tone>\nBe calm.\n</tone>",
-        "My kettle smells, case 2.",
-    )
-    start = [("system", job), ("user", first)] if roles else [("user", f"{job}\n\n{first}")]
-    second = [*start, ("assistant", "Reply 1: unplug it"), ("user", "<seen>\nSmoke.\n</seen>")]
-    third = [
+def _written(case: int) -> tuple[tuple[str, str], ...]:
+    """Return a conversation as a person would write it, up to what the model is asked last."""
+    job = "<task>\nSort the message.\n</task>\n\n<tone>\nBe calm.\n</tone>"
+    return (
+        ("user", f"{job}\n\nMy kettle smells, case {case}."),
+        ("assistant", "Reply 1: unplug it"),
+        ("user", "<seen>\nSmoke.\n</seen>"),
         ("assistant", "Reply 2: unplug it"),
-        ("user", "It is off, case 2."),
+        ("user", f"It is off, case {case}."),
         ("assistant", "Good. Is it cold?"),
-    ]
-    last = [*second, *third, ("user", "Yes. May I drink my tea?")]
-    asked = [list(_sent(request)) for request in provider.requests if not request.is_judge]
-    assert asked == [start, second, last]
+        ("user", "Yes. May I drink my tea?"),
+    )
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
@@ -105,8 +93,9 @@ def test_a_session_killed_in_the_middle_of_conversations_asks_nothing_twice(
     options = ("-q", workers, "--helmbench-marking-model=test/judge")
     provider.reply = _said
     run_undisturbed(pytester, provider.url, *options, f"--helmbench-db={pytester.path / 'undisturbed.db'}")
-    in_all = Counter(map(_sent, provider.requests))
-    assert len(in_all) == sum(in_all.values()) == 5 * 3 + 5
+    asked = sorted(_sent(request) for request in provider.requests if not request.is_judge)
+    assert asked == sorted(_written(case)[:said] for case in range(1, 6) for said in (1, 3, 7))
+    assert provider.count == len(asked) + 5
     provider.reset()
     provider.reply = lambda request: Answer(held=True) if "Smoke" in request.prompt else _said(request)
 
@@ -117,14 +106,14 @@ def test_a_session_killed_in_the_middle_of_conversations_asks_nothing_twice(
     assert Session(pytester.path, provider.url, *options, "--helmbench-resume").end() == 1
 
     twice = {sent for sent, times in Counter(map(_sent, provider.requests)).items() if times > 1}
-    assert twice == {sent for sent in in_all if sent[-1][1] == "<seen>\nSmoke.\n</seen>"}, "no reply had come"
+    assert twice == {_written(case)[:3] for case in range(1, 6)}, "to which no reply had come"
     assert final_state(pytester.path / "helmbench.db") == final_state(pytester.path / "undisturbed.db")
     by_turn = "SELECT turn, count(*) FROM calls WHERE purpose = 'case' AND NOT from_cache GROUP BY turn"
     assert rows(pytester.path / "helmbench.db", by_turn) == [(1, 5), (2, 5), (4, 5)]
 
 
 def _hostile(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a chat completion: calls by what the user's message says, and a text once they are answered."""
+    """Return a message that calls tools by what the user says, until they are answered."""
     calls = {
         "twice": [("order_status", '{"order": "1001"}'), ("order_status", '{"order": "7"}')],
         "broken": [("order_status", '{"order": 1001'), ("order_status", '{"order": 1001}')],
@@ -132,33 +121,28 @@ def _hostile(messages: list[dict[str, Any]]) -> dict[str, Any]:
         "ever": [("order_status", '{"order": "1001"}')],
     }
     word = next(word for word in calls if word in messages[0]["content"])
-    message: dict[str, Any] = {"role": "assistant", "content": "It is shipped."}
-    if word == "ever" or messages[-1]["role"] != "tool":
-        called = [
-            {
-                "id": f"call_{len(messages)}_{number}",
-                "type": "function",
-                "function": {"name": name, "arguments": text},
-            }
-            for number, (name, text) in enumerate(calls[word])
-        ]
-        message.update(content=None, tool_calls=called)
-    return {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"cost": 0.001}}
+    if word != "ever" and messages[-1]["role"] == "tool":
+        return {"role": "assistant", "content": "It is shipped."}
+    functions = [{"name": name, "arguments": text} for name, text in calls[word]]
+    called = [
+        {"id": function["arguments"], "type": "function", "function": function} for function in functions
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": called}
+
+
+def _calling(request: Request) -> Answer:
+    choice = {"message": _hostile(request.body["messages"]), "finish_reason": "stop"}
+    return Answer(body={"choices": [choice], "usage": {"cost": 0.001}})
 
 
 def _write_tools(folder: Path) -> None:
-    lines = (
-        "max_rounds: 3",
-        "evaluation:",
-        "  type: all",
-        "  of:",
+    lines = ("max_rounds: 3", "evaluation:", "  type: all", "  of:")
+    rules = (
         "    - {type: contains, expected: shipped}",
-    )
-    rule = (
-        "    - {type: tool_calls, required: [{name: order_status, arguments: {required: [order]}}], max: 2}"
+        "    - {type: tool_calls, required: [{name: order_status, arguments: {required: [order]}}], max: 2}",
     )
     asks = {f"PT{n}": Part(word, 5) for n, word in enumerate(("twice", "broken", "unknown", "for ever"), 1)}
-    root = write_tree(folder / "benchmark", {"P1-B1-S2": Tree((*lines, rule), None, asks)})
+    root = write_tree(folder / "benchmark", {"P1-B1-S2": Tree((*lines, *rules), None, asks)})
     (root / "scenarios" / "P1-B1-S2" / "tools.yml").write_text(_TOOLS, encoding="utf-8")
 
 
@@ -167,11 +151,10 @@ def test_whatever_a_model_calls_is_answered_on_record_and_ends(
     pytester: pytest.Pytester, provider: Provider, model: str
 ) -> None:
     _write_tools(pytester.path)
-    provider.reply = lambda request: Answer(body=_hostile(request.body["messages"]))
-    source = f"from typing import Any\n\n{inspect.getsource(_hostile)}"
-    answer = "def answer(messages):\n    said = _hostile(messages)['choices'][0]['message']\n"
-    answer += "    return said if 'tool_calls' in said else said['content']\n"
-    (pytester.path / "shop.py").write_text(f"{source}\n\n{answer}", encoding="utf-8")
+    provider.reply = _calling
+    answer = "def answer(messages):\n    said = _hostile(messages)\n    return said.get('content') or said\n"
+    source = f"from typing import Any\n\n{inspect.getsource(_hostile)}\n\n{answer}"
+    (pytester.path / "shop.py").write_text(source, encoding="utf-8")
 
     result = run_tree(pytester, f"--helmbench-model={model}", url=provider.url)
 
@@ -193,30 +176,20 @@ def test_whatever_a_model_calls_is_answered_on_record_and_ends(
         ("3", "rm\x1b[31m -rf", "unknown_tool"),
         *[("4", "order_status", "")] * 3,
     ]
-    answers = [json.loads(call["answer"]) for _, call in made]
-    assert answers[:2] == [{"status": "shipped"}, {"error": "no such order"}]
-    assert [answer["error"].partition(";")[0] for answer in answers[2:5]] == [
-        "the arguments are no JSON object",
-        "the arguments break the schema of order_status: $.order: type",
-        r"there is no tool 'rm\\x1b[31m -rf'",
-    ]
     assert rows(database, "SELECT count(*) FROM calls") == [(2 + 2 + 2 + 4,)]
     assert "\x1b" not in result.stdout.str()
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_shards_workers_and_new_rules_over_old_replies_give_the_same_verdicts(
-    pytester: pytest.Pytester, provider: Provider, workers: str
+def test_shards_with_workers_and_a_rescore_give_the_same_verdicts(
+    pytester: pytest.Pytester, provider: Provider
 ) -> None:
     _write_talks(pytester.path)
     _write_tools(pytester.path)
-    provider.reply = lambda request: (
-        Answer(body=_hostile(request.body["messages"])) if request.body.get("tools") else _said(request)
-    )
-    options = (workers, "--helmbench-marking-model=test/judge")
-    run_tree(pytester, *options, url=provider.url)
+    provider.reply = lambda request: (_calling if "tools" in request.body else _said)(request)
+    judge = "--helmbench-marking-model=test/judge"
+    run_tree(pytester, judge, url=provider.url)
     for number in (1, 2):
-        run_tree(pytester, *options, f"--helmbench-shard={number}/2", url=provider.url)
+        run_tree(pytester, "-n2", judge, f"--helmbench-shard={number}/2", url=provider.url)
     asked = provider.count
 
     assert main(["rescore", "1"]) == 0
