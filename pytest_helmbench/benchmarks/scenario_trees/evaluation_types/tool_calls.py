@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import (
     EvaluationType,
@@ -44,11 +45,6 @@ class NeededCall:
         if call.name != self.name or call.fault:
             return False
         return self.arguments is None or schema_breach(self.arguments, call.arguments) == ""
-
-    def data(self) -> JsonObject:
-        """Return what the record keeps of it."""
-        arguments = None if self.arguments is None else dict(self.arguments)
-        return {"name": self.name, "arguments": arguments}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,7 @@ class ToolCallsRule(ReplyRule):
 
     def data(self) -> JsonObject:
         """See `ReplyRule.data`."""
-        return {**ReplyRule.data(self), "required": [dict(one.data()) for one in self.required]}
+        return {**ReplyRule.data(self), "required": [asdict(one) for one in self.required]}
 
 
 def _needed(source: RuleSource) -> Iterator[NeededCall]:
