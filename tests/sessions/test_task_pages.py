@@ -2,7 +2,7 @@
 
 A page's files and commands are its fenced blocks. A comment before a block says more: `file: NAME` (save it so),
 `install` (pip, which a test cannot run), `key` (set for all blocks that follow), `ends 1` (the exit status),
-`port 9000` (a free one takes its place), `local server` (PYTEST_ADDOPTS has its address). A workflow's steps run too.
+`local server` (PYTEST_ADDOPTS has its address). A workflow's steps run too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -46,13 +45,6 @@ def _reply(request: Request) -> str:
     return "I am sorry that you had to wait. Your order arrives on Friday."
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _is_shown(line: str, output: str) -> bool:
     """Return whether a line of the page is in an output; `…` is any text and spaces are one."""
     pattern = r"[^\n]*".join(re.escape(" ".join(part.split())) for part in line.split("…"))
@@ -80,8 +72,6 @@ def test_every_command_of_a_page_runs_from_an_empty_folder(
     if "<!-- local server -->" in text:  # it has its usual port, and no variable
         monkeypatch.setenv("PYTEST_ADDOPTS", f"--helmbench-base-url={provider.url}")
         provider.cost_usd = None
-    for port in re.findall(r"<!-- port (\d+) -->", text):
-        text = text.replace(port, str(_free_port()))
     output, commands = "", 0
     for mark, language, block in _BLOCK.findall(text):
         if mark.startswith("file: "):
