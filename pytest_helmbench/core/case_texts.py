@@ -40,13 +40,15 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
     """
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
     if with_text:
-        wrong = [replace(one, observed=full_observed(one)) for one in wrong]
+        wrong = [replace(one, observed=full_observed(one), observed_text=None) for one in wrong]
     headline = "; ".join(_short(evaluation) for evaluation in wrong)
     lines = [f"{quoted(headline)}", f"  case: {job.name}"]
     for evaluation in wrong:
         lines += _details(evaluation)
     if with_text:
-        lines += [f"  {name}: {text}" for name, text in quoted_texts(outcome)]
+        lines += [
+            f"  {name}: {text}" for name, text in quoted_texts(replace(outcome, evaluations=tuple(wrong)))
+        ]
     return "\n".join(lines)
 
 
