@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import openai
 
     from pytest_helmbench.benchmarks.python_tests.clients import Connection
+    from pytest_helmbench.benchmarks.python_tests.judge_fixture import AskedJudge
 
 _MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")
 _BENCH_PACK_MANIFEST = "benchlocal.pack.json"
@@ -231,6 +232,12 @@ def helmbench_async_openai(_helmbench_turn: Connection) -> Iterator[openai.Async
     from pytest_helmbench.benchmarks.python_tests.clients import opened_async_client  # see above
 
     yield from opened_async_client(_helmbench_turn)
+
+
+@pytest.fixture
+def helmbench_judge(_helmbench_turn: Connection) -> AskedJudge:
+    """Ask the marking model: `assert helmbench_judge(reply, "polite, and names a dose", context=None)`."""
+    return _helmbench_turn.judge()
 
 
 def asks(config: pytest.Config) -> bool:

@@ -99,5 +99,5 @@ def test_the_docs_name_options_that_exist() -> None:
         for page in _PAGES
         for name in re.findall(r"--helmbench-[a-z-]*[a-z]|\bhelmbench_[a-z_]*[a-z]", page.read_text("utf-8"))
     }
-    fixtures = {"helmbench_openai", "helmbench_async_openai", "helmbench_model"}
+    fixtures = {"helmbench_openai", "helmbench_async_openai", "helmbench_model", "helmbench_judge"}
     assert sorted((page, name) for page, name in named if name not in known | fixtures) == []

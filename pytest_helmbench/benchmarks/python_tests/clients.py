@@ -12,6 +12,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from pytest_helmbench.benchmarks.python_tests.judge_fixture import AskedJudge
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 
@@ -26,10 +27,12 @@ class Connection:
     Args:
         model: Its id.
         address: Of the relay, until the test ends.
+        judge: Returns what asks its marking model; the test is skipped where there is none.
     """
 
     model: str
     address: RelayAddress
+    judge: Callable[[], AskedJudge]
 
 
 def opened_client(connection: Connection) -> Iterator[openai.OpenAI]:

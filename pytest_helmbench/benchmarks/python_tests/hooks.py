@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import wait
+from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -19,6 +19,7 @@ from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.benchmarks.python_tests.clients import Connection
 from pytest_helmbench.benchmarks.python_tests.jobs import (
     INTERRUPTED,
+    AssertionRule,
     Finding,
     HandWritten,
     HandWrittenJob,
@@ -26,19 +27,22 @@ from pytest_helmbench.benchmarks.python_tests.jobs import (
     HandWrittenWork,
     outline_of_tests,
 )
+from pytest_helmbench.benchmarks.python_tests.judge_fixture import AskedJudge, JudgeVerdict, Marking
 from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import NO_MODEL_CALL, Outcome, Verdict
 from pytest_helmbench.core.outline import RowOutline
-from pytest_helmbench.core.problem import CaseError
+from pytest_helmbench.core.problem import CaseError, HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_id, escaped_path
 from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
+from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 
 _SLICE_S = 0.5
 _NOTHING_NAMED = (
-    "the fixtures helmbench_model, helmbench_openai and helmbench_async_openai cannot be asked for here\n"
+    "the fixtures helmbench_model, helmbench_openai, helmbench_async_openai and helmbench_judge cannot be asked for"
+    " here\n"
     "  hint: name one of them among the arguments of a test function, so that the test is planned for every model"
 )
 _JUDGED_AGAIN = (
@@ -160,7 +164,7 @@ class HandWrittenTests:
             node_id=item.nodeid,
             file=file,
             line=(item.location[1] or 0) + 1,
-            digest=self._digests[item.path],
+            rule=AssertionRule(self._digests[item.path], "helmbench_judge" in item.fixturenames),
         )
         self._loaded.collected.add(test.code)
         work = HandWrittenWork(self._loaded.relay)
@@ -192,7 +196,8 @@ class HandWrittenTests:
             self._skip(item, "dry run")
         if not job.target.model.usable:
             self._skip(item, self._obtain(item, job, engine).message)
-        connection = Connection(job.model_id, self._address(item, job, engine))
+        address, marking = self._opened(item, job, engine)
+        connection = Connection(job.model_id, address, lambda: self._judge(item, job, marking))
         self._open.add(job)
         try:
             yield connection
@@ -266,14 +271,35 @@ class HandWrittenTests:
             item, pytest.fail.Exception(failure_text(job, before, with_text=with_text), pytrace=False)
         )
 
-    def _address(self, item: pytest.Item, job: HandWrittenJob, engine: JobQueue[CaseJob]) -> RelayAddress:
-        address = job.passing.begin()
+    def _opened(
+        self, item: pytest.Item, job: HandWrittenJob, engine: JobQueue[CaseJob]
+    ) -> tuple[RelayAddress, Marking]:
+        opened = job.passing.begin()
         engine.launch(job)
-        while not wait((address,), _SLICE_S).done:
+        while not wait((opened,), _SLICE_S).done:
             if engine.has_ended(job):
                 self._raise(item, CaseError(error_text(self._obtain(item, job, engine))))
             self._session.tick()
-        return address.result()
+        return opened.result()
+
+    def _judge(self, item: pytest.Item, job: HandWrittenJob, marking: Marking) -> AskedJudge:
+        try:
+            marking.judges()
+        except UnjudgedError as error:
+            none = Finding(error.outcome.verdict, error.outcome.reason, error.outcome.message)
+            self._skip(item, self._conclude(item, job, none).message)
+
+        def helmbench_judge(reply: object, rubric: str, context: str | None = None) -> JudgeVerdict:
+            __tracebackhide__ = True
+            verdict = marking.ask(rubric, reply, context)
+            while not wait((verdict,), _SLICE_S).done:
+                self._session.tick()
+            try:
+                return verdict.result()
+            except (HelmbenchError, CancelledError) as error:
+                raise CaseError(f"the marking model gave no verdict: {error}") from None
+
+        return helmbench_judge
 
     def _conclude_early(self, item: pytest.Item, error: BaseException, *, in_setup: bool) -> None:
         """Say how a test has ended that raised something; raise what is to be reported instead, if anything."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import JudgedByItself
+from pytest_helmbench.benchmarks.python_tests.judge_fixture import Marking
 from pytest_helmbench.core.case import Case, CaseRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import NO_MODEL
@@ -29,6 +30,8 @@ from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
+from pytest_helmbench.judging.judge import JudgeTemplate
+from pytest_helmbench.judging.rubric import deciding_judge, rule_hash
 
 _KIND = "python_tests"
 _FAMILY = "python_test"
@@ -41,6 +44,25 @@ INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
+class AssertionRule(CaseRule):
+    """A hand-written test: its own assertions decide, and the marking model that they may ask.
+
+    Args:
+        digest: SHA-256 (hex) of its source file.
+        asks_judge: It uses the fixture `helmbench_judge`.
+    """
+
+    digest: str
+    asks_judge: bool
+
+    def hash(self, template: JudgeTemplate, judge_model: str) -> str:
+        """Return 16 hex digits over all that decides."""
+        if not self.asks_judge:
+            return self.digest[:_HASH_DIGITS]
+        return rule_hash({"digest": self.digest}, template.hash, judge_model)
+
+
+@dataclass(frozen=True, slots=True)
 class HandWrittenTest:
     """A test as pytest has collected it.
 
@@ -49,25 +71,14 @@ class HandWrittenTest:
         node_id: pytest's own.
         file: Of the node id: relative to rootdir, with slashes.
         line: 1-based.
-        digest: SHA-256 (hex) of its source file.
+        rule: Its own.
     """
 
     code: str
     node_id: str
     file: str
     line: int
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class AssertionRule(CaseRule):
-    """A hand-written test: its own assertions decide.
-
-    Args:
-        hash: 16 hex digits over its source file.
-    """
-
-    hash: str
+    rule: AssertionRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +100,7 @@ class _Turn:
     """One run of a test: its code runs on pytest's thread, while its calls are passed on on the loop."""
 
     def __init__(self) -> None:
-        self.address: Future[RelayAddress] = Future()
+        self.opened: Future[tuple[RelayAddress, Marking]] = Future()
         self.finding: Future[Finding] = Future()
         self.finding.set_running_or_notify_cancel()  # a waiting caller that is cancelled must not cancel it
 
@@ -105,10 +116,10 @@ class HandWrittenWork:
         self._relay = relay
         self._turn: _Turn | None = None
 
-    def begin(self) -> Future[RelayAddress]:
-        """Get ready to be performed (anew); return where the test will reach its model."""
+    def begin(self) -> Future[tuple[RelayAddress, Marking]]:
+        """Get ready to be performed (anew); return where the test will reach its model, and its marking model."""
         self._turn = turn = _Turn()
-        return turn.address
+        return turn.opened
 
     def end(self, finding: Finding) -> None:
         """Say how the test has ended. Once, from any thread."""
@@ -118,7 +129,7 @@ class HandWrittenWork:
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
         """See `Work.perform`."""
         turn = self._turn
-        if turn is None:
+        if turn is None or not isinstance(case.rule, AssertionRule):
             raise RuntimeError(f"{case.code}: its code is not run here")
         line = ItemLine(context.origin, context.entry, context.endpoint, "case", trusted=True)
         async with Conversation(context.gateway, line, context.clock, context.watch) as conversation:
@@ -127,8 +138,11 @@ class HandWrittenWork:
             except OSError as error:
                 message = f"{case.code}: nothing can listen on this machine's loopback address: {error}"
                 raise UnjudgedError(Outcome(Verdict.ERROR, "no_relay", message)) from error
-            turn.address.set_result(address)
+            marking = Marking(case, context)
+            turn.opened.set_result((address, marking))
+            conversation.call_at_end(marking.cancel)
             finding = await asyncio.wrap_future(turn.finding)
+            await marking.drain()
             if finding.reason == INTERRUPTED:
                 await conversation.drain()
                 raise asyncio.CancelledError
@@ -136,7 +150,9 @@ class HandWrittenWork:
             if finding.verdict is not Verdict.PASSED or not conversation.sums.answered:
                 open_call = await conversation.settle()
             sums = conversation.sums
-        return _outcome(case, finding, sums, open_call)
+        judge = next((route.entry.id for route in context.marking_models), "")
+        found = _judged(case.rule.hash(context.settings.template, judge), finding)
+        return with_sums(marking.fault or _outcome(found, finding, sums, open_call), sums)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,6 +192,11 @@ class HandWrittenJob(CaseJob):
         """See `CaseJob.work`."""
         return self.passing
 
+    @property
+    def judge_calls(self) -> int:
+        """One at least, where it uses the fixture."""
+        return int(self.test.rule.asks_judge)
+
     is_one_question = False
     """Only its code knows what it will ask."""
     runs_anew = True
@@ -187,7 +208,7 @@ class HandWrittenJob(CaseJob):
 
     def case(self, _system_prompt: str | None) -> Case:
         """See `CaseJob.case`; there is no prompt to compose: its messages are its own."""
-        return Case(self.code, (), None, AssertionRule(self.test.digest[:_HASH_DIGITS]))
+        return Case(self.code, (), None, self.test.rule)
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""
@@ -199,9 +220,9 @@ class HandWrittenJob(CaseJob):
             "repetition": self.repetition,
         }
 
-    def rule_hashes(self, _case: Case, _settings: RunnerSettings) -> tuple[str, ...]:
+    def rule_hashes(self, _case: Case, settings: RunnerSettings) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
-        return (self.test.digest[:_HASH_DIGITS],)
+        return (self.test.rule.hash(settings.template, deciding_judge(self.target.judge_ids)),)
 
 
 class HandWritten(JudgedByItself):
@@ -218,7 +239,7 @@ class HandWritten(JudgedByItself):
 
     def __init__(self, outline: RowOutline, targets: Iterable[Target]) -> None:
         self.outline = outline
-        self.targets = tuple(Target(outline.root, _named(target.model), ()) for target in targets)
+        self.targets = tuple(Target(outline.root, _named(target.model), target.judges) for target in targets)
         self.relay = Relay()
         self.collected: set[str] = set()
         """Codes, selected or not."""
@@ -259,7 +280,7 @@ def outline_of_tests(root_dir: Path, tests: Iterable[HandWrittenTest] = ()) -> R
     rows = {}
     digests = {}
     for test in tests:
-        digests[test.file] = test.digest
+        digests[test.file] = test.rule.digest
         rows[test.code] = RowRef(
             id=test.code,
             path=root_dir / test.file,
@@ -289,11 +310,7 @@ def _named(route: Route) -> Route:
     return replace(route, endpoint=Unusable(f"no model is named: {hint}", ""))
 
 
-def _outcome(case: Case, finding: Finding, sums: Sums, open_call: HelmbenchError | None) -> Outcome:
-    rule = case.rule
-    if not isinstance(rule, AssertionRule):
-        raise TypeError(f"{case.code}: no hand-written test")
-    outcome = _judged(rule, finding)
+def _outcome(outcome: Outcome, finding: Finding, sums: Sums, open_call: HelmbenchError | None) -> Outcome:
     if outcome.judged and not sums.requests:
         # Whatever its assertions say, they say nothing of a model.
         return Outcome(Verdict.SKIPPED, NO_MODEL_CALL, "the test asked no model: it is no case")
@@ -302,18 +319,18 @@ def _outcome(case: Case, finding: Finding, sums: Sums, open_call: HelmbenchError
     # without answers has not failed by itself.
     unanswered = outcome.judged and not sums.answered
     if faults and (unanswered or finding.verdict in (Verdict.FAILED, Verdict.ERROR)):
-        outcome = fault_outcome(faults[0])
-    return with_sums(outcome, sums)
+        return fault_outcome(faults[0])
+    return outcome
 
 
-def _judged(rule: AssertionRule, finding: Finding) -> Outcome:
+def _judged(rule_hash: str, finding: Finding) -> Outcome:
     if finding.verdict not in (Verdict.PASSED, Verdict.FAILED):
         return Outcome(finding.verdict, finding.reason, finding.words)
     passed = finding.verdict is Verdict.PASSED
     evaluation = Evaluation(
         criterion="",
         rule=_RULE,
-        rule_hash=rule.hash,
+        rule_hash=rule_hash,
         passed=passed,
         credit=1.0 if passed else 0.0,
         reason=None,
