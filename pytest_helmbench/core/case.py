@@ -161,6 +161,7 @@ class Case:
             user, in order. The model is asked behind every message of the user that no scripted reply follows.
         toolbox: What the model may call; None for nothing.
         schema_turns: Which replies have the response format.
+        own_system: The part of the system message that belongs to the case; a judge is shown it, and no other.
     """
 
     code: str
@@ -173,6 +174,7 @@ class Case:
     script: tuple[Message, ...] = ()
     toolbox: Toolbox | None = None
     schema_turns: Literal["last", "all"] = "last"
+    own_system: str = ""
 
     @property
     def is_conversation(self) -> bool:

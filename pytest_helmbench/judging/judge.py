@@ -109,7 +109,10 @@ def _in_braces(names: Sequence[str]) -> str:
 
 
 class Spoken(NamedTuple):
-    """What one speaker said in a conversation: `user`, `model`, `scripted reply`, `tool call` or `tool answer`."""
+    """What one speaker said in a conversation.
+
+    The speakers are `system`, `user`, `model`, `scripted reply`, `tool call` and `tool answer`.
+    """
 
     turn: int
     speaker: str
@@ -121,7 +124,7 @@ def judge_messages(
 ) -> tuple[Message, ...]:
     """Return the judge's prompt: one user message in which rubric, prompt and reply stand fenced.
 
-    The system prompt of the model under test is not part of it.
+    The system prompt of the model under test is not part of it, save what the case itself puts there.
 
     Args:
         template: The wording for the case.
@@ -133,6 +136,7 @@ def judge_messages(
     rubric, reply = without_surrogates(criterion.rubric), without_surrogates(reply_text)
     spoken = [one._replace(text=without_surrogates(one.text)) for one in before]
     asked = [message.content for message in case.messages if message.role != "system"]
+    asked = [case.own_system, *asked] if case.own_system else asked
     prompt = without_surrogates("\n\n".join(asked))
     fence = _fence(template.text, rubric, *([one.text for one in spoken] or [prompt]), reply)
     data = {"rubric": rubric, "prompt": prompt, "reply": reply}
@@ -386,12 +390,14 @@ def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
 def said_before(case: Case, reply: Reply) -> tuple[Spoken, ...]:
     """Return what was said in a conversation before its last reply; empty for a case of one question.
 
-    Every reply is shown as `judged_text` has it. The system message is left out.
+    Every reply is shown as `judged_text` has it. Of the system message, only what belongs to the case is shown.
     """
     if not case.is_conversation:
         return ()
     replies = {one.turn: judged_text(case.at(one.turn), one)[0] for one in reply.turns}
     found, names, turn = list[Spoken](), dict[str, str](), 0
+    if case.own_system:
+        found.append(Spoken(1, "system", case.own_system))
     for message in reply.said[:-1]:
         content = message.content
         turn += message.role == "user"

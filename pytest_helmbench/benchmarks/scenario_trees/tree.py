@@ -219,9 +219,8 @@ class Combination:
             system_prompt: Text of a system message before the user message; None for none. Components that
                 `benchmark.yml` puts into the system message follow it there.
         """
-        system = () if system_prompt is None else (system_prompt,)
-        if self.scenario.system:
-            system = (*system, *self.blocks(system=True))
+        own = self.blocks(system=True) if self.scenario.system else ()
+        system = own if system_prompt is None else (system_prompt, *own)
         user = Message("user", self.prompt())
         return Case(
             code=self.code,
@@ -233,6 +232,7 @@ class Combination:
             script=self.perturbation.script,
             toolbox=self.scenario.toolbox,
             schema_turns=self.scenario.schema_turns,
+            own_system="\n\n".join(own),
         )
 
 

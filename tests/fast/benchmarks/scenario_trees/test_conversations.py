@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules imp
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
 from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.tools import CannedAnswer, Tool, Toolbox
+from pytest_helmbench.judging.judge import Spoken, judge_messages, load_template, said_before
+from pytest_helmbench.judging.rubric import Criterion
 
 FOLDER = "scenarios/P1-B1-S1"
 SCHEMA = (
@@ -90,6 +94,13 @@ def test_named_components_stand_in_the_system_message_behind_the_products_own(tm
     user = Message("user", f"{TONE}\n\n{FIRST}")
     assert one.case().messages == (Message("system", f"{JOB}\n\n{NIGEL}"), user)
     assert one.case("Be brief.").messages == (Message("system", f"Be brief.\n\n{JOB}\n\n{NIGEL}"), user)
+    reply = Reply("Yes.", None, "stop", Usage(), 1.0, "m", "k", said=(user, Message("assistant", "Yes.")))
+    said = said_before(one.case("Be brief."), reply)
+    assert said == (Spoken(1, "system", f"{JOB}\n\n{NIGEL}"), Spoken(1, "user", user.content))
+    single, kind = replace(one.case("Be brief."), script=()), Criterion("", "Kind?", ("A", "B"), ("A",))
+    (judged,) = judge_messages(load_template(None), kind, single, "Yes.")
+    assert f"\n{JOB}\n\n{NIGEL}\n\n{TONE}\n\n" in judged.content
+    assert "Be brief" not in judged.content
     hashes = {before, load_tree(tmp_path).hash}
     hashes.add(load(tmp_path, {"/benchmark.yml": "roles: {system: [scenario]}\nname: Other\n"}).hash)
     assert len(hashes) == 3
