@@ -134,20 +134,17 @@ def _check(source: RuleSource) -> None:
     if source.tools == ():
         hint = "add tools.yml beside the scenario, or name one in benchmark.yml: 'tools: tools.yml'"
         source.fault("tool_calls: the scenario has no tools", hint, "type")
+    names = [("forbidden", index, name) for index, name in enumerate(source.texts("forbidden"))]
     for index, needed in enumerate(_needed(source)):
-        _check_name(source, needed.name, "required", index)
+        names.append(("required", index, needed.name))
         place = (*source.place, "required", index, "arguments")
         faults = arguments_faults(needed.arguments or {}, source.document.lines, place)
         source.reader.findings.add(source.files.prompt, *faults)
     source.check_turn()
-    for index, name in enumerate(source.texts("forbidden")):
-        _check_name(source, name, "forbidden", index)
-
-
-def _check_name(source: RuleSource, name: str, *place: str | int) -> None:
-    if source.tools and name and name not in source.tools:
-        message = f"tool_calls: there is no tool {name!r}"
-        source.fault(message, listed(name, source.tools, "the tools"), *place)
+    for key, index, name in names:
+        if source.tools and name and name not in source.tools:
+            hint = listed(name, source.tools, "the tools")
+            source.fault(f"tool_calls: there is no tool {name!r}", hint, key, index)
 
 
 TOOL_CALLS = EvaluationType(
