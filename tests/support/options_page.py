@@ -56,8 +56,11 @@ TABLES = {
     "v_costs": "view: a run and purpose; `calls` and tokens were sent, `cached_answers` were not",
 }
 """The meaning of one row of each table and view."""
-_WITHOUT_COLUMNS = {"texts", "plans", "leases", "sent_calls", "scenario_conditions", "scenario_user_contexts"}
-"""Tables that only the program reads."""
+_WITHOUT_COLUMNS = {
+    *("benchmarks", "texts", "pillars", "behaviours", "conditions", "user_contexts", "perturbations"),
+    *("plans", "leases", "sent_calls", "scenario_conditions", "scenario_user_contexts"),
+}
+"""Tables that `v_results` joins, or that only the program reads."""
 
 
 def page() -> str:
