@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.scoring.breakdown import speed_of
 from pytest_helmbench.store.cost_queries import costs
 from pytest_helmbench.store.judged_replies import judged_cases
@@ -111,10 +112,17 @@ def _deciding(run: RunDetail) -> Iterator[tuple[str, JsonValue]]:
     yield "model_id", run.settings.get("variant_of") or run.model
     yield "server", server_name(run.base_url or "") or run.provider or None
     yield "address", hashlib.sha256((run.base_url or "").encode()).hexdigest()
-    for name in (*DECIDING[1:], "versions", "repeat"):
+    for name in (*DECIDING, "versions", "repeat"):
         value = run.settings.get(name) or None
         if name.endswith("sampling") and isinstance(value, dict):
-            yield from ((name.replace("sampling", option), of) for option, of in value.items())
+            for option, of in value.items():
+                own = name.replace("sampling", option)
+                inside = (
+                    {f"{own}.{excerpt(key, 60)}": of[key] for key in of}
+                    if isinstance(of, dict)
+                    else {own: of}
+                )
+                yield from inside.items()
         else:
             yield name, value
 

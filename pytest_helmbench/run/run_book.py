@@ -293,7 +293,7 @@ def _route(route: Route) -> dict[str, str | bool | None]:
     entry, found = route.entry, route.endpoint
     endpoint = found if isinstance(found, Endpoint) else replay_endpoint(entry.model_id)
     return {
-        "id": entry.id,
+        "id": entry.model_id,
         "address": endpoint.base_url,
         "key_env": found.key_env if isinstance(found, Endpoint) else found.variable,
         "usable": endpoint is found,

@@ -178,7 +178,6 @@ def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[RunDetail, .
 
 
 DECIDING = (
-    "variant_of",
     "judge",
     "judge_sampling",
     "sampling",
@@ -214,7 +213,9 @@ def configured_alike(path: Path, run_id: int) -> tuple[tuple[int, int], ...]:
     with reading(path) as conn:
         for other, theirs, ours in conn.execute(_ALIKE, (run_id,)):
             first, second = (json.loads(text) for text in (theirs, ours))
-            same = all((first.get(name) or None) == (second.get(name) or None) for name in DECIDING)
+            same = all(
+                (first.get(name) or None) == (second.get(name) or None) for name in (*DECIDING, "variant_of")
+            )
             if same and judges_of(first) == judges_of(second):
                 found.append((int(other), int(first.get("repeat") or 1)))
     return tuple(found)

@@ -69,7 +69,7 @@ def test_two_entries_of_one_id_are_two_runs_and_a_pair_that_says_what_differs(
     for name, one, other in (
         ("system_prompt", "none", "489fb53a4999"),
         ("reasoning_effort", "none", "high"),
-        ("extra_body", '{"chat_template_kwargs": {"enable_thinking": false}}', "none"),
+        ("extra_body.chat_template_kwargs", '{"enable_thinking": false}', "none"),
     ):
         line = f"different {name}: {one} in the baseline, {other} in the candidate"
         assert all(line in text for text in compared)
