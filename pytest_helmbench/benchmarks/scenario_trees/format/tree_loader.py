@@ -64,6 +64,8 @@ from pytest_helmbench.files.strict_json import a_text, a_whole_number
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
 
+_KNOWN_KEYS = SCENARIO_SCHEMA.keys()
+
 
 def load_tree(root: Path, *, runs_code: bool = False) -> ScenarioTree:
     """Read a scenario tree.
@@ -331,10 +333,9 @@ def _load_prompt(reader: Reader, files: ScenarioFiles) -> _Prompt | None:
 
 
 def _key_faults(document: Document, *, multi: bool) -> Iterator[Fault]:
-    known = SCENARIO_SCHEMA.keys()
     for key in document.names():
-        if key not in known:
-            hint = listed(key, known, "known keys")
+        if key not in _KNOWN_KEYS:
+            hint = listed(key, _KNOWN_KEYS, "known keys")
             yield Fault(document.line(key), f"unknown key {named(key)}", hint, usable=True)
         elif multi and key == "evaluation":
             message = "evaluation means nothing in a multi-criteria scenario"
