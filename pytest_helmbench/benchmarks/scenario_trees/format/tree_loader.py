@@ -254,10 +254,9 @@ def _load_scenario(
         schema_turns="all" if prompt.value("schema_turns") == "all" else "last",
         toolbox=toolbox,
     )
-    odd = (*_sign_warnings(scenario), *_empty_messages(scenario), *_idle_keys(scenario, prompt))
-    for path, fault in odd:
+    for path, fault in (*_sign_warnings(scenario), *_idle_keys(scenario, prompt)):
         findings.add(path, fault)
-    return scenario if len(findings.problems) == before else unrun
+    return scenario
 
 
 def _load_perturbations(
@@ -393,19 +392,6 @@ def _sign_warnings(scenario: Scenario) -> Iterator[tuple[Path, Fault]]:
         message = f"the severities of {_counted(opposite)} and of {context.code} have opposite signs"
         hint = "they are added up: check that the sum is what you mean"
         yield opposite[0].path, Fault(opposite[0].line, message, hint, usable=True)
-
-
-def _empty_messages(scenario: Scenario) -> Iterator[tuple[Path, Fault]]:
-    """Yield the first perturbation without text whose message would be empty, as `benchmark.yml` has the rest of it."""
-    if "scenario" in scenario.system:
-        cases = scenario.combinations(add_no_context=True)
-        empty = next(
-            (case.perturbation for case in cases if not case.perturbation.block and not case.blocks()), None
-        )
-        if empty is not None:
-            message = f"{empty.code} has no text, so the message of the user would be empty"
-            hint = "write its text, or leave the scenario out of 'roles' in benchmark.yml"
-            yield empty.path, Fault(empty.line, message, hint)
 
 
 def _idle_keys(scenario: Scenario, prompt: _Prompt) -> Iterator[tuple[Path, Fault]]:

@@ -236,13 +236,6 @@ S1.md: benchmark.yml cannot be used, so the cases of this scenario cannot be com
         """S1.md: tools.yml cannot be used, so the cases of this scenario cannot be composed
 tools.yml:1: the file is 3, not a list""",
     ),
-    "a message of the user without text": (
-        {
-            "/benchmark.yml": "roles: {system: [scenario, condition, user_context]}\n",
-            "perturbations.md": "# PT1\n\nx\n\n# PT2\n",
-        },
-        """perturbations.md:5: PT2 has no text, so the message of the user would be empty""",
-    ),
 }
 
 
