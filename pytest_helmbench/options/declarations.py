@@ -374,7 +374,7 @@ class Options:
     trusted: UsersWord[tuple[str, ...]] = _CASES(
         users(_WORDS),
         NOTHING_NAMED,
-        "benchmarks whose conftest.py, addresses and variables count; relative to the ini file",
+        "benchmarks whose code, addresses and variables count; relative to the ini file",
         use="ini",
     )
     stated: frozenset[str] = frozenset()

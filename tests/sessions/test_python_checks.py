@@ -171,8 +171,8 @@ def test_only_trusted_code_runs_in_bounded_time_and_each_benchmark_has_its_own(
     untrusted.assert_outcomes(errors=1)
     untrusted.stdout.fnmatch_lines(
         [
-            "checks is code of a benchmark that helmbench_trusted does not list, and did not run",
-            f"  hint: read it, then list {pytester.path / 'benchmark'} in helmbench_trusted of your own ini file",
+            "checks in Python did not run: helmbench_trusted does not list their benchmark",
+            f"  hint: read them, then list {pytester.path / 'benchmark'} in helmbench_trusted of your own ini file",
         ]
     )
     assert (provider.count, (pytester.path / "ran").exists()) == (0, False)

@@ -239,7 +239,10 @@ class HandWritten(JudgedByItself):
 
     def __init__(self, outline: RowOutline, targets: Iterable[Target]) -> None:
         self.outline = outline
-        self.targets = tuple(Target(outline.root, _named(target.model), target.judges) for target in targets)
+        # The verdict of the first judge decides, and no other is asked.
+        self.targets = tuple(
+            Target(outline.root, _named(target.model), target.judges[:1]) for target in targets
+        )
         self.relay = Relay()
         self.collected: set[str] = set()
         """Codes, selected or not."""

@@ -58,8 +58,8 @@ class Marking:
         """What kept the marking model from a verdict: the test is an error, whatever it makes of that."""
 
     def judges(self) -> tuple[Judge, ...]:
-        """Return the marking model, the first of several; see `usable_judges` for errors. From any thread."""
-        return usable_judges(self._context)[:1]
+        """Return the marking model; see `usable_judges` for errors. From any thread."""
+        return usable_judges(self._context)
 
     def ask(self, rubric: str, reply: object, question: str | None) -> Future[JudgeVerdict]:
         """Have a reply judged: a text, or a chat completion of the package `openai`. From any thread."""

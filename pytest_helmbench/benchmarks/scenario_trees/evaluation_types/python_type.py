@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from hashlib import sha256
 
@@ -33,7 +32,6 @@ from pytest_helmbench.judging.json_replies import read_reply
 
 _IMPORT_S = 20
 """CPU seconds that importing a module of checks may take: libraries for language take their time."""
-_NAME = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 _SHAPE = "write 'MODULE:FUNCTION': 'checks:names_a_dose' is a function of checks.py in the benchmark"
 
 
@@ -61,12 +59,9 @@ class PythonRule(ReplyRule):
 
     def refusal(self) -> str:
         """See `CaseRule.refusal`."""
-        if not self.root:
-            return ""
-        return (
-            f"{self.function.partition(':')[0]} is code of a benchmark that helmbench_trusted does not list, and did"
-            f" not run\n  hint: read it, then list {self.root} in helmbench_trusted of your own ini file"
-        )
+        said = "checks in Python did not run: helmbench_trusted does not list their benchmark"
+        hint = f"read them, then list {self.root} in helmbench_trusted of your own ini file"
+        return f"{said}\n  hint: {hint}" if self.root else ""
 
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
         """See `ReplyRule.checked`.
@@ -126,12 +121,12 @@ class PythonRule(ReplyRule):
         return {**kept, "metadata": dict(self.metadata), "by_severity": self.by_severity}
 
 
-def _stated(source: RuleSource) -> PythonRule:
+def _read(source: RuleSource) -> PythonRule | None:
     function, reader = source.text("function") or "", source.reader
     root = reader.root or source.files.prompt.parent
     path = root.joinpath(*function.partition(":")[0].split(".")).with_suffix(".py")
     text = reader.text(path) if path.is_file() else None
-    return PythonRule(
+    rule = PythonRule(
         "python",
         function,
         "" if text is None else sha256(text.encode()).hexdigest(),
@@ -140,31 +135,24 @@ def _stated(source: RuleSource) -> PythonRule:
         "" if reader.runs_code else str(root),
         source.by_severity,
     )
-
-
-def _read(source: RuleSource) -> PythonRule | None:
-    rule = _stated(source)
     try:
-        return rule.load() if source.reader.runs_code else rule
-    except HelmbenchError:
-        return None  # `_check` tells why
-
-
-def _check(source: RuleSource) -> None:
-    if not source.reader.runs_code or not re.search(_NAME, source.text("function") or ""):
-        return  # the schema of the key tells of a name that is none
-    try:
-        _stated(source).load()
+        return rule.load() if reader.runs_code else rule
     except HelmbenchError as error:
         message, _, hint = str(error).partition("\n  hint: ")
         source.fault(f"python: {message}", hint or _SHAPE, "function")
+        return None
 
 
 PYTHON = EvaluationType(
     "python",
-    {"function": {"description": _SHAPE, "type": "string", "pattern": _NAME}},
+    {
+        "function": {
+            "description": _SHAPE,
+            "type": "string",
+            "pattern": r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$",
+        }
+    },
     _read,
-    _check,
     needed=("function",),
     asks_for_polarity=True,
 )
