@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from paths import ROOT
@@ -11,6 +12,7 @@ from provider import Answer, Provider, Request
 from trees import Part, Tree, rows, run_tree, write_tree
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import EVALUATION_TYPES
+from pytest_helmbench.files.models_file import load_models
 
 _PAGE = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
 _SECTION = re.compile(r"^### ([^\n]+)\n(.*?)(?=^###? )", re.MULTILINE | re.DOTALL)
@@ -121,6 +123,15 @@ def test_the_conversation_is_held_and_judged_as_the_page_says(
         ("turn 2, each", "length"),
         ("turn 3", "length"),
     ]
+
+
+def test_the_variants_of_the_page_are_two_models(tmp_path: Path) -> None:
+    (tmp_path / "careful.md").write_text("Be careful.")
+    (tmp_path / "models.yml").write_text(
+        _PAGE.partition("## Variants\n")[2].split("```")[1].removeprefix("yaml")
+    )
+    plain, careful = (one.entry for one in load_models(tmp_path / "models.yml").models)
+    assert (plain.id, plain.system_prompt, careful.system_prompt) == ("plain", None, "Be careful.")
 
 
 def _measured(examples: list[tuple[str, Tree, list[tuple[str, str]]]]) -> str:

@@ -45,7 +45,7 @@ TABLES = {
     "judgements": "a result × criterion × judge, in runs with two judges; `of_record` 1 is the verdict that counts",
     "pack_results": "a Bench Pack's own words about a result",
     "pack_scores": "a Bench Pack's own total of a run; `categories` is JSON",
-    "events": "a step of an agent or an event of a Bench Pack; `payload` is JSON",
+    "events": "a tool call, a step of an agent, or an event of a Bench Pack; `payload` is JSON",
     "calls": "one attempt, or one cached answer (`from_cache` 1, cost 0); `purpose` is `case`, `judge`, `agent` or"
     " `pack`",
     "requests": "one distinct request body",
