@@ -103,8 +103,10 @@ def _in_short(text: str) -> str:
 
 def _marked(observed: str, expected: str) -> str:
     """Return what was observed with `»…«` around the words that are wrong; as it is where all or none are."""
-    unwanted = expected.startswith("not: ")
-    known = {found.casefold() for found in _WORD.findall(expected)}
+    plain = expected.removeprefix("not: ")
+    listed = plain.removeprefix("contains none of ")
+    unwanted = (plain != expected) != (listed != plain)
+    known = {found.casefold() for found in _WORD.findall(listed)}
 
     def is_wrong(word: str) -> bool:
         return any(map(str.isalnum, word)) and (word.casefold() in known) == unwanted

@@ -66,6 +66,8 @@ def test_a_failed_case_is_told_in_three_lines_that_mark_what_differs() -> None:
         "  observed: »42.7« km",
     ]
     assert _brief("not: RISK", "[RISK, CALM]").endswith("observed: [»RISK«, CALM]")
+    assert _brief("contains none of RISK", "none of RISK").endswith("observed: none of »RISK«")
+    assert _brief("not: contains none of RISK", "all RISK").endswith("observed: »all« RISK")
     assert _brief("RISK", "CALM").endswith("observed: CALM")
     assert _brief("<redacted>", "(text of the reply)").splitlines() == [
         "  expected: hidden by the pack (--helmbench-show-hidden)",
