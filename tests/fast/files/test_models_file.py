@@ -131,10 +131,7 @@ marking_model: {id: j/k, temperature: 0}
         ("- {id: a/b, name: x}\n- {id: c/d, name: x}\n", ["2: the model 'x' stands here twice"]),
         ("- {id: a/b, name: a b}\n", ["1: entry 1.name 'a b' has the wrong form", "such as careful"]),
         ("- {id: a/b, name: x, system_prompt: no.md}\n", ["no.md: the file cannot be read: No such file"]),
-        (
-            "models: [{id: a, name: x}]\nmarking_model: {id: c, name: x}\n",
-            ["'x' is called like a model (line 1)"],
-        ),
+        ("models: [{id: a, name: x}]\nmarking_model: {id: c, name: x}\n", ["called like a model (line 1)"]),
         ("marking_model: {id: a/b, system_prompt: x}\n", ["1: 'system_prompt' of a judge"]),
         ("models: [\n", ["this is no valid YAML"]),
         ("- id: a/b\n  extra_body: {x: .nan}\n", ["2: entry 1.extra_body.x is .nan, no finite number"]),
@@ -152,20 +149,17 @@ def test_a_broken_models_file_is_refused_with_line_and_hint(
 
 def test_two_entries_share_an_id_where_they_have_names(tmp_path: Path) -> None:
     (tmp_path / "p.md").write_bytes(b"\xef\xbb\xbfBe careful.\r\n\r\nAlways.\r\n")
-    careful = "{id: a/b, name: careful, system_prompt: p.md, price: {input: 1, output: 2}}"
-    text = f"models: [{{id: a/b, name: 1.0}}, {careful}, {{id: a/b}}]\n"
+    stated = "{id: a/b, name: careful, system_prompt: p.md, price: {input: 1, output: 2}}"
+    text = f"models: [{{id: a/b, name: 1.0}}, {stated}, {{id: a/b}}]\n"
     found = models(tmp_path, f"{text}marking_models: [careful, {{id: a/b, name: j}}]\n")
 
-    assert [
-        (one.entry.id, one.entry.model_id, one.entry.system_prompt, one.entry.price) for one in found.models
-    ] == [
+    entries = [one.entry for one in (*found.models, *found.marking_models)]
+    assert [(one.id, one.model_id, one.system_prompt, one.price) for one in entries] == [
         ("1.0", "a/b", None, None),
-        ("careful", "a/b", "Be careful.\n\nAlways.", Price(1, 2)),
+        (careful := ("careful", "a/b", "Be careful.\n\nAlways.", Price(1, 2))),
         ("a/b", "a/b", None, None),
-    ]
-    assert [(one.entry.id, one.entry.model_id) for one in found.marking_models] == [
-        ("careful", "a/b"),
-        ("j", "a/b"),
+        careful,
+        ("j", "a/b", None, None),
     ]
 
 

@@ -235,13 +235,8 @@ async def test_a_pause_holds_back_its_model_alone_and_ends_by_itself() -> None:
 
 async def test_variants_of_a_model_share_what_its_provider_lets_through() -> None:
     now = 0.0
-    of_one = {"requests_per_minute": 60.0, "provided": "m at its server"}
-    gate = _gate(
-        *(ModelLimits(name, 4, **of_one) for name in ("plain", "careful")),  # type: ignore[arg-type]
-        ModelLimits("other", 4),
-        clock=lambda: now,
-        concurrency=40,
-    )
+    variants = [ModelLimits(name, 4, 60.0, provided="m") for name in ("plain", "careful")]
+    gate = _gate(*variants, ModelLimits("other", 4), clock=lambda: now, concurrency=40)
     crowd = _Crowd(gate)
     await crowd.ask(*[_ask("plain"), _ask("careful"), _ask("other")] * 2)
     assert crowd.admitted() == [0, 2, 5]  # one call a second of both together

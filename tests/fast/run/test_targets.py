@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -91,17 +92,8 @@ def test_a_variant_lies_over_every_model_and_over_what_options_say(tmp_path: Pat
 
     # The key of the model is for its own server, not for the variant's.
     server = f"{_SERVER}?api-version=2"
-    assert [
-        (
-            one.entry.id,
-            one.entry.model_id,
-            one.endpoint.base_url,
-            one.endpoint.wire_model,
-            one.endpoint.key_env,
-        )
-        for one in routes
-        if isinstance(one.endpoint, Endpoint)
-    ] == [
+    of_entry, of_endpoint = attrgetter("id", "model_id"), attrgetter("base_url", "wire_model", "key_env")
+    assert [(*of_entry(one.entry), *of_endpoint(one.endpoint)) for one in routes] == [
         ("mine:plain", "openai/gpt-4o", "https://api.openai.com/v1", "gpt-4o", "MODEL_KEY"),
         ("mine:there", "openai/gpt-4o", server, "openai/gpt-4o", None),
         ("ollama/llama3.2:1b:plain", "ollama/llama3.2:1b", "http://localhost:11434/v1", "llama3.2:1b", None),
