@@ -187,7 +187,7 @@ def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunC
         if run_id is None:
             continue
         tally, scored = counts[run_id], book.scored.get(run_id)
-        remarks = [*answer_doubts(run.model, tally), *_judge_remarks(run, tally)]
+        remarks = [*answer_doubts(run.model_id, tally), *_judge_remarks(run, tally)]
         planned = run.tests - tally.no_cases
         if scored is not None and scored.facts.scope != _SHARD:
             planned = JudgedCases.of(scored.facts).planned
@@ -197,7 +197,7 @@ def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunC
                 found = tree_constants(scored.facts, add_no_context=coordinator.settings.add_no_context)
                 constants[run.benchmark] = found.flags_everything if found.flagging else None
         speed = Speed()
-        if not is_embedded(run.model):
+        if not is_embedded(run.model_id):
             with suppress(StoreError):  # said elsewhere
                 speed = measured_speed(book.db, (run_id,))
         name = benchmarks[run.benchmark] if is_one_model else names[run.key]
@@ -253,7 +253,8 @@ def _judge_remarks(run: PlannedRun, counts: RunCounts) -> Iterator[str]:
         answers[judge or ""] += replies
     stand_ins = [judge for judge in answers if judge.startswith("baseline/")]
     yield from (stand_in_text(answers[judge], judge) for judge in stand_ins)
-    if run.model in run.judges and run.model not in stand_ins and (run.judge_calls or counts.judge_calls):
+    own = {run.model, run.model_id}.intersection(run.judges).difference(stand_ins)
+    if own and (run.judge_calls or counts.judge_calls):
         yield "judged its own replies"
 
 

@@ -142,7 +142,7 @@ def _remarks(report: RunReport) -> Iterator[str]:
             clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
             yield f"the score rests on only {clusters}, so its interval is wide"
         yield from score_notes(report.score)
-    yield from answer_doubts(run.model, report.counts)
+    yield from answer_doubts(str(run.settings.get("variant_of") or run.model), report.counts)
     yield from routine_notes(report.counts)
     if report.counts.unknown_costs:
         calls = "1 call" if report.counts.unknown_costs == 1 else f"{report.counts.unknown_costs} calls"

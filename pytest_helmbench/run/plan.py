@@ -27,7 +27,8 @@ class PlannedRun:
 
     Args:
         benchmark: Root folder.
-        model: Model id.
+        model: Name of the model: its id, or that of a variant.
+        model_id: Of the model that is asked.
         judges: Ids of the judges, in order; empty for none.
         usable: Whether the model can be called.
         why_not: For people, when it cannot.
@@ -49,6 +50,7 @@ class PlannedRun:
 
     benchmark: str
     model: str
+    model_id: str
     judges: tuple[str, ...]
     usable: bool
     why_not: str
@@ -209,6 +211,7 @@ def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> Plann
     return PlannedRun(
         benchmark=target.key[0],
         model=target.key[1],
+        model_id=target.model.entry.model_id,
         judges=target.judge_ids,
         usable=usable,
         why_not="" if isinstance(endpoint, Endpoint) else endpoint.reason,

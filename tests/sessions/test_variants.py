@@ -57,7 +57,9 @@ def test_two_entries_of_one_id_are_two_runs_and_a_pair_that_says_what_differs(
     (pytester.path / "benchmark" / "models.yml").write_text(_MODELS)
     given = ("benchmark", f"--helmbench-base-url={careful.url}", "--helmbench-json=report.json", *mode)
 
-    assert run_tree(pytester, *given).ret == _FAILED
+    result = run_tree(pytester, *given)
+    assert result.ret == _FAILED
+    result.stdout.no_fnmatch_line("*other models answered*")
     runs = [("quick", "complete", 0), ("thorough", "complete", 8)]
     assert rows(pytester.path / "helmbench.db", _RUNS) == runs
     assert {request.model for request in careful.requests} == {"openai/gpt-4o-mini"}
@@ -66,6 +68,7 @@ def test_two_entries_of_one_id_are_two_runs_and_a_pair_that_says_what_differs(
     assert [(run["model"], run["better_than"]) for run in board["runs"]] == [("thorough", [1]), ("quick", [])]
     compared = [captured(capsys, "compare", 1, 2, *form)[1] for form in ((), ("--format", "markdown"))]
     markdown, page = (captured(capsys, "report", 1, 2, "--format", form)[1] for form in ("markdown", "html"))
+    assert "other models answered" not in markdown
     for name, one, other in (
         ("system_prompt", "none", "489fb53a4999"),
         ("reasoning_effort", "none", "high"),
