@@ -13,19 +13,18 @@ from trees import Part, Tree, rows, run_tree, write_tree
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
+from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.bounded_calls import RuleFailedError
 from pytest_helmbench.core.case import Message
-from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.tools import MadeCall
 
 _CHECKS = """
 from pytest_helmbench.benchmarks.scenario_trees.checks import CheckedReply
 
 def told(reply: CheckedReply):
-    case = reply.case
-    said = [message["content"] for message in reply.messages]
-    return False, f"{reply.text} {reply.json} {said[-1]} {case.codes.behaviour} {case.severity} {case.metadata}"
+    case, said = reply.case, [message["role"] for message in reply.messages]
+    calls = [(call.turn, call.name, call.arguments, call.answer) for call in reply.tool_calls]
+    return False, f"{reply.json} {said} {calls} {case.codes.behaviour} {case.severity} {case.metadata}"
 
 right = lambda reply: True
 half = lambda reply: 0.5
@@ -51,48 +50,37 @@ def _tree(root: Path, function: str, checks: str = _CHECKS) -> ScenarioTree:
     return load_tree(root, runs_code=True)
 
 
-def _combination(tree: ScenarioTree) -> Combination:
-    (scenario,) = tree.scenarios.values()
-    return next(scenario.combinations())
-
-
-def _found(root: Path, function: str, text: str = '{"a": 1}') -> Evaluation:
-    case = _combination(_tree(root, function)).case()
-    assert isinstance(case.rule, ReplyRule)
-    return case.rule.evaluate(case, reply_of(text), strict_json=False)
-
-
-@pytest.mark.parametrize(
-    ("function", "passed", "credit", "observed"),
-    [
-        ("right", True, 1.0, "True"),
-        ("half", False, 0.5, "0.5"),
-        ("told", False, 0.0, "{\"a\": 1} {'a': 1} {\"a\": 1} B1 5 {'category': 'X'}"),
-    ],
-)
-def test_a_function_returns_a_verdict_or_a_credit(
-    tmp_path: Path, function: str, passed: bool, credit: float, observed: str
-) -> None:
-    found = _found(tmp_path, f"checks:{function}")
-    assert (found.passed, found.credit, found.observed) == (passed, credit, observed)
-    assert (
-        _found(tmp_path, "checks:right", "").reason == "empty"
-    )  # it is not asked about a reply that is none
-
-
 @pytest.mark.parametrize(
     ("function", "said"),
     [
+        ("right", "True 1.0 True"),
+        ("half", "False 0.5 0.5"),
+        (
+            "told",
+            "False 0.0 {'a': 1} ['user', 'assistant', 'tool', 'assistant'] [(1, 'look', {'a': 1}, 'found')]"
+            " B1 5 {'category': 'X'}",
+        ),
         ("none", "checks:none returned None (NoneType)"),
         ("much", "checks:much returned 1.5 (float)"),
         ("breaks", "checks:breaks raised KeyError: 'dose' (checks.py:20)"),
         ("quits", "checks:quits raised SystemExit: 3 (checks.py:13)"),
     ],
 )
-def test_what_is_no_verdict_is_said_with_its_place(tmp_path: Path, function: str, said: str) -> None:
-    with pytest.raises(RuleFailedError, match=r"hint: .*the reply is stored") as error:
-        _found(tmp_path, f"checks:{function}")
-    assert str(error.value).splitlines()[0] == said
+def test_a_function_returns_a_verdict_or_its_fault_has_a_place(
+    tmp_path: Path, function: str, said: str
+) -> None:
+    (scenario,) = _tree(tmp_path, f"checks:{function}").scenarios.values()
+    case, rule = next(scenario.combinations()).case(), scenario.rule
+    assert isinstance(rule, ReplyRule)
+    talk = tuple(Message(role, "…") for role in ("user", "assistant", "tool", "assistant"))
+    reply = replace(reply_of('{"a": 1}'), said=talk, tool_calls=(MadeCall(1, "look", {"a": 1}, "found"),))
+    try:
+        evaluation = rule.evaluate(case, reply, strict_json=False)
+        found = f"{evaluation.passed} {evaluation.credit} {evaluation.observed}"
+    except RuleFailedError as error:
+        found = str(error).split("\n  hint: ")[0]
+    assert found == said
+    assert rule.evaluate(case, reply_of(""), strict_json=False).reason == "empty"  # without a call
 
 
 @pytest.mark.parametrize(
@@ -116,29 +104,6 @@ def test_check_finds_a_function_that_cannot_be_called(
     assert all(problem.hint for problem in problems)
     # Without trust nothing is run, so its name alone can be wrong.
     assert len(load_tree(tmp_path).problems) == (":" not in function)
-
-
-def test_the_source_decides_with_the_rule(tmp_path: Path) -> None:
-    hashes = set()
-    for checks in (_CHECKS, f"{_CHECKS}\n", _CHECKS):
-        rule = _combination(_tree(tmp_path, "checks:right", checks)).scenario.rule
-        assert isinstance(rule, ReplyRule)
-        hashes.add(rule.hashes())
-    assert len(hashes) == 2
-
-
-def test_a_check_is_given_the_conversation_with_its_calls_of_tools(tmp_path: Path) -> None:
-    roles = "[one['role'] for one in reply.messages]"
-    calls = "[(one.turn, one.name, one.arguments['a'], one.answer) for one in reply.tool_calls]"
-    case = _combination(
-        _tree(tmp_path, "checks:talk", f"talk = lambda reply: (False, str({roles} + {calls}))")
-    )
-    said = tuple(Message(role, "…") for role in ("user", "assistant", "tool", "assistant"))
-    made = (MadeCall(1, "look", {"a": 1}, "found"),)
-    rule = case.scenario.rule
-    assert isinstance(rule, ReplyRule)
-    found = rule.evaluate(case.case(), replace(reply_of("x"), said=said, tool_calls=made), strict_json=False)
-    assert found.observed == "['user', 'assistant', 'tool', 'assistant', (1, 'look', 1, 'found')]"
 
 
 _OUTCOMES = "SELECT code, outcome, reason, observed FROM v_results WHERE run_id = ? ORDER BY code"
