@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from pytest_helmbench.core.case import JUDGED_RULE, justified_by
-from pytest_helmbench.core.outcome import Evaluation, Outcome
+from pytest_helmbench.core.outcome import Evaluation, Outcome, wrong_turn
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, MARKS, REDACTED, full_observed, has_lines, quoted, under
 
 REASON_TEXTS = {
@@ -71,7 +71,9 @@ def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
         for evaluation in outcome.evaluations
         if evaluation.justification and not evaluation.passed and evaluation.rule == JUDGED_RULE
     ]
-    return [*seen, *judges, *([(outcome.excerpt_of, quoted(outcome.excerpt))] if outcome.excerpt else [])]
+    turn = wrong_turn(outcome.evaluations)
+    whose = outcome.excerpt_of if turn is None else f"{outcome.excerpt_of} turn {turn}"
+    return [*seen, *judges, *([(whose, quoted(outcome.excerpt))] if outcome.excerpt else [])]
 
 
 def error_text(outcome: Outcome) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
@@ -190,6 +191,9 @@ class Reply:
         return f"({words[form_fault]})" if form_fault in words else ""
 
 
+_TURN = re.compile(r"turn (\d{1,9})\b")
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What one of several marking models said about one criterion: a row of `judgements`.
@@ -217,7 +221,7 @@ class Evaluation:
     """One row per result × criterion.
 
     Args:
-        criterion: `CR1`, …; empty where the case has only one.
+        criterion: `CR1`, `turn 2`, …; empty where the case has only one.
         rule: `category_match`, `list_includes`, `tag_threshold` or `sqe`.
         rule_hash: 16 hex digits over the rule and, for a judge, its template and model.
         credit: In [0, 1].
@@ -243,6 +247,17 @@ class Evaluation:
     in_process: bool = False
     judgements: tuple[Judgement, ...] = ()
     observed_text: str | None = None
+
+    @property
+    def turn(self) -> int | None:
+        """The turn of a conversation whose reply alone it is about, from 1; None for any other evaluation."""
+        found = _TURN.match(self.criterion)
+        return None if found is None else int(found[1])
+
+
+def wrong_turn(evaluations: Iterable[Evaluation]) -> int | None:
+    """Return the turn that the first failed evaluation is about; None for the last one, and without a failure."""
+    return next((one.turn for one in evaluations if not one.passed), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +285,8 @@ class Outcome:
         score: Mean credit over the criteria, in [0, 1]; None unless judged.
         usage: Of the case's own calls, judges apart.
         latency_ms: Of the case's own calls, without our own waiting; None when none was answered.
-        excerpt: Start of the reply of a failed case, cut; of an error, what a program wrote last; empty otherwise.
+        excerpt: Start of the reply of a failed case (of a conversation that at `wrong_turn`), cut; of an error, what a
+            program wrote last; empty otherwise.
         excerpt_of: Whose words the excerpt has: `reply`, `output` of a program, `pack`.
         reply_key: `Reply.key` of the case's reply; None when there is none.
         started_at: ISO 8601 UTC; `completed_at` likewise.

@@ -133,8 +133,13 @@ class CaseJob(ABC):
             HelmbenchError: Its file has changed since it was collected.
         """
 
-    def asked(self) -> str:
-        """Return the message that tells the case from others of its kind: of a tree, its perturbation."""
+    def asked(self, turn: int | None = None) -> str:
+        """Return the message that tells the case from others of its kind: of a tree, its perturbation.
+
+        Args:
+            turn: Of a conversation; None for its last one.
+        """
+        del turn
         messages = self.case(None).messages
         return messages[-1].content if messages else ""
 

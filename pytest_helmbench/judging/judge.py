@@ -16,7 +16,16 @@ from typing import NamedTuple
 from pytest_helmbench.core.case import JUDGED_RULE, Case, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Evaluation, Event, Judgement, Outcome, Parse, Reply, Verdict
+from pytest_helmbench.core.outcome import (
+    Evaluation,
+    Event,
+    Judgement,
+    Outcome,
+    Parse,
+    Reply,
+    Verdict,
+    wrong_turn,
+)
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub, without_surrogates
 from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
@@ -458,11 +467,13 @@ def with_reply(outcome: Outcome, reply: Reply) -> Outcome:
 def judged_outcome(reply: Reply, evaluations: tuple[Evaluation, ...]) -> Outcome:
     """Return what a reply and its evaluations make of a case."""
     passed = case_passed(evaluations)
+    turn = wrong_turn(evaluations)
+    shown = next((one for one in reply.turns if one.turn == turn), reply)
     outcome = Outcome(
         verdict=Verdict.PASSED if passed else Verdict.FAILED,
         reason=next((one.reason for one in evaluations if one.reason), None),
         evaluations=evaluations,
         score=fmean(evaluation.credit for evaluation in evaluations),
-        excerpt="" if passed else excerpt(reply.text, indented=True),
+        excerpt="" if passed else excerpt(shown.text, indented=True),
     )
     return with_reply(outcome, reply)

@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_closed
 from pytest_helmbench.benchmarks.registry import places_of
 from pytest_helmbench.core.case_texts import quoted_texts
-from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.outcome import Outcome, Verdict, wrong_turn
 from pytest_helmbench.core.problem import CaseError, HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_path
@@ -341,7 +341,8 @@ class SessionPlugin:
         if report.when == "call" or report.failed:
             report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict), outcome.score)
             if report.failed and outcome.verdict is Verdict.FAILED and not self._is_verbose:
-                parts = brief_parts(outcome, item.job.asked(), with_text=not self._hides_text)
+                asked = item.job.asked(wrong_turn(outcome.evaluations))
+                parts = brief_parts(outcome, asked, with_text=not self._hides_text)
                 report.__dict__["helmbench"]["brief"] = parts
             elif report.failed and not self._hides_text and not self.settings.shown_texts.any:
                 report.sections += quoted_texts(outcome)

@@ -131,9 +131,15 @@ def cases_on_record(
 
 
 # By the reply that was judged: the newest call of a case may belong to a prompt that is not judged yet.
+_AT_WRONG_TURN = (
+    "SELECT text FROM calls JOIN responses ON responses.id = response_id WHERE calls.run_id = results.run_id"
+    " AND code = results.code AND calls.repetition = results.repetition AND 'turn ' || turn || ',' = substr(("
+    "SELECT criterion || ',' FROM evaluations WHERE result_id = results.id AND NOT passed ORDER BY id LIMIT 1"
+    "), 1, length('turn ' || turn || ',')) ORDER BY calls.rowid DESC LIMIT 1"
+)
 _RESULTS = (
     "SELECT results.*, responses.request_hash,"
-    " CASE outcome WHEN 'failed' THEN substr(responses.text, 1, 1000) END AS start"
+    f" CASE outcome WHEN 'failed' THEN substr(coalesce(({_AT_WRONG_TURN}), responses.text), 1, 1000) END AS start"
     " FROM results LEFT JOIN responses ON responses.id = results.response_id"
     " WHERE run_id = ? AND outcome IN ('passed', 'failed')"
 )

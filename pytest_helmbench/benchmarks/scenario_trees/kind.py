@@ -135,9 +135,11 @@ class TreeJob(CaseJob):
         """See `Combination.case`."""
         return self.combination.case(system_prompt)
 
-    def asked(self) -> str:
-        """Return the perturbation."""
-        return self.combination.perturbation.body
+    def asked(self, turn: int | None = None) -> str:
+        """Return the perturbation, or its message at a turn."""
+        part = self.combination.perturbation
+        later = [message.content for message in part.script if message.role == "user"]
+        return [part.block if part.script else part.body, *later][-1 if turn is None else turn - 1]
 
     def rule_hashes(self, case: Case, settings: RunnerSettings) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
