@@ -35,16 +35,17 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.files.anchors_file import anchors_path
 from pytest_helmbench.imports.judge_labels import LabelError, drawn, label_file, question, read_labels
-from pytest_helmbench.reports.cards import prompt_lines
+from pytest_helmbench.reports.cards import prompt_text
 from pytest_helmbench.reports.comparison_lines import changed_text
 from pytest_helmbench.reports.score_lines import corrected_text
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, share, table
 from pytest_helmbench.results.rescore import Rescored, RescoreError, refuse_run, rescore
+from pytest_helmbench.results.run_report import recorded_results
 from pytest_helmbench.results.stored_scores import stored_correction
 from pytest_helmbench.run.judge_check import AnchorTrial, try_anchors
 from pytest_helmbench.store.judge_rows import JudgedRow, criteria_of, judged_rows, write_labels
 from pytest_helmbench.store.leases import iso_time
-from pytest_helmbench.store.result_queries import ResultRow, results
+from pytest_helmbench.store.result_queries import ResultRow
 from pytest_helmbench.store.run_queries import RunDetail
 
 _HEAD = ("judge", "anchor", "right verdict", "its verdict", "its words")
@@ -170,7 +171,7 @@ def sample(run: str, labels: int, by: str, seed: int, output: Path | None, db: P
         raise CommandError(
             f"run {detail.id} has no verdict of a judge\n  hint: only rubrics in words are judged by a model"
         )
-    texts = {(row.code, row.repetition): row for row in results(path, detail.id, with_text=True)}
+    texts = {(row.code, row.repetition): row for row in recorded_results(path, detail, with_text=True)}
     criteria = criteria_of(path, detail.id)
     draws = drawn(known, labels, seed, by_points=by == "points")
     rows = [
@@ -195,7 +196,7 @@ def _label_row(row: JudgedRow, result: ResultRow, criteria: Mapping[str, JsonObj
         **dict(zip(("code", "repetition", "criterion"), row.key, strict=True)),
         "question": asked,
         "passes_when": passes_when,
-        "prompt": "" if result.request is None else "\n".join(prompt_lines(result.request)),
+        "prompt": prompt_text(result),
         "reply": result.reply or "",
     }
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
+from math import isfinite
 from typing import Protocol
 
 REDACTED = "<redacted>"
@@ -35,6 +36,17 @@ def scrub(text: str) -> str:
     if _HARMFUL.search(text) is None:
         return text
     return _HARMFUL.sub(_visible, text)
+
+
+def scrubbed(value: object) -> object:
+    """Return a JSON value whose texts and names are scrubbed, and whose numbers are finite."""
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, list):
+        return [scrubbed(one) for one in value]
+    if isinstance(value, dict):
+        return {scrub(str(name)): scrubbed(one) for name, one in value.items()}
+    return value if not isinstance(value, float) or isfinite(value) else None
 
 
 def quoted(text: str) -> str:

@@ -12,6 +12,9 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 
+UNKNOWN_TOOL, BROKEN_ARGUMENTS = "unknown_tool", "broken_arguments"
+"""Faults of calls that cannot be made."""
+
 
 class Called(Protocol):
     """A call as a model made it."""
@@ -37,7 +40,7 @@ class MadeCall:
         name: As written.
         arguments: As decoded; the text where it is no JSON object.
         answer: What the model was told.
-        fault: Why the call is none: `unknown_tool`, `broken_arguments`; empty for a sound one.
+        fault: Why the call is none: `UNKNOWN_TOOL`, `BROKEN_ARGUMENTS`; empty for a sound one.
         at: ISO 8601 UTC.
     """
 
@@ -47,6 +50,21 @@ class MadeCall:
     answer: str
     fault: str = ""
     at: str = field(default="", compare=False)
+
+    @property
+    def written(self) -> str:
+        """The call for people: `order_status(order="1001")`; what is no JSON object stands there as it came."""
+        said = self.arguments
+        if isinstance(said, dict):
+            parts = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
+            return f"{self.name}({', '.join(parts)})"
+        return f"{self.name}({said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)})"
+
+    @property
+    def told(self) -> str:
+        """The call and its answer, with the fault of a call that cannot be made."""
+        fault = f" ({self.fault.replace('_', ' ')})" if self.fault else ""
+        return f"{self.written}{fault} → {self.answer}"
 
     def data(self) -> dict[str, JsonValue]:
         """Return what the record keeps of it."""
@@ -125,14 +143,14 @@ class Toolbox:
         if tool is None:
             names = ", ".join(tool.name for tool in self.tools)
             error = f"there is no tool {excerpt(call.name, 64)!r}; the tools are: {names}"
-            return MadeCall(turn, call.name, written, _error(error), "unknown_tool")
+            return MadeCall(turn, call.name, written, _error(error), UNKNOWN_TOOL)
         if arguments is None:
             error = "the arguments are no JSON object"
-            return MadeCall(turn, call.name, written, _error(error), "broken_arguments")
+            return MadeCall(turn, call.name, written, _error(error), BROKEN_ARGUMENTS)
         breach = _breach(tool.parameters, arguments)
         if breach:
             error = f"the arguments break the schema of {tool.name}: {breach}"
-            return MadeCall(turn, call.name, written, _error(error), "broken_arguments")
+            return MadeCall(turn, call.name, written, _error(error), BROKEN_ARGUMENTS)
         found = next((one for one in tool.returns if one.fits(arguments)), None)
         if found is None:
             return MadeCall(turn, call.name, written, _error("there is no answer to these arguments"))

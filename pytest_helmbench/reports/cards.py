@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import count
 
 from pytest_helmbench.core.case import justified_by
 from pytest_helmbench.core.case_texts import expected_text
@@ -12,11 +13,12 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import full_observed, scrub, under
+from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.reports.panel_tables import judgement_lines
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, reasons_text, share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.store.judge_rows import JudgedCriterion
-from pytest_helmbench.store.result_queries import CallRow, ResultRow
+from pytest_helmbench.store.result_queries import CallRow, ResultRow, Said
 from pytest_helmbench.store.run_queries import RunDetail, RunSummary
 
 EVALUATION_FIELDS = (
@@ -130,8 +132,8 @@ def case_card(
     lines += judgement_lines(judgements)
     if words is not None:
         lines += words.lines
-    lines += ["", "calls", *_call_lines(calls), "", "prompt"]
-    lines += indented(prompt_lines(row.request)) if row.request is not None else ["  (nothing was sent)"]
+    lines += ["", "calls", *_call_lines(calls), "", "conversation" if row.conversation else "prompt"]
+    lines += indented(prompt_lines(row)) if row.request is not None else ["  (nothing was sent)"]
     if row.thoughts:
         lines += ["", "thoughts", *indented(row.thoughts.splitlines())]
     lines += ["", "reply"]
@@ -146,12 +148,11 @@ def case_record(
     judgements: Sequence[JudgedCriterion] = (),
 ) -> dict[str, object]:
     """Return a case in JSON types, with prompt and reply; see `case_card`."""
-    record: dict[str, object] = asdict(replace(row, words=None))
-    del record["words"]
+    record: dict[str, object] = asdict(replace(row, words=None, request=None, conversation=()))
+    del record["words"], record["request"], record["conversation"]
     record["evaluations"] = list(map(evaluation_cells, row.evaluations))
     record |= {} if words is None else words.record
-    del record["request"]
-    record["messages"] = None if row.request is None else sent_messages(row.request)
+    record |= spoken_record(row)
     record["calls"] = [asdict(call) for call in calls]
     record["judgements"] = [asdict(said) for one in judgements for said in one.said]
     return record
@@ -163,12 +164,68 @@ def sent_messages(request: bytes) -> list[dict[str, JsonValue]]:
     return messages
 
 
-def prompt_lines(request: bytes) -> list[str]:
-    """Return the messages of a request body, each under its role."""
+def spoken_record(row: ResultRow) -> dict[str, object]:
+    """Return what was said in a case: messages as sent, the reply, of a conversation also its turns."""
+    found: dict[str, object] = {
+        "messages": None if row.request is None else sent_messages(row.request),
+        "reply": row.reply,
+    }
+    return found | ({"conversation": list(map(_said_record, row.conversation))} if row.conversation else {})
+
+
+def _said_record(said: Said) -> dict[str, JsonValue]:
+    return {
+        "turn": said.turn,
+        "role": said.role,
+        "text": said.text,
+        "scripted": said.is_scripted,
+        "tool_calls": [call.data() for call in said.calls],
+    }
+
+
+def before_reply(row: ResultRow) -> Sequence[Said]:
+    """Return what was said in a conversation before its reply."""
+    return row.conversation if row.reply is None else row.conversation[:-1]
+
+
+def opening(row: ResultRow) -> int:
+    """Return how many messages of a conversation came up to and with the first of the user."""
+    roles = [said.role for said in row.conversation]
+    return roles.index("user") + 1 if "user" in roles else 0
+
+
+def spoken_texts(spoken: Iterable[Said]) -> Iterator[tuple[str, str]]:
+    """Yield title and text of what was said in a conversation, each tool call with its answer."""
+    for said in spoken:
+        if said.text or not said.calls:
+            scripted = " (scripted)" if said.is_scripted else ""
+            yield f"turn {said.turn}: {said.role}{scripted}", said.text
+        for call in said.calls:
+            yield f"turn {said.turn}: tool call", call.told
+
+
+def numbered_calls(said: Iterable[Said]) -> Iterator[tuple[Said, list[tuple[str, MadeCall]]]]:
+    """Yield the messages of a conversation with their calls, each under an id that no other call in it has."""
+    numbers = count(1)
+    for one in said:
+        yield one, [(f"call_{next(numbers)}", call) for call in one.calls]
+
+
+def prompt_lines(row: ResultRow) -> list[str]:
+    """Return what was said before the reply to a case, each message under its role; empty where nothing was sent."""
     lines: list[str] = []
-    for message in sent_messages(request):
+    for title, text in spoken_texts(before_reply(row)):
+        lines += [f"[{title}]", *(line and f"  {line}" for line in text.split("\n"))]
+    if lines or row.request is None:
+        return lines
+    for message in sent_messages(row.request):
         lines += [f"[{message.get('role')}]", *scrub(str(message.get("content"))).split("\n")]
     return lines
+
+
+def prompt_text(row: ResultRow) -> str:
+    """Return `prompt_lines` as one text."""
+    return "\n".join(prompt_lines(row))
 
 
 def indented(lines: Iterable[str]) -> list[str]:

@@ -14,7 +14,8 @@ from uuid import UUID
 
 from pytest_helmbench.core.case import is_judgement
 from pytest_helmbench.core.json_types import JsonValue
-from pytest_helmbench.reports.cards import prompt_lines
+from pytest_helmbench.core.tools import MadeCall
+from pytest_helmbench.reports.cards import numbered_calls, prompt_text
 from pytest_helmbench.reports.exports import Exported, ExportError, ExportWish
 from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.run_report import RecordedRun
@@ -178,7 +179,7 @@ def _text(value: object) -> str:
 
 
 def _line(row: ResultRow, detail: RunDetail, *, with_text: bool) -> dict[str, JsonValue]:
-    prompt = "\n".join(prompt_lines(row.request)) if with_text and row.request is not None else ""
+    prompt = prompt_text(row) if with_text else ""
     expected = [evaluation.expected for evaluation in row.evaluations]
     found: dict[str, JsonValue] = {
         "schema_version": _SCHEMA,
@@ -207,7 +208,43 @@ def _line(row: ResultRow, detail: RunDetail, *, with_text: bool) -> dict[str, Js
         }
     if row.latency_ms is not None:
         found["performance"] = {"latency_ms": row.latency_ms}
-    return found
+    return found | (_conversation(row, with_text=with_text) if row.conversation else {})
+
+
+def _conversation(row: ResultRow, *, with_text: bool) -> dict[str, JsonValue]:
+    """Return what a line says of a conversation in place of one output."""
+    messages, places = list[JsonValue](), dict[int, int]()
+    for said, calls in numbered_calls(row.conversation):
+        places[said.turn] = len(messages)
+        message: dict[str, JsonValue] = {"role": said.role, "content": said.text}
+        if calls:
+            message["tool_calls"] = [
+                {"id": identity, "name": call.name, "arguments": _arguments(call)} for identity, call in calls
+            ]
+        answers: list[dict[str, JsonValue]] = [
+            {"role": "tool", "content": call.answer, "tool_call_id": [identity]} for identity, call in calls
+        ]
+        messages += [{"turn_idx": len(messages) + n, **one} for n, one in enumerate((message, *answers))]
+    last = places[row.conversation[-1].turn]
+    attribution: list[JsonValue] = [
+        {**one, "turn_idx": places.get(evaluation.turn or 0, last), "source": "messages[turn_idx].content"}
+        for one, evaluation in zip(_attribution(row), row.evaluations, strict=True)
+    ]
+    return {
+        "interaction_type": "agentic" if any(said.calls for said in row.conversation) else "multi_turn",
+        "output": None,
+        "messages": messages if with_text else [],
+        "answer_attribution": attribution,
+    }
+
+
+def _arguments(call: MadeCall) -> JsonValue:
+    """Return the arguments of a call, each as text; None where they are no JSON object."""
+    if not isinstance(call.arguments, dict):
+        return None
+    return {
+        name: value if isinstance(value, str) else json.dumps(value) for name, value in call.arguments.items()
+    }
 
 
 def _attribution(row: ResultRow) -> Iterator[dict[str, JsonValue]]:

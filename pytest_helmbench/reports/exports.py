@@ -18,9 +18,9 @@ from pytest_helmbench.core.scrub import ShownTexts, quoted_json, scrub
 from pytest_helmbench.reports.cards import (
     EVALUATION_FIELDS,
     evaluation_record,
-    prompt_lines,
+    prompt_text,
     run_record,
-    sent_messages,
+    spoken_record,
 )
 from pytest_helmbench.reports.json_report import own_schema, part_of, schema_of
 from pytest_helmbench.reports.tables import readable_json
@@ -68,7 +68,10 @@ AXES = ("pillar", "behaviour", "scenario", "condition", "user_context", "perturb
 """Parts of a case's code."""
 
 # What stands elsewhere in an export, and what stands after all other columns of a result.
-_ELSEWHERE = ("id", "code", "repetition", "family", "scenario", "request", "reply", "evaluations", "words")
+_ELSEWHERE = (
+    *("id", "code", "repetition", "family", "scenario"),
+    *("request", "reply", "conversation", "evaluations", "words"),
+)
 _LAST = ("node_id", "started_at", "completed_at")
 _NAMES = [field.name for field in fields(ResultRow)]
 
@@ -110,7 +113,7 @@ def flat_rows(runs: Sequence[RecordedRun], texts: ShownTexts) -> Iterator[dict[s
             with_text = texts.of(row.outcome)
             cells = of_run | _of_result(row, run.columns, with_text=with_text)
             if with_text:
-                prompt = None if row.request is None else "\n".join(prompt_lines(row.request))
+                prompt = None if row.request is None else prompt_text(row)
                 cells |= {"prompt": prompt, "reply": row.reply}
             for evaluation in row.evaluations:
                 yield cells | evaluation_record(evaluation, with_text=with_text)
@@ -198,10 +201,7 @@ def _result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str
     record["evaluations"] = [
         evaluation_record(evaluation, with_text=with_text) for evaluation in row.evaluations
     ]
-    if with_text:
-        record["messages"] = None if row.request is None else sent_messages(row.request)
-        record["reply"] = row.reply
-    return record
+    return record | (spoken_record(row) if with_text else {})
 
 
 def baseline_text(runs: Sequence[ComparedRun]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from inspect_ai.log import (
@@ -21,15 +21,18 @@ from inspect_ai.model import (
     ChatMessage,
     ChatMessageAssistant,
     ChatMessageSystem,
+    ChatMessageTool,
     ChatMessageUser,
     ModelOutput,
     ModelUsage,
 )
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
+from inspect_ai.tool import ToolCall, ToolCallError
 
 from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import ShownTexts, full_observed
-from pytest_helmbench.reports.cards import sent_messages
+from pytest_helmbench.core.tools import BROKEN_ARGUMENTS, MadeCall
+from pytest_helmbench.reports.cards import before_reply, numbered_calls, opening, sent_messages
 from pytest_helmbench.reports.exports import AXES, axes_of
 from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.result_queries import ResultRow
@@ -114,11 +117,11 @@ def _sample(row: ResultRow, model: str, *, with_text: bool) -> EvalSample:
     expected = [evaluation.expected for evaluation in row.evaluations]
     usage = _usage(row)
     reply = row.reply if with_text and row.reply is not None else ""
-    asked = _messages(row) if with_text else []
+    asked = [] if not with_text else list(_conversation(row, model)) or _messages(row)
     return EvalSample(
         id=row.code,
         epoch=row.repetition,
-        input=asked or row.code,
+        input=(asked[: opening(row)] if row.conversation else asked) or row.code,
         target=expected[0] if len(expected) == 1 else expected,
         messages=[*asked, ChatMessageAssistant(content=reply, model=model)] if reply else asked,
         output=ModelOutput.from_content(model, reply) if reply else ModelOutput(model=model),
@@ -144,6 +147,34 @@ def _usage(row: ResultRow) -> ModelUsage | None:
         reasoning_tokens=row.reasoning_tokens,
         total_cost=row.cost_usd,
     )
+
+
+def _conversation(row: ResultRow, model: str) -> Iterator[ChatMessage]:
+    """Yield what was said in a conversation before the reply; a scripted reply is input, and no model's."""
+    for said, calls in numbered_calls(before_reply(row)):
+        if said.role != "assistant":
+            yield _ROLES[said.role](content=said.text)
+            continue
+        yield ChatMessageAssistant(
+            content=said.text,
+            tool_calls=[_call(identity, call) for identity, call in calls] or None,
+            source="input" if said.is_scripted else "generate",
+            model=None if said.is_scripted else model,
+        )
+        for identity, call in calls:
+            error = ToolCallError("parsing" if call.fault == BROKEN_ARGUMENTS else "unknown", call.fault)
+            yield ChatMessageTool(
+                content=call.answer,
+                tool_call_id=identity,
+                function=call.name,
+                error=error if call.fault else None,
+            )
+
+
+def _call(identity: str, call: MadeCall) -> ToolCall:
+    if isinstance(call.arguments, dict):
+        return ToolCall(identity, call.name, call.arguments)
+    return ToolCall(identity, call.name, {}, parse_error=str(call.arguments))
 
 
 def _messages(row: ResultRow) -> list[ChatMessage]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pytest_helmbench.core.case_texts import expected_text
 from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.reports.cards import evaluation_texts, prompt_lines
+from pytest_helmbench.reports.cards import evaluation_texts, prompt_text
 from pytest_helmbench.reports.comparison_lines import comparison_section
 from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.reports.panel_tables import panel_table
@@ -259,7 +259,9 @@ def _name(row: ResultRow) -> str:
 
 def _texts(row: ResultRow) -> Iterator[str]:
     yield f"**{_name(row)}**"
-    texts = [] if row.request is None else [("prompt", "\n".join(prompt_lines(row.request)))]
+    texts = (
+        [] if row.request is None else [("conversation" if row.conversation else "prompt", prompt_text(row))]
+    )
     texts += [("reply", row.reply)] if row.reply is not None else []
     texts += [] if row.words is None else row.words.texts
     texts += evaluation_texts(row)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
-from pytest_helmbench.core.case import is_judgement
+from pytest_helmbench.core.case import is_judgement, tool_calls
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
+from pytest_helmbench.core.scrub import scrub, scrubbed
+from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
@@ -39,6 +43,8 @@ from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import (
     CallRow,
     ResultRow,
+    Said,
+    asked_turns,
     case_steps,
     in_flight,
     perturbation_texts,
@@ -48,6 +54,7 @@ from pytest_helmbench.store.result_queries import (
     told_calls,
 )
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
+from pytest_helmbench.store.table_rows import made_of
 
 _FAILED = "failed"
 FLIPPED_SHOWN = 10
@@ -264,7 +271,43 @@ def recorded_results(
     run_id = detail.id
     rows = results(path, run_id, code, outcome=outcome, with_text=with_text)
     words = record_of(detail.kind).results(path, run_id, code, with_text=with_text)
-    return tuple(replace(row, words=words[row.id]) if row.id in words else row for row in rows)
+    rows = tuple(replace(row, words=words[row.id]) if row.id in words else row for row in rows)
+    asked = asked_turns(path, run_id, code) if with_text else {}
+    steps = case_steps(path, run_id, code) if asked else {}
+    return tuple(
+        replace(row, conversation=tuple(_said(row, asked[key], steps.get(key, ()))))
+        if (key := (row.code, row.repetition)) in asked
+        else row
+        for row in rows
+    )
+
+
+def _said(row: ResultRow, asked: Collection[int], steps: Sequence[Event]) -> Iterator[Said]:
+    """Yield what was said in a conversation: the messages of its last request, and the reply to that.
+
+    Args:
+        row: With texts.
+        asked: Turns at which the model was asked.
+        steps: Tool calls as the model wrote them; a server would refuse some of them in a request.
+    """
+    messages: list[JsonObject] = [] if row.request is None else json.loads(row.request).get("messages") or []
+    answers = iter([message.get("content") for message in messages if message.get("role") == "tool"])
+    made = iter([step.payload for step in steps if step.type == "tool"])
+    turn = 0
+    for message in messages:
+        role = scrub(str(message.get("role")))
+        turn += role == "user"
+        if role == "tool":
+            continue
+        calls = []
+        for call in tool_calls(message, turn):
+            sent = {"turn": turn, "name": call.name, "arguments": call.decoded(), "answer": next(answers, "")}
+            told = sent | dict(next(made, {}))
+            calls.append(made_of(MadeCall, {name: scrubbed(value) for name, value in told.items()}))
+        text = scrub(str(message.get("content") or ""))
+        yield Said(max(1, turn), role, text, tuple(calls), role == "assistant" and turn not in asked)
+    if row.reply is not None:
+        yield Said(max(asked), "assistant", row.reply)
 
 
 @dataclass(frozen=True, slots=True)

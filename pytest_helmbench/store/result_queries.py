@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,9 +13,29 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.kind_words import ResultWords
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import FORM_REASONS, Cell, Evaluation, Event, Parse
+from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.store.plans import IS_CASE
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message of a conversation, with the tool calls in it and their answers.
+
+    Args:
+        turn: From 1, which a system message belongs to, too.
+        role: `system`, `user` or `assistant`.
+        text: Scrubbed, like all of its calls; empty where a reply only calls tools.
+        calls: In order.
+        is_scripted: The model was not asked for this reply: it is the benchmark's.
+    """
+
+    turn: int
+    role: str
+    text: str
+    calls: tuple[MadeCall, ...] = ()
+    is_scripted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +50,7 @@ class ResultRow:
         request: Body as sent; None unless asked for.
         reply: Scrubbed text; None unless asked for. `thoughts` likewise, None for none.
         words: What its kind says of it; None for most kinds, and where it says nothing.
+        conversation: All that was said in it, the reply last; empty for a case of one question, and in `results`.
     """
 
     id: str
@@ -60,6 +81,7 @@ class ResultRow:
     evaluations: tuple[Evaluation, ...]
     words: ResultWords | None = None
     thoughts: str | None = None
+    conversation: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +184,23 @@ def results(
             for row in named_rows(conn.execute(_RESULTS, asked))
         ]
     return tuple(sorted(rows, key=lambda row: (natural_key(row.code), row.repetition)))
+
+
+_ASKED_TURNS = """
+    SELECT DISTINCT code, repetition, turn FROM calls
+    WHERE run_id = ? AND code = ifnull(?, code) AND turn IS NOT NULL
+"""
+
+
+def asked_turns(
+    path: Path, run_id: int, code: str | None = None
+) -> Mapping[tuple[str, int], Collection[int]]:
+    """Return the turns at which a model was asked, by code and repetition; cases of one question are left out."""
+    found: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+    with reading(path) as conn:
+        for of_case, repetition, turn in conn.execute(_ASKED_TURNS, (run_id, code)):
+            found[of_case, repetition].add(turn)
+    return found
 
 
 _PERTURBATIONS = (

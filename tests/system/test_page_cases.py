@@ -16,7 +16,9 @@ from browsers import Opened, serious_faults
 from page_runs import run_page, simulated_report
 
 from pytest_helmbench.core.scrub import ShownTexts
+from pytest_helmbench.core.tools import UNKNOWN_TOOL, MadeCall
 from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.store.result_queries import Said
 
 _CASES = 240
 _MOST_NODES = 5_000
@@ -106,6 +108,40 @@ def test_a_case_that_was_ruled_out_marks_what_it_should_not_have_been(
     assert page.locator("#drawer .judged mark").all_inner_texts() == ["NURSE"]
     assert page.locator("#drawer .json dt").all_inner_texts() == ["who (judged)", "why"]
     assert page.locator("#drawer h3:has-text('Reply') ~ pre").all_inner_texts() == ["Well:", "So."]
+
+
+def test_the_drawer_shows_a_conversation_by_turns_with_its_tool_calls(
+    opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    called = MadeCall(2, "<b>x", {"no": "1"}, '{"status": "shipped"}', UNKNOWN_TOOL)
+    scripted, calling = Said(1, "assistant", "Plugged in?", (), True), Said(2, "assistant", "", (called,))
+    said = (Said(1, "user", "My <i>kettle</i>."), scripted, Said(2, "user", "Yes."), calling)
+    messages = [{"role": one.role, "content": one.text} for one in said]
+    request, parts = json.dumps({"model": "m", "messages": messages}).encode(), []
+    for number in (1, 2):
+        report = _reports(number)[number - 1]
+        told = (*said, Said(2, "assistant", f"Soon {number}."))
+        row = replace(report.failures[0], code="P1-B1-S1-C1-U1-PT1", conversation=told)
+        row = replace(row, request=request, reply=told[-1].text)
+        parts.append(replace(report, results=(row,), failures=(row,)))
+    file = tmp_path / "talk.html"
+    file.write_text(run_page(parts, ShownTexts.ALL), "utf-8")
+    one = opened(bypass_csp=True, permissions=["clipboard-read", "clipboard-write"])
+
+    page = one.go(file, "#/case/P1-B1-S1-C1-U1-PT1")
+
+    assert page.locator("#drawer .said").inner_text() == "My <i>kettle</i>."
+    sides = page.locator("#drawer .sides > div").all()
+    shown = ["Plugged in?", "Yes.", '<b>x(no="1") (unknown tool) → {"status": "shipped"}']
+    for number, side in enumerate(sides, 1):
+        heads = side.locator("h3, h4").all_inner_texts()[1:5]
+        assert heads == ["turn 1: assistant (scripted)", "turn 2: user", "turn 2: tool call", "Reply"]
+        assert side.locator("pre").all_inner_texts()[:4] == [*shown, f"Soon {number}."]
+    sides[0].locator("summary", has_text="Copy").click()
+    sides[0].get_by_text("Copy as curl").click()
+    body = page.evaluate("navigator.clipboard.readText()").partition("-d '")[2]
+    assert json.loads(body.removesuffix("'"))["messages"] == messages
+    assert (serious_faults(page), one.messages) == ([], [])
 
 
 def test_a_filter_says_what_it_did_not_understand_and_knows_or(

@@ -22,8 +22,9 @@ from pytest_helmbench.core.scrub import (
     full_observed,
     observed_excerpt,
     scrub,
+    scrubbed,
 )
-from pytest_helmbench.reports.cards import justifications
+from pytest_helmbench.reports.cards import before_reply, justifications, opening, spoken_texts
 from pytest_helmbench.results.comparing import RunComparison, RunRef
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.store.result_queries import CallRow, ResultRow
@@ -356,14 +357,17 @@ def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
     if row.request is not None:
         body = json.loads(row.request)
         messages = body.pop("messages", None) if isinstance(body, dict) else None
-        found["m"] = [_message(one) for one in messages] if isinstance(messages, list) else []
-        found["q"] = _scrubbed(body)
+        messages = messages if isinstance(messages, list) else []
+        found["m"] = [_message(one) for one in messages[: opening(row) or None]]
+        found["q"] = scrubbed({**body, "messages": messages} if row.conversation else body)
+    if row.conversation:
+        found["v"] = list(spoken_texts(before_reply(row)[opening(row) :]))
     if row.reply is not None:
         found["r"] = scrub(row.reply)
     words = [["thoughts", scrub(row.thoughts)]] if row.thoughts else []
     words += [] if row.words is None else [[title, scrub(text)] for title, text in row.words.texts]
     words += [[scrub(title), scrub(text)] for title, text in justifications(row)]
-    words += step_texts(steps)
+    words += [] if row.conversation else step_texts(steps)
     if words:
         found["w"] = words
     return found
@@ -371,19 +375,8 @@ def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
 
 def _message(message: object) -> list[object]:
     if not isinstance(message, dict):
-        return ["", _scrubbed(message)]
-    return [scrub(str(message.get("role"))), _scrubbed(message.get("content"))]
-
-
-def _scrubbed(value: object) -> object:
-    """Return a JSON value whose texts a parser and a reader survive."""
-    if isinstance(value, str):
-        return scrub(value)
-    if isinstance(value, list):
-        return [_scrubbed(one) for one in value]
-    if isinstance(value, dict):
-        return {scrub(str(name)): _scrubbed(one) for name, one in value.items()}
-    return value if not isinstance(value, float) or isfinite(value) else None
+        return ["", scrubbed(message)]
+    return [scrub(str(message.get("role"))), scrubbed(message.get("content"))]
 
 
 MOST_STEPS = 200

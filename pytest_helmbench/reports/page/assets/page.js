@@ -243,20 +243,18 @@ function head() {
     if (sort.replace(/^-/, "") === column.name) press.append(sort.startsWith("-") ? " ↓" : " ↑");
     press.type = "button";
     press.onclick = () => { sort = sort === column.name ? `-${column.name}` : sort === `-${column.name}` ? "" : column.name; head(); told(); filter(); };
-    box.append(press);
-    made.append(box);
+    made.append(put(box, press));
   }
   $("thead").replaceChildren(made);
 }
 // Cells of runs change: the case that is open stays open, and the rows stay where they are.
 function columns() {
   for (const column of COLUMNS) {
-    const label = el("label"), box = el("input");
+    const box = el("input");
     box.type = "checkbox";
     box.checked = !column.off;
     box.onchange = () => { column.off = !box.checked; head(); draw(); };
-    label.append(box, ` ${column.name.replace("_", " ")}`);
-    $("columns").append(label);
+    $("columns").append(put(el("label"), box, ` ${column.name.replace("_", " ")}`));
   }
 }
 function move(by, fits) {
@@ -315,7 +313,7 @@ async function messageOf(run, i, texts) {
   const from = own.findLastIndex((part) => /^<[\w-]+>\n/.test(part));
   return own.slice(Math.max(from, 0)).join("\n\n").replace(/^<([\w-]+)>\n([^]*)\n<\/\1>\s*$/, "$2") || said;
 }
-const promptOf = (texts) => texts.m.flatMap(([role, text]) => [el("p", role, "hint"), pre(text)]);
+const titled = (rows = [], tag = "h4") => rows.flatMap(([name, text]) => [el(tag, name), pre(text)]);
 // JSON field by field, the one marked that was observed; any other text as it is.
 function laid(text, observed) {
   const from = text.indexOf("{"), to = text.lastIndexOf("}") + 1, made = el("dl", null, "json");
@@ -323,9 +321,8 @@ function laid(text, observed) {
   try { fields = Object.entries(JSON.parse(from < 0 ? "" : text.slice(from, to))); } catch { return [pre(text || "(empty)")]; }
   const bare = (one) => one.replace(/\s/g, "");
   for (const [name, value] of fields) {
-    const is = observed.some((one) => one === value || bare(one) === bare(JSON.stringify(value))), cell = el("dd");
-    cell.append(is ? el("mark", plain(value)) : plain(value));
-    made.append(el("dt", is ? `${name} (judged)` : name), cell);
+    const is = observed.some((one) => one === value || bare(one) === bare(JSON.stringify(value)));
+    made.append(el("dt", is ? `${name} (judged)` : name), put(el("dd"), is ? el("mark", plain(value)) : plain(value)));
   }
   const around = (part) => part.trim() ? [pre(part.trim())] : [];
   return [...around(text.slice(0, from)), made, ...around(text.slice(to))];
@@ -340,13 +337,14 @@ function side(run, i, [more, texts], first) {
   top.append(`${run.model}, run ${run.run}: `, el("strong", get("outcome"), get("outcome")), get("reason") ? ` (${get("reason")})` : "");
   const verdicts = more.e ?? (get("rule") === null ? [] : [["", get("rule"), get("outcome") === "passed" ? 1 : 0, null, get("parse"), get("expected"), get("observed")]]);
   box.append(top, ...verdicts.map(verdictTable));
+  if (texts?.v) box.append(el("h3", "Conversation"), ...titled(texts.v));
   if (texts && "r" in texts) box.append(el("h3", "Reply"), ...laid(texts.r, verdicts.map((one) => one[6] ?? "")));
-  for (const [name, text] of texts?.w ?? []) box.append(el("h3", name), pre(text));
+  box.append(...titled(texts?.w, "h3"));
   if (!texts && meta.texts === "failures") box.append(el("p", "The texts of this case are not in this file: it was written with --with-text=failures.", "hint"));
   const say = (name, value, unit = "") => value == null ? [] : [`${name} ${value}${unit}`];
   box.append(el("p", [...say("score", get("score")), ...say("time", get("ms"), " ms"), ...say("tokens in", get("tokens_in")), ...say("out", get("tokens_out")), ...say("cost USD", get("usd") ?? "unknown")].join(" · "), "hint"));
   if (more.w) box.append(table(["said by the pack", ""], Object.entries(more.w)));
-  if (texts?.m?.length && JSON.stringify(texts.m) !== first) box.append(fold("Prompt of this run", ...promptOf(texts)));
+  if (texts?.m?.length && JSON.stringify(texts.m) !== first) box.append(fold("Prompt of this run", ...titled(texts.m)));
   if (more.c) box.append(fold("Calls", wide(table(["call", "attempt", "status", "answer", "ms", "in", "out", "USD", "by"], more.c))));
   if (more.s) box.append(fold("Steps", wide(table(["step", "s", "what", "figures"], more.s))));
   return box;
@@ -362,7 +360,7 @@ function copies(run, i, [more, texts]) {
   ];
   // The bracket ends the code, else PT1 would mean PT10 too; what `-k` cannot read gets no command.
   if (/^[\w:+\-.[\]\\/]+$/.test(code)) found.push(["pytest …", () => `pytest benchmark -k ${shell(`${code}[`)} --helmbench-model=${shell(run.model)}`]);
-  if (texts?.m?.length) found.push(["as curl", () => `curl "$BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' -d ${shell(JSON.stringify({ ...texts.q, messages: texts.m.map(([role, content]) => ({ role, content })) }))}`]);
+  if (texts?.m?.length) found.push(["as curl", () => `curl "$BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' -d ${shell(JSON.stringify({ messages: texts.m.map(([role, content]) => ({ role, content })), ...texts.q }))}`]);
   return found;
 }
 async function copied(text, press) {
@@ -386,17 +384,15 @@ async function open(k) {
     const said = pre(message || prompt.m.at(-1)[1]);
     said.className = "said";
     top.push(el("h3", "Message"), said);
-    if (prompt.m.length > 1 || message !== prompt.m[0][1]) top.push(fold("Whole prompt", ...promptOf(prompt)));
+    if (prompt.m.length > 1 || message !== prompt.m[0][1]) top.push(fold("Whole prompt", ...titled(prompt.m)));
   } else if (meta.texts === "none") top.push(el("p", "No prompt and no reply is in this file.", "hint"));
   const sides = found.map(([run, i], j) => side(run, i, told[j], JSON.stringify(prompt?.m)));
   found.forEach(([run, i], j) => {
-    const press = el("p", null, "buttons");
-    press.append(...copies(run, i, told[j]).map(([name, text]) => button(`Copy ${name}`, (own) => copied(text(), own))));
+    const press = put(el("p", null, "buttons"), ...copies(run, i, told[j]).map(([name, text]) => button(`Copy ${name}`, (own) => copied(text(), own))));
     sides[j].append(found.length > 1 ? fold("Copy", press) : press);
   });
-  const leave = button("Close (Esc)", close), body = el("div", null, found.length > 1 ? "sides" : "");
+  const leave = button("Close (Esc)", close), body = put(el("div", null, found.length > 1 ? "sides" : ""), ...sides);
   buttons.append(leave, button("← k", () => move(-1)), button("j →", () => move(1)), button("n: next failure", () => move(1, failed)));
-  body.append(...sides);
   if (found.length > 1) body.tabIndex = 0;
   const title = el("h2", COLUMNS[0].of(k));
   title.id = "drawer-head";
@@ -456,8 +452,7 @@ async function route() {
     const box = el("p", `This file has no case ${code}${rep > 1 ? ` (repetition ${rep})` : ""}${asked === null ? "" : ` of run ${asked}`}. `, "lost bad", "alert"), all = el("a", "All cases");
     all.href = "#/cases";
     box.id = "lost";
-    box.append(all);
-    document.querySelector("main").prepend(box);
+    document.querySelector("main").prepend(put(box, all));
     scrollTo(0, 0);
   } else if (path === "#/cases") {
     const quoted = (text) => /[\s,]/.test(text) ? `"${text}"` : text;
