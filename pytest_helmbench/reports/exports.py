@@ -131,6 +131,7 @@ def _of_result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[
     record: dict[str, object] = {"code": row.code, "repetition": row.repetition, "family": row.family}
     record |= zip(AXES, axes_of(row.code), strict=True)
     record |= {name: getattr(row, name) for name in RESULT_FIELDS}
+    record["thoughts"] = row.thoughts if with_text else None
     return record | columns.cells(row.words, with_text=with_text)
 
 

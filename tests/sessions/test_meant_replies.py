@@ -52,6 +52,9 @@ def test_thoughts_are_kept_apart_and_shown_beside_the_answer(
         ["thoughts", "  | CALM *", "reply", "  | {*"]
     )
     run_command(pytester, "report", "1").stdout.fnmatch_lines_random(notes)
+    exported = run_command(pytester, "export", "1", "--format=csv", "--with-text=failures").stdout
+    exported.fnmatch_lines(["*,On and on,*"])
+    exported.no_fnmatch_line("*CALM?*")
 
 
 def test_rows_of_packs_are_judged_by_what_was_meant(pytester: pytest.Pytester, provider: Provider) -> None:
