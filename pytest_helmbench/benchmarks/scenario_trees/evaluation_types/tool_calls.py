@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
@@ -84,8 +83,8 @@ class ToolCallsRule(ReplyRule):
         )
         known = {tool.name for tool in case.toolbox.tools} if case.toolbox is not None else set()
         names = [call.name if call.name in known else "(unknown tool)" for call in calls]
-        made = [f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}" for call in calls]
-        return Checked(passed, ", ".join(names) or "(no tool call)", text=", ".join(made))
+        made = ", ".join(call.written for call in calls)
+        return Checked(passed, ", ".join(names) or "(no tool call)", text=made)
 
     def _are_made(self, calls: Sequence[MadeCall]) -> bool:
         if self.in_order:

@@ -163,7 +163,7 @@ def test_tool_calls_are_told_by_name_and_judged_by_turn() -> None:
     assert _verdicts(case, calls, "one", "help") == f"+ ✓ {parts[0]}{names}\n✓ {parts[1]}; turn 1 - {names}"
     reply = _talked(case, calls, "one", "help")
     first = ToolCallsRule(most=0, turn=1).evaluate(case, reply, strict_json=False)
-    assert first.observed_text == 'status {"order": "1"}, hack\n "x"'
+    assert first.observed_text == 'status(order="1"), hack\n(x)'
     endless = "too many rounds of tool calls"
     assert _verdicts(case, "one", *[calls] * 4) == (
         f"- ✗ {parts[0]}({endless})\n✗ {parts[1]}, observed ({endless}) too_many_rounds;"
