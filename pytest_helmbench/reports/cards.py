@@ -153,7 +153,10 @@ def case_record(
     record["evaluations"] = list(map(evaluation_cells, row.evaluations))
     record |= {} if words is None else words.record
     record |= spoken_record(row)
-    record["calls"] = [asdict(call) for call in calls]
+    record["calls"] = [
+        {name: value for name, value in asdict(call).items() if name != "turn" or value is not None}
+        for call in calls
+    ]
     record["judgements"] = [asdict(said) for one in judgements for said in one.said]
     return record
 
@@ -310,13 +313,18 @@ def _evaluation_lines(evaluation: Evaluation) -> list[str]:
     return lines
 
 
+def turn_text(call: CallRow) -> str:
+    """Return the turn of a call, `turn 2`; empty where there is no conversation."""
+    return "" if call.turn is None else f"turn {call.turn}"
+
+
 def _call_lines(calls: Sequence[CallRow]) -> list[str]:
     if not calls:
         return ["  none"]
     head = ("purpose", "attempt", "answer", "ms", "tokens in", "out", "USD", "answered by")
     rows = [
         (
-            " ".join(filter(None, (call.purpose, call.judge, call.criterion))),
+            " ".join(filter(None, (call.purpose, call.judge, call.criterion, turn_text(call)))),
             "stored" if call.from_cache else str(call.attempt),
             call.error or call.finish_reason or UNKNOWN,
             UNKNOWN if call.latency_ms is None else f"{call.latency_ms:.0f}",

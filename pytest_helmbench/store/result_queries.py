@@ -86,7 +86,7 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """One row of `calls`."""
+    """One row of `calls`; its turn is None where there is no conversation."""
 
     repetition: int
     purpose: str
@@ -103,6 +103,7 @@ class CallRow:
     from_cache: bool
     started_at: str
     judge: str | None = None
+    turn: int | None = None
 
 
 _RESULTS = """

@@ -92,6 +92,7 @@ def test_turns_and_tool_calls_are_readable_in_every_form(
     _run(pytester, provider, 1001)
     assert _SHOWN in said("show", "1", "P1-B1-S1-PT1")
     (case,) = json.loads(said("show", "1", "P1-B1-S1-PT1", "--json"))
+    assert [call["turn"] for call in case["calls"]] == [2, 2, 3]
     turns = case["conversation"]
     assert [(one["turn"], one["scripted"]) for one in turns[:3]] == [(1, False), (1, True), (2, False)]
     calls = [(call["name"], call["fault"]) for call in turns[3]["tool_calls"]]

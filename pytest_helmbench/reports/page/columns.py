@@ -24,7 +24,7 @@ from pytest_helmbench.core.scrub import (
     scrub,
     scrubbed,
 )
-from pytest_helmbench.reports.cards import before_reply, justifications, opening, spoken_texts
+from pytest_helmbench.reports.cards import before_reply, justifications, opening, spoken_texts, turn_text
 from pytest_helmbench.results.comparing import RunComparison, RunRef
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.store.result_queries import CallRow, ResultRow
@@ -334,7 +334,7 @@ def _call(call: CallRow, *, with_text: bool) -> list[object]:
     fault = "fault" if call.error else None
     answer = scrub(call.error) if call.error and with_text else fault or call.finish_reason
     return [
-        f"{call.purpose} {scrub(call.criterion)}".strip(),
+        " ".join(filter(None, (call.purpose, scrub(call.criterion), turn_text(call)))),
         "stored" if call.from_cache else call.attempt,
         call.status_code,
         answer,
