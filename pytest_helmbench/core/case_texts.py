@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pytest_helmbench.core.case import JUDGED_RULE, justified_by
 from pytest_helmbench.core.outcome import Evaluation, Outcome, wrong_turn
-from pytest_helmbench.core.scrub import HIDDEN_TEXT, MARKS, REDACTED, full_observed, has_lines, quoted, under
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, REDACTED, excerpt, full_observed, quoted
 
 REASON_TEXTS = {
     "invalid_json": "the reply is not valid JSON",
@@ -21,6 +21,9 @@ REASON_TEXTS = {
     "echo": "the reply only repeats what it was given",
 }
 
+MARKS = ("✗", "✓")
+"""Begin the line of one of several rules in `observed`: wrong, right."""
+_LINES_LIMIT = 4_000
 _HIDDEN = "hidden by the pack (--helmbench-show-hidden)"
 
 
@@ -104,3 +107,18 @@ def _details(evaluation: Evaluation) -> list[str]:
         f"  expected: {quoted(expected_text(evaluation))}",
         f"  observed: {under(quoted(evaluation.observed), 12)}",
     ]
+
+
+def has_lines(observed: str) -> bool:
+    """Return whether what was observed has a line for each of several rules."""
+    return observed.startswith(MARKS)
+
+
+def observed_excerpt(observed: str) -> str:
+    """Return what was observed, cut; lines of several rules are cut one by one already."""
+    return excerpt(observed, _LINES_LIMIT if has_lines(observed) else OBSERVED_LIMIT)
+
+
+def under(observed: str, indent: int) -> str:
+    """Return what was observed with every line but the first moved to the right."""
+    return observed.replace("\n", "\n" + " " * indent)

@@ -118,25 +118,6 @@ def _visible(match: re.Match[str]) -> str:
 HIDDEN_TEXT = "(text of the reply)"
 """Stands in `observed` where running text of a reply was observed."""
 
-MARKS = ("✗", "✓")
-"""Begin the line of one of several rules in `observed`: wrong, right."""
-_LINES_LIMIT = 4_000
-
-
-def has_lines(observed: str) -> bool:
-    """Return whether there is a line for each of several rules in what was observed."""
-    return observed.startswith(MARKS)
-
-
-def observed_excerpt(observed: str) -> str:
-    """Return what was observed, cut to `OBSERVED_LIMIT`; lines of several rules are cut one by one already."""
-    return excerpt(observed, _LINES_LIMIT if has_lines(observed) else OBSERVED_LIMIT)
-
-
-def under(observed: str, indent: int) -> str:
-    """Return what was observed with every line but the first moved to the right."""
-    return observed.replace("\n", "\n" + " " * indent)
-
 
 class ShownTexts(StrEnum):
     """Of which cases texts are shown."""

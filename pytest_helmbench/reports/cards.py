@@ -8,11 +8,11 @@ from dataclasses import asdict, replace
 from itertools import count
 
 from pytest_helmbench.core.case import justified_by
-from pytest_helmbench.core.case_texts import expected_text
+from pytest_helmbench.core.case_texts import expected_text, under
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.outcome import Evaluation
-from pytest_helmbench.core.scrub import full_observed, scrub, under
+from pytest_helmbench.core.scrub import full_observed, scrub
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.reports.panel_tables import judgement_lines
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, reasons_text, share, table

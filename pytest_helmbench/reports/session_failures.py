@@ -9,18 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_helmbench.core.case import JUDGED_RULE
-from pytest_helmbench.core.case_texts import REASON_TEXTS, expected_text
+from pytest_helmbench.core.case_texts import REASON_TEXTS, expected_text, has_lines, under
 from pytest_helmbench.core.outcome import Outcome
-from pytest_helmbench.core.scrub import (
-    HIDDEN_TEXT,
-    REDACTED,
-    excerpt,
-    full_observed,
-    has_lines,
-    quoted,
-    scrub,
-    under,
-)
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, excerpt, full_observed, quoted, scrub
 
 _FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
 _NOT_SHOWN = "text of the reply, not shown in CI (--helmbench-with-text=failures)"

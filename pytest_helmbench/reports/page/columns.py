@@ -11,19 +11,12 @@ from dataclasses import field
 from datetime import datetime
 from math import isfinite
 
+from pytest_helmbench.core.case_texts import observed_excerpt
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event
-from pytest_helmbench.core.scrub import (
-    OBSERVED_LIMIT,
-    ShownTexts,
-    excerpt,
-    full_observed,
-    observed_excerpt,
-    scrub,
-    scrubbed,
-)
+from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, full_observed, scrub, scrubbed
 from pytest_helmbench.reports.cards import before_reply, justifications, opening, spoken_texts, turn_text
 from pytest_helmbench.results.comparing import RunComparison, RunRef
 from pytest_helmbench.results.run_report import RunReport, run_report

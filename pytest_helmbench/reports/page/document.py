@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from pytest_helmbench.core.case_texts import expected_text
+from pytest_helmbench.core.case_texts import expected_text, has_lines
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, has_lines, scrub
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, scrub
 from pytest_helmbench.reports import (
     comparison_lines,
     headline,

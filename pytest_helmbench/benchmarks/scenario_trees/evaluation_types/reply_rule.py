@@ -8,16 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from pytest_helmbench.core.case import Case, CaseRule
+from pytest_helmbench.core.case_texts import observed_excerpt
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import (
-    HIDDEN_TEXT,
-    OBSERVED_LIMIT,
-    excerpt,
-    observed_excerpt,
-    scrub,
-)
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.judging.json_replies import read_reply
 from pytest_helmbench.judging.rubric import rule_hash
 

@@ -19,11 +19,12 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
     text_checked,
 )
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case_texts import MARKS, has_lines
 from pytest_helmbench.core.foreign_patterns import found as pattern_found
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply
-from pytest_helmbench.core.scrub import HIDDEN_TEXT, MARKS, excerpt, full_observed, has_lines
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt, full_observed
 from pytest_helmbench.judging.comparisons.exact import comparable, matches
 
 _WORD = re.compile(r"\S+")
@@ -31,7 +32,6 @@ _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]'"*\s]+)|\[(?P<index>-?\d{1,9})\]|\[(?P<quoted>'[^']*'|"[^"]*")\]|\.\*|\[\*\]"""
 )
 _LINE_LIMIT = 100
-"""Most characters of a value in a line of one of several rules."""
 _MOST = 10_000
 """Values that a path is followed to; a `*` in a `*` can lead to very many."""
 
@@ -394,7 +394,7 @@ class CombinedRule(ReplyRule):
 
 
 def _told(parts: Iterable[Evaluation], *, with_text: bool) -> str:
-    """Return a line for each of several rules: right or wrong, what it expected, and the value that decided."""
+    """Return what several rules observed, a line for each: right or wrong, expected, and the value that decided."""
     lines: list[str] = []
     for part in parts:
         observed = full_observed(part) if with_text else part.observed
