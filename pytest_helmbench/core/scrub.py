@@ -9,6 +9,8 @@ from enum import StrEnum
 from math import isfinite
 from typing import Protocol
 
+from pytest_helmbench.core.json_types import JsonValue
+
 REDACTED = "<redacted>"
 """What represents a hidden value wherever people look."""
 
@@ -38,14 +40,14 @@ def scrub(text: str) -> str:
     return _HARMFUL.sub(_visible, text)
 
 
-def scrubbed(value: object) -> object:
+def scrubbed(value: JsonValue) -> JsonValue:
     """Return a JSON value whose texts and names are scrubbed, and whose numbers are finite."""
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, list):
         return [scrubbed(one) for one in value]
     if isinstance(value, dict):
-        return {scrub(str(name)): scrubbed(one) for name, one in value.items()}
+        return {scrub(name): scrubbed(one) for name, one in value.items()}
     return value if not isinstance(value, float) or isfinite(value) else None
 
 

@@ -54,7 +54,6 @@ from pytest_helmbench.store.result_queries import (
     told_calls,
 )
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
-from pytest_helmbench.store.table_rows import made_of
 
 _FAILED = "failed"
 FLIPPED_SHOWN = 10
@@ -301,9 +300,10 @@ def _said(row: ResultRow, asked: Collection[int], steps: Sequence[Event]) -> Ite
             continue
         calls = []
         for call in tool_calls(message, turn):
-            sent = {"turn": turn, "name": call.name, "arguments": call.decoded(), "answer": next(answers, "")}
-            told = sent | dict(next(made, {}))
-            calls.append(made_of(MadeCall, {name: scrubbed(value) for name, value in told.items()}))
+            sent = {"name": call.name, "arguments": call.decoded(), "answer": next(answers, ""), "fault": ""}
+            told = {**sent, **next(made, {})}
+            name, answer, fault = (scrub(str(told[key])) for key in ("name", "answer", "fault"))
+            calls.append(MadeCall(turn, name, scrubbed(told["arguments"]), answer, fault))
         text = scrub(str(message.get("content") or ""))
         yield Said(max(1, turn), role, text, tuple(calls), role == "assistant" and turn not in asked)
     if row.reply is not None:

@@ -13,6 +13,7 @@ from math import isfinite
 
 from pytest_helmbench.core.case_texts import observed_excerpt
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event
@@ -366,7 +367,7 @@ def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
     return found
 
 
-def _message(message: object) -> list[object]:
+def _message(message: JsonValue) -> list[object]:
     if not isinstance(message, dict):
         return ["", scrubbed(message)]
     return [scrub(str(message.get("role"))), scrubbed(message.get("content"))]
