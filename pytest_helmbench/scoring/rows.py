@@ -1,20 +1,12 @@
-"""The row that every number is made of, and how the rows of several runs become one set."""
+"""The row that every number is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import HelmbenchError
 
 _LARGEST_DENOMINATOR = 10**9
-
-RowKey = tuple[str, str | None, str | None, str, str, int]
-
-
-class MergeError(HelmbenchError):
-    """Rows of one case that cannot come from the same benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +56,6 @@ class Row:
         return self.weighted and self.severity == 0
 
     @property
-    def key(self) -> RowKey:
-        """What names the row within its benchmark."""
-        return (
-            self.scenario,
-            self.condition,
-            self.user_context,
-            self.perturbation,
-            self.criterion,
-            self.repetition,
-        )
-
-    @property
     def code(self) -> str:
         """`P1-B2-S1-C1-U1-PT3`."""
         parts = (self.scenario, self.condition, self.user_context, self.perturbation)
@@ -89,36 +69,3 @@ def exact(value: float) -> Fraction:
         value: Read from a file or the database; at most nine decimals are kept.
     """
     return Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
-
-
-def merge(*runs: Iterable[Row]) -> tuple[Row, ...]:
-    """Return the rows of several runs (shards, resumed parts) as those of one.
-
-    A row that one run has judged and another has not is judged. Of two verdicts the first stands.
-
-    Args:
-        runs: The rows of each run, the earliest first.
-
-    Raises:
-        MergeError: Two rows of one case differ in severity, difficulty or weighting.
-    """
-    merged: dict[RowKey, Row] = {}
-    for rows in runs:
-        for row in rows:
-            known = merged.setdefault(row.key, row)
-            if known is row:
-                continue
-            _check_same_plan(known, row)
-            if known.credit is None:
-                merged[row.key] = row
-    return tuple(merged.values())
-
-
-def _check_same_plan(known: Row, row: Row) -> None:
-    for name in ("severity", "difficulty", "weighted"):
-        first, second = getattr(known, name), getattr(row, name)
-        if first != second:
-            raise MergeError(
-                f"{row.code}: {name} is {first} in one run and {second} in another\n"
-                "  hint: merge runs of the same benchmark; its content hash stands with every run"
-            )

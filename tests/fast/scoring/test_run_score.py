@@ -13,7 +13,7 @@ from properties import examples
 
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.scoring.ledger import behaviour_ledgers
-from pytest_helmbench.scoring.rows import MergeError, Row, exact, merge
+from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.scoring.run_score import (
     Bounds,
     Floor,
@@ -232,31 +232,3 @@ def test_an_unweighted_behaviour_scores_its_plain_pass_rate(rows: list[Row]) -> 
     for behaviour in scored(whole).behaviours:
         if behaviour.unweighted:
             assert behaviour.score == behaviour.pass_rate
-
-
-@examples(150)
-@given(any_rows(), st.lists(st.integers(0, 2), min_size=16, max_size=16))
-def test_splitting_rows_over_runs_and_merging_them_changes_nothing(rows: list[Row], runs: list[int]) -> None:
-    owners = list(zip(runs, rows, strict=False))
-    shards = [[known for owner, known in owners if owner == number] for number in range(3)]
-    resumed = [
-        [known if owner == number else replace(known, passed=None, credit=None) for owner, known in owners]
-        for number in range(3)
-    ]
-    whole = run_score(rows)
-    assert run_score(merge(*shards)) == whole
-    assert run_score(merge(*resumed)) == whole
-    assert merge(rows, rows) == tuple(rows)
-
-
-def test_of_two_verdicts_on_the_same_row_the_first_stands() -> None:
-    assert merge([row(5, None)], [row(5, 0)], [row(5, 1)]) == (row(5, 0),)
-
-
-def test_merging_runs_of_different_benchmarks_names_case_and_values() -> None:
-    with pytest.raises(MergeError) as caught:
-        merge([row(5)], [row(7)])
-    assert str(caught.value) == (
-        "P1-B1-S1-C1-U1-PT1: severity is 5 in one run and 7 in another\n"
-        "  hint: merge runs of the same benchmark; its content hash stands with every run"
-    )
