@@ -210,7 +210,7 @@ class BenchPackLoader:
         except (PackFailedError, MalformedAnswerError) as error:
             words = error.words if isinstance(error, PackFailedError) else ""
             known = (hint for said, hint in _HINTS.items() if said in str(error))
-            help_ = package_hint(str(error), manifest.root, self._environ) or next(known, "")
+            help_ = package_hint(str(error), manifest.root) or next(known, "")
             hint = "\n".join(filter(None, (help_, f"Node says:\n{excerpt(words, _SHOWN)}" if words else "")))
             raise UnreadableBenchmarkError((Problem(manifest.entry, None, str(error), hint),)) from error
 
@@ -222,7 +222,7 @@ class BenchPackLoader:
         images = ImageRights(options.build, self._settings.packs.pull)
         verifiers = Verifiers(manifest, self._choices, tell, fence=self._fence, rights=images)
         lender = AddressLender(self._relay, verifiers, once=options.prepare == "session")
-        hint = partial(package_hint, root=manifest.root, environ=self._environ)
+        hint = partial(package_hint, root=manifest.root)
         begins = partial(self._note, rights) if self._fence is None else lambda: None
         return BenchPackTools(place, bridge, lender, hint, begins)
 

@@ -16,11 +16,11 @@ from tempfile import TemporaryDirectory
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.files.strict_json import a_mapping
 
 _PACKAGE_FILE = "package.json"
-_LARGEST = 1_000_000  # bytes
 _LONGEST_S = 600.0
 _SHOWN = 1_500
 # What Bench Protocol's own host brings, by the ranges that it names.
@@ -66,50 +66,51 @@ def package_needs(root: Path) -> PackageNeeds:
         root: The pack's folder; it need not have the file.
 
     Raises:
-        UnreadableBenchmarkError: The file cannot be read, or holds no names and versions.
+        NotInstalledError: The file cannot be read.
     """
+    path = root / _PACKAGE_FILE
+    try:
+        data: JsonValue = json.loads(path.read_bytes()) if path.is_file() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise NotInstalledError(f"{path}: cannot be read: {excerpt(str(error))}") from error
     wanted, left_out = dict(_HOST_CONTRACT), {}
-    for name, version in _dependencies(root / _PACKAGE_FILE).items():
+    for name, version in a_mapping(a_mapping(data).get("dependencies")).items():
         if name in _OURS:
             continue
-        if _WANTED.fullmatch(version):
+        if isinstance(version, str) and _WANTED.fullmatch(version) and _NAME.fullmatch(name):
             wanted[name] = version
         else:
             wanted.pop(name, None)
-            left_out[name] = version
+            left_out[name] = str(version)
     return PackageNeeds(tuple(sorted(wanted.items())), tuple(sorted(left_out.items())))
 
 
 def packages_folder(needs: PackageNeeds, environ: Mapping[str, str]) -> Path:
     """Return the folder of the user whose `node_modules` holds what is needed, installed or not."""
-    return user_cache(environ) / "helmbench" / "bench-packs" / needs.key
+    cache = Path(environ.get("XDG_CACHE_HOME", ""))
+    if not cache.is_absolute():
+        cache = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return cache / "helmbench" / "bench-packs" / needs.key
 
 
 def installed_packages(root: Path, environ: Mapping[str, str]) -> Path | None:
     """Return the folder with the packages that were installed for a pack; None where none were."""
     try:
         folder = packages_folder(package_needs(root), environ)
-    except UnreadableBenchmarkError:
+    except NotInstalledError:
         return None  # Node reads the file too, and says what it makes of it
     return folder if (folder / "node_modules").is_dir() else None
 
 
-def package_hint(message: str, root: Path, environ: Mapping[str, str]) -> str:
+def package_hint(message: str, root: Path) -> str:
     """Return what helps where Node could not find a package; empty when its words are about something else."""
     found = _MISSING.search(message)
     name = "/".join(found[1].split("/")[: 2 if found[1].startswith("@") else 1]) if found else ""
     if not _NAME.fullmatch(name):
         return ""
-    command = f"`helmbench check {shlex.quote(str(root))} --install`"
-    try:
-        needs = package_needs(root)
-    except UnreadableBenchmarkError:
-        needs = PackageNeeds(())
-    if name in dict(needs.wanted) and installed_packages(root, environ) is None:
-        return f"{command} installs it for you (needs npm); or ship it in the pack's node_modules"
     return (
-        "bundle it or ship it in the pack's node_modules; or name it in the `dependencies` of the pack's"
-        f" {_PACKAGE_FILE}, then {command}"
+        f"`helmbench check {shlex.quote(str(root))} --install` installs the `dependencies` of the pack's"
+        f" {_PACKAGE_FILE} (needs npm); or ship them in the pack's node_modules"
     )
 
 
@@ -121,8 +122,7 @@ def install_packages(root: Path, environ: Mapping[str, str]) -> list[str]:
         environ: That npm runs in; asked for `PATH` and the user's cache folder too.
 
     Raises:
-        UnreadableBenchmarkError: The pack's `package.json` cannot be read.
-        NotInstalledError: There is no npm, or it fails.
+        NotInstalledError: The pack's `package.json` cannot be read, there is no npm, or it fails.
     """
     needs = package_needs(root)
     folder = packages_folder(needs, environ)
@@ -132,9 +132,9 @@ def install_packages(root: Path, environ: Mapping[str, str]) -> list[str]:
             _install(needs, folder, environ)
         except OSError as error:
             raise NotInstalledError(f"{folder}: {excerpt(str(error))}\n  hint: is it writable?") from error
-    versions = [f"{name} {_version(folder / 'node_modules' / name)}" for name, _ in needs.wanted]
+    listed = ", ".join(f"{name}@{version}" for name, version in needs.wanted)
     return [
-        f"{'installed before' if before else 'installed'}: {', '.join(versions)}",
+        f"{'installed before' if before else 'installed'}: {excerpt(listed, _SHOWN)}",
         f"  in {folder}{' (remove it to install anew)' if before else ''}",
         *(
             f"left out: {excerpt(name, 80)} ({excerpt(source, 120)}): only packages of a registry are installed;"
@@ -158,89 +158,28 @@ def _install(needs: PackageNeeds, folder: Path, environ: Mapping[str, str]) -> N
         making.mkdir()
         asked = {"private": True, "dependencies": dict(needs.wanted)}
         (making / _PACKAGE_FILE).write_text(json.dumps(asked, indent=2), encoding="utf-8")
-        _run([npm, *_INSTALL], making, {**environ, **_ENVIRONMENT})
-        if not (making / "node_modules").is_dir():
+        code = None
+        try:
+            done = subprocess.run(
+                [npm, *_INSTALL],
+                cwd=making,
+                env={**environ, **_ENVIRONMENT},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_LONGEST_S,
+                check=False,
+            )
+            said, code = excerpt(done.stdout.decode("utf-8", "replace"), _SHOWN), done.returncode
+        except subprocess.TimeoutExpired:
+            said = f"npm did not finish within {_LONGEST_S:g} s"
+        if code != 0 or not (making / "node_modules").is_dir():
             raise NotInstalledError(
-                f"npm has made no {making / 'node_modules'}\n  hint: does `npm install` work?"
+                f"npm has installed nothing (exit code {code}):\n{said}\n"
+                "  hint: can npm reach its registry, and does it have these versions?"
             )
         try:
             making.rename(folder)
         except OSError:
             if not (folder / "node_modules").is_dir():  # else another process was faster, with the same
                 raise
-
-
-def _run(argv: list[str], place: Path, environ: Mapping[str, str]) -> None:
-    null, pipe, both = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
-    try:
-        done = subprocess.run(
-            argv,
-            cwd=place,
-            env=environ,
-            stdin=null,
-            stdout=pipe,
-            stderr=both,
-            timeout=_LONGEST_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise NotInstalledError(
-            f"npm did not finish within {_LONGEST_S:g} s\n  hint: can it reach its registry?"
-        ) from error
-    if done.returncode != 0:
-        said = excerpt(done.stdout.decode("utf-8", "replace"), _SHOWN)
-        raise NotInstalledError(
-            f"npm ended with exit code {done.returncode}:\n{said}\n  hint: can npm reach its registry, and does it"
-            " have these versions?"
-        )
-
-
-def _version(package: Path) -> str:
-    try:
-        data: JsonValue = json.loads((package / _PACKAGE_FILE).read_bytes())
-    except (OSError, ValueError):
-        return "?"
-    version = data.get("version") if isinstance(data, dict) else None
-    return excerpt(version, 60) if isinstance(version, str) else "?"
-
-
-def _dependencies(path: Path) -> Mapping[str, str]:
-    if not os.path.lexists(path):
-        return {}
-    try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise _unreadable(path, f"the file has more than {_LARGEST:,} bytes")
-        data: JsonValue = json.loads(content)
-    except (OSError, ValueError, RecursionError) as error:
-        raise _unreadable(path, f"this is no JSON that can be read: {excerpt(str(error))}") from error
-    stated = data.get("dependencies", {}) if isinstance(data, dict) else None
-    if not isinstance(stated, dict):
-        raise _unreadable(path, "dependencies: this is no object")
-    found = {}
-    for name, version in stated.items():
-        if not isinstance(version, str):
-            raise _unreadable(path, f"dependencies: the version of {excerpt(name, 80)!r} is no text")
-        if not _NAME.fullmatch(name):
-            raise _unreadable(path, f"dependencies: {excerpt(name, 80)!r} is no name of a package")
-        found[name] = version
-    return found
-
-
-def _unreadable(path: Path, message: str) -> UnreadableBenchmarkError:
-    hint = 'name each package with a range of versions, such as "zod": "^3.24.1"'
-    return UnreadableBenchmarkError((Problem(path, None, message, hint),))
-
-
-def user_cache(environ: Mapping[str, str]) -> Path:
-    """Return the folder for caches of programs; it need not exist."""
-    stated = Path(environ.get("XDG_CACHE_HOME", ""))
-    if stated.is_absolute():
-        return stated
-    home = Path.home()
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches"
-    if sys.platform == "win32":
-        return Path(environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
-    return home / ".cache"
