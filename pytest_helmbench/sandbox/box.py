@@ -148,11 +148,13 @@ class Streams:
         given: What it reads; None when `stdin` is an open file.
         stdin: Descriptor it reads from.
         stdout: Descriptor it writes to; None when its stdout is collected.
+        keeps_end: The end of its output is kept, however much comes; else the beginning.
     """
 
     given: bytes | None = b""
     stdin: int | None = None
     stdout: int | None = None
+    keeps_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)

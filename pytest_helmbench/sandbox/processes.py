@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 _CHUNK = 64 * 1024
 _FLOOD = 16  # times the output limit that is still read and dropped
 _AFTER_KILL_S = 5.0
+_LAUNCHER_S = 10.0
 _TOOL_OUTPUT = 4 * 1024 * 1024
 
 
@@ -52,13 +54,15 @@ class _Collected:
     Args:
         limit: Bytes that are kept.
         flood: Set when there is no end in sight.
+        keeps_end: See `Streams`.
     """
 
-    def __init__(self, limit: int, flood: asyncio.Event) -> None:
+    def __init__(self, limit: int, flood: asyncio.Event, *, keeps_end: bool) -> None:
         self.data = bytearray()
         self.cut = False
         self._limit = limit
         self._flood = flood
+        self._keeps_end = keeps_end
 
     async def read(self, stream: asyncio.StreamReader | None) -> None:
         """Read to the end, whatever comes: an unread stream never closes."""
@@ -66,6 +70,10 @@ class _Collected:
             return
         seen = 0
         while chunk := await stream.read(_CHUNK):
+            if self._keeps_end:
+                self.data += chunk
+                del self.data[: -self._limit]
+                continue
             seen += len(chunk)
             room = self._limit - len(self.data)
             self.data += chunk[:room]
@@ -83,7 +91,7 @@ async def supervise(launch: Launch, streams: Streams, limits: Limits) -> Ended:
     started = time.monotonic()
     process = await _start(launch, streams)
     flood = asyncio.Event()
-    out, err = _Collected(limits.output_bytes, flood), _Collected(limits.output_bytes, flood)
+    out, err = (_Collected(limits.output_bytes, flood, keeps_end=streams.keeps_end) for _ in range(2))
     waiting = asyncio.create_task(_none(process.wait()))
     reading = asyncio.create_task(_read(process, out, err, streams.given))
     watching = [asyncio.create_task(watch(process.pid)) for watch in launch.watch]
@@ -136,6 +144,18 @@ async def kill_one(process: Process) -> None:
     with suppress(ProcessLookupError):
         process.kill()
     await process.wait()
+
+
+async def end_launched(process: Process) -> None:
+    """Let the launcher end the program and all that it has started, then kill what is left of its process group."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _LAUNCHER_S)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await kill_one(process)
 
 
 async def _start(launch: Launch, streams: Streams) -> Process:

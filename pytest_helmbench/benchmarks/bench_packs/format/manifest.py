@@ -272,7 +272,7 @@ def _content_hash(root: Path) -> str:
     digest = hashlib.sha256()
     found = {os.fsencode(path.relative_to(root).as_posix()): path for path in _files(root)}
     for name in sorted(found):
-        digest.update(b"%d:" % len(name) + name + _content_digest(found[name]))
+        digest.update(b"%d:" % len(name) + name + content_digest(found[name]))
     return digest.hexdigest()
 
 
@@ -285,7 +285,7 @@ def _files(root: Path) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _content_digest(path: Path) -> bytes:
+def content_digest(path: Path) -> bytes:
     """Return 32 bytes for a content, or a word of another length where there is none to read."""
     try:
         if path.is_symlink():

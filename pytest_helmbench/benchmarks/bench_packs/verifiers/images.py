@@ -6,17 +6,17 @@ import asyncio
 import hashlib
 import os
 import tempfile
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.bench_packs.format.manifest import content_digest
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words
 from pytest_helmbench.sandbox.local import LocalPrograms
-from pytest_helmbench.sandbox.processes import kill_one
+from pytest_helmbench.sandbox.processes import end_launched
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 _REPOSITORY = "localhost/helmbench-verifier"
@@ -27,7 +27,6 @@ _BUILD_S = 1800.0
 _BUILD_MEMORY = 2 * 2**30
 _PULL_S = 1800.0
 _TURN_S = 0.1
-_GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +52,10 @@ def content_tag(folder: Path) -> str:
     """Return the name of the image that a folder makes: the same for the same names, modes and contents."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        for part in (name.encode("utf-8", "surrogateescape"), *_content(path)):
-            digest.update(len(part).to_bytes(8, "big"))
-            digest.update(part)
+        name = os.fsencode(path.relative_to(folder).as_posix())
+        kind = b"program" if path.lstat().st_mode & 0o111 else b"file"
+        digest.update(b"%d:" % len(name) + name + kind + content_digest(path))
     return f"{_REPOSITORY}:{digest.hexdigest()[:32]}"
-
-
-def _content(path: Path) -> Iterator[bytes]:
-    """Yield what an image may take from a file: what it is, whether it can be run, and what is in it."""
-    if path.is_symlink():
-        yield b"link"
-        yield os.fsencode(path.readlink())
-    elif path.is_file():
-        yield b"program" if path.stat().st_mode & 0o111 else b"file"
-        with path.open("rb") as file:
-            yield hashlib.file_digest(file, "sha256").digest()
-    else:
-        yield b"folder"
 
 
 async def built_image(
@@ -181,7 +166,7 @@ async def build(
             *("--file", str(folder / "Dockerfile"), str(folder)),
             wall_s=wall_s,
             launcher=local.launcher,
-            kill=_end,
+            kill=end_launched,
         )
     finally:
         await asyncio.to_thread(local.close)
@@ -190,15 +175,3 @@ async def build(
             "" if rights.network else "; what it runs has no network unless --helmbench-build=online is given"
         )
         raise SandboxError(f"{engine.name} could not build its image ({last_words(ended)}){hint}")
-
-
-async def _end(process: Process) -> None:
-    """Let the launcher kill the command line and all that it has started: its containers would run on."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), _GRACE_S)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, 9)
-    await kill_one(process)

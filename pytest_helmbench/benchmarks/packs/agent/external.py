@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shlex
 import shutil
-import signal
-import threading
-import time
-from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -23,51 +19,19 @@ from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.relay import RelayAddress
+from pytest_helmbench.sandbox.box import Limits, Streams
 from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, FenceView, program_files
 from pytest_helmbench.sandbox.forward import HostProxy
 from pytest_helmbench.sandbox.local import LocalPrograms, launched
-from pytest_helmbench.sandbox.workspace import Workspace
+from pytest_helmbench.sandbox.processes import Launch, end_launched, supervise
+from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 _KEPT = 16 * 1024
-_CHUNK = 64 * 1024
-_GRACE_S = 5.0
-
-
-class OutputTail:
-    """The end of what is written to a pipe.
-
-    Read in a thread: asyncio's own pipes would have us wait for everybody who holds the other end.
-    """
-
-    def __init__(self) -> None:
-        self._read_end, self.write_end = os.pipe()
-        self._kept = bytearray()
-        self._thread = threading.Thread(target=self._read, name="helmbench-agent-output", daemon=True)
-        self._thread.start()
-
-    def close_writing(self) -> None:
-        """Close our copy of the end that the agent writes to."""
-        os.close(self.write_end)
-
-    def join(self) -> None:
-        """Wait for the end, but not for a process that has left its group and holds the pipe open."""
-        self._thread.join(_GRACE_S)
-
-    def text(self) -> str:
-        """Return what is kept, scrubbed."""
-        return scrub(bytes(self._kept).decode("utf-8", "replace")).strip()
-
-    def _read(self) -> None:
-        while chunk := os.read(self._read_end, _CHUNK):
-            self._kept += chunk
-            del self._kept[:-_KEPT]
-        os.close(self._read_end)
 
 
 _INTO_THE_FENCE = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
 _PROXY_PORT = 3128  # in the fence's own network, whose ports are all free but the relay's
 _PASSED_ON = (*_INTO_THE_FENCE, "HOME", "SHELL", "SSL_CERT_FILE", "SSL_CERT_DIR")
-_FOR_A_SHELL = re.compile(r"(?:\d?>|<(?!.*>)|\|{1,2}$|&&?$|.*;$)")
 _NOT_STARTED = (126, 127)  # as shells and our launcher say it
 
 
@@ -110,7 +74,7 @@ class AgentCommand:
                 absolute.
 
         Raises:
-            AgentCommandError: It cannot be split, is empty, is written for a shell, or its program is not there.
+            AgentCommandError: It cannot be split, is empty, or its program is not there.
         """
         text = stated.value
         try:
@@ -120,10 +84,6 @@ class AgentCommand:
             raise AgentCommandError(f"{message}\n  hint: quote it as in a shell") from error
         if not words:
             raise AgentCommandError("--helmbench-agent: there is no command")
-        for_a_shell = next((word for word in words if _FOR_A_SHELL.match(word)), None)
-        if for_a_shell is not None:
-            message = f"--helmbench-agent: {excerpt(for_a_shell)!r} is for a shell, and none runs the command"
-            raise AgentCommandError(f"{message}\n  hint: write sh -c '…' around it, or a script of your own")
         found = tuple(str(folder / word) if _is_file(folder, word) else word for word in words)
         if shutil.which(found[0]) is None:
             message = f"--helmbench-agent: the program {excerpt(words[0])!r} is not there"
@@ -259,38 +219,38 @@ async def run_external(command: AgentCommand, task: ExternalTask) -> ExternalRun
 
 
 async def _run(command: AgentCommand, task: ExternalTask, programs: LocalPrograms) -> ExternalRun:
-    started = time.monotonic()
-    out, err = OutputTail(), OutputTail()
-    enclosed: Enclosed | None = None
-    try:
-        enclosed = await asyncio.to_thread(_enclosed, command, task, programs)
-        process = await _start(command, task, programs, enclosed, (out, err))
-    except BaseException:
-        if enclosed is not None:
-            await enclosed.close()
-        raise
-    finally:
-        out.close_writing()
-        err.close_writing()
-    timed_out = False
+    limits, streams = Limits(wall_s=task.wall_s, output_bytes=_KEPT), Streams(keeps_end=True)
+    enclosed = await asyncio.to_thread(_enclosed, command, task, programs)
     proxy = HostProxy(task.needs.hosts)
     try:
-        async with asyncio.timeout(task.wall_s):
-            if enclosed is not None:
-                await enclosed.open(task.doors)
-                if task.needs.hosts:
-                    await proxy.serve(await enclosed.socket("listen", _PROXY_PORT))
-                enclosed.go()
-            await process.wait()
-    except TimeoutError:
-        timed_out = True
+        if enclosed is None:
+            # The launcher ends with us, and takes with it what has left the agent's process group.
+            values, settings = _values(task, programs.folder), f"CORE=0,reap={os.getpid()}"
+            argv = launched(command.argv(values), str(task.workspace.path), settings, str(programs.launcher))
+            env = _environment(task, values, programs.folder, _PASSED_ON)
+            launch = Launch(argv, env, end_launched)
+        else:
+            begin = partial(_begin, enclosed, task, proxy)
+            launch = Launch(enclosed.argv, {}, enclosed.end, descriptors=enclosed.descriptors, watch=(begin,))
+        ended = await supervise(launch, streams, limits)
+    except SandboxError as error:
+        raise AgentFailedError(f"the agent cannot be started: {excerpt(str(error))}") from error
     finally:
         proxy.close()
-        await asyncio.shield(_kill(process) if enclosed is None else enclosed.end(process))
-        await asyncio.to_thread(out.join)
-        await asyncio.to_thread(err.join)
-    exit_code = None if timed_out else process.returncode
-    return ExternalRun(exit_code, time.monotonic() - started, out.text(), err.text())
+        if enclosed is not None:
+            await enclosed.close()
+    out, err = (scrub(said.decode("utf-8", "replace")).strip() for said in (ended.stdout, ended.stderr))
+    return ExternalRun(ended.exit_code, ended.wall_s, out, err)
+
+
+async def _begin(enclosed: Enclosed, task: ExternalTask, proxy: HostProxy, _pid: int) -> str:
+    """Open what an agent in the fence may reach, then have it started; it is stopped for no reason of ours."""
+    await enclosed.open(task.doors)
+    if task.needs.hosts:
+        await proxy.serve(await enclosed.socket("listen", _PROXY_PORT))
+    enclosed.go()
+    await asyncio.Event().wait()
+    return ""
 
 
 def _values(task: ExternalTask, folder: Path) -> Mapping[str, str]:
@@ -319,35 +279,6 @@ def _enclosed(command: AgentCommand, task: ExternalTask, programs: LocalPrograms
     return task.fence.enclose(view, command.argv(values))
 
 
-async def _start(
-    command: AgentCommand,
-    task: ExternalTask,
-    programs: LocalPrograms,
-    enclosed: Enclosed | None,
-    streams: tuple[OutputTail, OutputTail],
-) -> Process:
-    if enclosed is not None:
-        argv, env, descriptors = enclosed.argv, {}, enclosed.descriptors
-    else:
-        # The launcher ends with us, and takes with it what has left the agent's process group.
-        values, settings = _values(task, programs.folder), f"CORE=0,reap={os.getpid()}"
-        place = str(task.workspace.path)
-        argv = launched(command.argv(values), place, settings, str(programs.launcher))
-        env, descriptors = _environment(task, values, programs.folder, _PASSED_ON), ()
-    try:
-        return await asyncio.create_subprocess_exec(
-            *argv,
-            env=env,
-            stdin=DEVNULL,
-            stdout=streams[0].write_end,
-            stderr=streams[1].write_end,
-            pass_fds=descriptors,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise AgentFailedError(f"the agent cannot be started: {excerpt(str(error))}") from error
-
-
 def _environment(
     task: ExternalTask, values: Mapping[str, str], folder: Path, names: Iterable[str]
 ) -> dict[str, str]:
@@ -365,18 +296,6 @@ def _environment(
         "HELMBENCH_WORKSPACE": values["workspace"],
         "HELMBENCH_TASK_FILE": values["task_file"],
     }
-
-
-async def _kill(process: Process) -> None:
-    """Let the launcher end the agent and all below it, then what is left of its process group."""
-    if process.returncode is None:
-        process.terminate()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE_S):
-                await process.wait()
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
 
 
 def _is_file(folder: Path, word: str) -> bool:
