@@ -238,18 +238,13 @@ def test_blocks_are_prose_once_a_model_has_called(stage: Stage) -> None:
     assert (transcript.stop, transcript.final_text, stage.answer) == (Stop.FINISHED, final, b"42\n")
 
 
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [
-        (400, "registry.ollama.ai/library/gemma does not support tools"),
-    ],
-)
-def test_a_provider_that_refuses_tools_is_asked_without(stage: Stage, status: int, message: str) -> None:
+def test_a_provider_that_refuses_tools_is_asked_without(stage: Stage) -> None:
+    message = "registry.ollama.ai/library/gemma does not support tools"
     block = "```bash\necho 42 > answer.txt\n```"
 
     def reply(request: Request) -> Answer:
         if "tools" in request.body:
-            return Answer(status=status, body={"error": {"message": message}})
+            return Answer(status=400, body={"error": {"message": message}})
         return Answer(text=block if len(request.body["messages"]) == 2 else "Done.")
 
     stage.provider.reply = reply
@@ -257,7 +252,6 @@ def test_a_provider_that_refuses_tools_is_asked_without(stage: Stage, status: in
     assert (transcript.stop, transcript.turns, stage.answer) == (Stop.FINISHED, 2, b"42\n")
     assert ["tools" in request.body for request in stage.provider.requests] == [True, False, False]
     assert "fenced code block labelled bash" in stage.sent()[0]["content"]
-    assert "Call the function" not in stage.sent()[0]["content"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import field
@@ -168,34 +167,15 @@ class AgentLimits:
 
 AGENT_LIMITS = AgentLimits()
 
-_WITH_TOOL = """\
+_TOLD = """\
 You are an agent that works in a sandbox, all on your own: nobody answers questions. Call the function bash to look \
 around, to change files and to check your work; its output comes back to you. When the task is done, reply without a \
 call: a sentence or two on what you did. If you cannot call functions, write one fenced code block labelled bash \
 instead, and it will be run."""
 
-_WITHOUT_TOOL = """\
-You are an agent that works in a sandbox, all on your own: nobody answers questions. To run a command, reply with one \
-fenced code block labelled bash, and nothing after it:
-
-```bash
-ls -la
-```
-
-The block is run as one script in a new shell that starts in the workspace, and its output comes back to you. Of what \
-it does, only the files in the workspace are kept: no process, no variable, no other folder. There is no network. \
-Look around, change files and check your work in this way. When the task is done, reply without a block: a sentence or \
-two on what you did."""
-
 _TOO_MANY = f"Not run: at most {_MOST_CALLS} calls of one reply are."
 _CUT_OFF = "Your reply was cut off at its token limit. Take smaller steps, and say less."
 _KEPT_FIELDS = ("reasoning_details", "reasoning_content")
-_ABOUT_TOOLS = re.compile(r"\btools?\b|\btool_choice\b|function[ _-]?call", re.IGNORECASE)
-_TOO_LONG = re.compile(
-    r"context[ _-]?(?:length|window|size)|maximum (?:context|prompt|input)|too many (?:input )?tokens"
-    r"|(?:prompt|input) is too long|exceeds? .{0,40}(?:context|token limit)",
-    re.IGNORECASE,
-)
 
 
 async def run_agent(
@@ -221,7 +201,7 @@ async def run_agent(
     """
     run = _Run(conversation, box, limits)
     stated = [message.content for message in task if message.role == "system"]
-    run.say({"role": "system", "content": "\n\n".join((_WITH_TOOL, *stated))})
+    run.say({"role": "system", "content": "\n\n".join((_TOLD, *stated))})
     for message in task:
         if message.role != "system":
             run.say({"role": message.role, "content": message.content})
@@ -274,11 +254,8 @@ class _Run:
 
     async def _ask(self) -> RawReply:
         raw = await self._send()
-        if raw.error is not None and self.offers_tool and not self.turns and _is_about_tools(raw.error):
+        if raw.error is not None and self.offers_tool and not self.turns and _may_be_tools(raw.error):
             self.offers_tool = False
-            first = self.messages[0]
-            first["content"] = str(first["content"]).replace(_WITH_TOOL, _WITHOUT_TOOL)
-            self.note("message", first)
             raw = await self._send()
         return raw
 
@@ -386,17 +363,12 @@ def _kept(message: JsonObject, text: str, calls: Sequence[ToolCall]) -> dict[str
     return kept
 
 
-def _is_about_tools(error: HelmbenchError) -> bool:
-    """Return whether a provider refuses tools, or a replay holds no request with them."""
-    if not isinstance(error, CallFailedError):
+def _may_be_tools(error: HelmbenchError) -> bool:
+    """Return whether a provider may have refused tools, or a replay holds no request with them."""
+    if not isinstance(error, CallFailedError) or _is_too_long(error):
         return False
-    fault = error.fault
-    if fault.reason in (NOT_ON_RECORD, "unsupported_parameters"):
-        return True
-    return fault.kind is FaultKind.REJECTED and _ABOUT_TOOLS.search(fault.message) is not None
+    return error.fault.kind is FaultKind.REJECTED or error.fault.reason == NOT_ON_RECORD
 
 
 def _is_too_long(error: HelmbenchError) -> bool:
-    return isinstance(error, CallFailedError) and (
-        error.fault.reason == "context_length_exceeded" or _TOO_LONG.search(error.fault.message) is not None
-    )
+    return isinstance(error, CallFailedError) and error.fault.reason == "prompt_too_large"
