@@ -169,9 +169,6 @@ class ContainerProgram:
         private: Flags of `run` that keep from a container what the engine would give it unasked.
         private_build: The same of `build`.
         build_here: Flags of `build` that keep it from fetching the images that it starts from; none where it has none.
-        machine_question: What `info --format` is asked to learn whether containers run in a machine of their own;
-            empty where they never do.
-        machine_sign: What stands in the answer when they do.
         server_question: What `version --format` is asked to learn who answers; empty where that is clear.
         server_sign: What stands in the answer of an engine that takes no filter of system calls, and has its own.
         run: The words of its command line that start a container.
@@ -183,8 +180,6 @@ class ContainerProgram:
     private: tuple[str, ...]
     private_build: tuple[str, ...]
     build_here: tuple[str, ...] = ()
-    machine_question: str = ""
-    machine_sign: str = ""
     server_question: str = ""
     server_sign: str = ""
     run: tuple[str, ...] = ("run",)
@@ -414,13 +409,6 @@ class ContainerEngine(Engine):
                 await self.tool("rm", "-f", *names)
         finally:
             self._removal = None
-
-    async def has_own_machine(self) -> bool:
-        """Return whether containers run in a machine of their own, whose networks are none of ours."""
-        if not self.program.machine_question:
-            return False
-        said = await self.tool("info", "--format", self.program.machine_question)
-        return self.program.machine_sign in said.stdout.decode(errors="replace")
 
     async def reaped(self, *arguments: str, wall_s: float, launcher: Path, kill: Kill) -> Ended:
         """Run the command line below our launcher: all that it has started on this machine ends with it, or with us."""

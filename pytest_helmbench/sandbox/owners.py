@@ -85,25 +85,25 @@ def new_folder() -> Path:
         SandboxError: The disk refuses.
     """
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{this_process().mark}-"))
+        return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{this_process().mark}-"))
     except OSError as error:
         raise SandboxError(
             f"{tempfile.gettempdir()}: no folder for a sandbox can be made ({error.strerror})\n"
             "  hint: TMPDIR may name another place"
         ) from error
-    _note_place(folder.parent)
-    return folder
 
 
 def remove_leftover_folders() -> None:
-    """Remove the folders of processes that were killed, and nothing else, wherever their TMPDIR was.
+    """Remove the folders of processes that were killed, and nothing else.
 
     A sandbox over such a folder is ended first. It ends by itself as a rule; a signal may have killed half of it.
     """
     for pid in _leftover_sandboxes():
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-    for path in chain.from_iterable(place.glob(f"{_FOLDER}*") for place in _places()):
+    for path in chain.from_iterable(
+        place.glob(f"{_FOLDER}*") for place in {_USUAL_PLACE, Path(tempfile.gettempdir())}
+    ):
         owner = Owner.read(path.name.removeprefix(_FOLDER).rpartition("-")[0])
         if owner is None or not owner.is_gone():
             continue
@@ -123,34 +123,6 @@ def _leftover_sandboxes() -> Iterable[int]:
             owner = Owner.read(mark[1].decode()) if mark else None
             if owner is not None and owner.is_gone():
                 yield int(path.parent.name)
-
-
-def _note_place(place: Path) -> None:
-    """Remember a folder of temporary files that is not the usual one: the next start may have another TMPDIR."""
-    if place == _USUAL_PLACE:
-        return
-    notes = _notes()
-    # Without a home folder that can be written, the place is looked at by those who use it.
-    with suppress(OSError, RuntimeError):
-        notes.mkdir(parents=True, exist_ok=True)
-        (notes / sha256(os.fsencode(place)).hexdigest()[:16]).symlink_to(place)
-
-
-def _places() -> Iterable[Path]:
-    found = {_USUAL_PLACE, Path(tempfile.gettempdir())}
-    with suppress(OSError, RuntimeError):
-        for note in _notes().iterdir():
-            place = note.readlink()
-            if place.is_dir():
-                found.add(place)
-            else:
-                note.unlink()
-    return sorted(found)
-
-
-def _notes() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache, "helmbench", "sandboxes")
 
 
 def _machine() -> str:

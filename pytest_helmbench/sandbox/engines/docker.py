@@ -17,8 +17,6 @@ DOCKER = ContainerProgram(
     private_build=tuple(
         word for name in _PROXIES for word in ("--build-arg", f"{name}=", "--build-arg", f"{name.lower()}=")
     ),
-    machine_question="{{.OperatingSystem}}",
-    machine_sign="Docker Desktop",
     # Podman's service under docker's name asks for a path where docker sends the filter itself.
     server_question="{{range .Server.Components}}{{.Name}} {{end}}",
     server_sign="Podman",

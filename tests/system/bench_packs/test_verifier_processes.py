@@ -44,7 +44,6 @@ def test_the_packs_own_server_is_started_with_no_key_and_ends_with_the_session(
                 status="running",
                 url=f"http://127.0.0.1:{endpoint.port}",
                 port=endpoint.port,
-                details="a process, unprotected on this machine",
             )
             env = dict(line.split("=", 1) for line in (await asked(opened, "/env"))[1].splitlines())
             assert (opened.fault, opened.absent) == (None, ())
@@ -299,8 +298,6 @@ async def test_in_the_fence_the_packs_own_server_sees_its_folder_and_reaches_the
         try:
             assert await verifiers.ready() is None
             async with await verifiers.open() as opened:
-                (endpoint,) = opened.endpoints
-                assert endpoint.details == "a process in a sandbox on this machine"
                 assert "sk-secret" not in (await asked(opened, "/env"))[1]
                 address = f"{relay.url}/"
                 tries = {

@@ -143,30 +143,6 @@ def test_only_folders_of_dead_owners_are_removed(tmp_path: Path, monkeypatch: py
     assert sorted(tmp_path.iterdir()) == sorted(kept)
 
 
-def test_the_next_start_finds_the_folder_whatever_its_own_tmpdir_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-    code = "from pytest_helmbench.sandbox.owners import new_folder; print(new_folder())"
-    made = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "TMPDIR": str(tmp_path / "one")},
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-    folder = Path(made.stdout.strip())
-    assert folder.parent == tmp_path / "one"
-    assert folder.is_dir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "other"))
-
-    remove_leftover_folders()
-
-    assert not folder.exists()
-
-
 _SLOW = """#!{shell}
 echo started >> {log}
 sleep 1

@@ -40,7 +40,6 @@ _LOG_BYTES = "1m"
 _LOG_LINES = "20"
 _END_S = 24 * 3600.0
 _HINT = "--helmbench-verifier=process:COMMAND starts it on this machine, or give its URL"
-_OPEN_NOTE = "its container can reach other machines: {} publishes no port of a closed network here"
 
 Tell = Callable[[str, str], None]
 
@@ -65,13 +64,12 @@ class ContainerVerifier(Running):
 
     Args:
         url: Where we reach its server.
-        note: What people should know of it.
         engine: That runs it.
         name: Of the container.
     """
 
-    def __init__(self, url: str, note: str, engine: ContainerEngine, name: str) -> None:
-        super().__init__(url, "docker", note)
+    def __init__(self, url: str, engine: ContainerEngine, name: str) -> None:
+        super().__init__(url, "docker")
         self.engine = engine
         self._name = name
 
@@ -156,8 +154,7 @@ class Containers:
             if run.exit_code != 0:
                 raise AbsentVerifierError("failed", f"did not start: {engine.name} said {last_words(run)}")
             url = await _address(engine, name, network, port)
-            note = "" if network.closed else _OPEN_NOTE.format(engine.name)
-            verifier = ContainerVerifier(url, note, engine, name)
+            verifier = ContainerVerifier(url, engine, name)
             tell("waiting_for_healthcheck", f"The verifier is waited for at {spec.health_path}.")
             await _until_well(verifier, name, spec, health)
         except BaseException:
@@ -213,8 +210,7 @@ async def _new_network(engine: ContainerEngine) -> _Network:
     Raises:
         AbsentVerifierError: There cannot be one.
     """
-    # Containers are on a network of this machine, and in no machine of their own.
-    is_near = sys.platform == "linux" and not engine.rootless and not await engine.has_own_machine()
+    is_near = sys.platform == "linux" and not engine.rootless
     for closed in (True, False) if is_near else (False,):
         name = engine.new_name()
         flags = ("--internal",) if closed else ()

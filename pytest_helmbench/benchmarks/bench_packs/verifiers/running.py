@@ -178,13 +178,11 @@ class Running(ABC):
     Args:
         url: Where we reach it, without a trailing slash.
         mode: As the protocol calls it.
-        note: What people should know of it; empty for nothing.
     """
 
-    def __init__(self, url: str, mode: str, note: str = "") -> None:
+    def __init__(self, url: str, mode: str) -> None:
         self.url = url
         self.mode = mode
-        self.note = note
 
     @abstractmethod
     async def end(self) -> None:

@@ -32,8 +32,6 @@ _AFTER_KILL_S = 5.0
 _KEPT = 16 * 2**10
 _SHOWN_LINES = 6
 _SHOWN = 600
-_NOTE = "a process, unprotected on this machine"
-_FENCED = "a process in a sandbox on this machine"
 _GIVE_URL = "run it yourself and give its URL: --helmbench-verifier=URL"
 _PYTHON = ("python", "python3")
 _FROM_OURS = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
@@ -56,7 +54,7 @@ class ProcessVerifier(Running):
         programs: LocalPrograms,
         around: tuple[Enclosed, Forward] | None = None,
     ) -> None:
-        super().__init__(f"http://{_LOOPBACK}:{port}", "custom_url", _FENCED if around else _NOTE)
+        super().__init__(f"http://{_LOOPBACK}:{port}", "custom_url")
         self._around = around
         self.process = process
         self.said = bytearray()

@@ -332,6 +332,4 @@ def _endpoint(place: _Place, proxy: CountingProxy | None) -> VerifierEndpoint:
         return VerifierEndpoint(
             spec.id, spec.default_mode.value, spec.required, status, details=_sentence(place)
         )
-    return VerifierEndpoint(
-        spec.id, running.mode, spec.required, "running", proxy.url, proxy.port, running.note
-    )
+    return VerifierEndpoint(spec.id, running.mode, spec.required, "running", proxy.url, proxy.port)
