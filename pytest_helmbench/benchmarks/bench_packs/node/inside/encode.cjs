@@ -19,7 +19,6 @@ const captured = {
   abort: uncurried(AbortController.prototype.abort),
   byteLengthOf: uncurried(Object.getOwnPropertyDescriptor(typedArray, "byteLength").get),
   charCodeAt: uncurried(String.prototype.charCodeAt),
-  dateText: uncurried(Date.prototype.toISOString),
   decode: decoder.decode.bind(decoder),
   defineProperty: Object.defineProperty,
   encodeUtf8: encoder.encode.bind(encoder),
@@ -27,12 +26,9 @@ const captured = {
   isArray: Array.isArray,
   isFinite: Number.isFinite,
   keysOf: Object.keys,
-  mapForEach: uncurried(Map.prototype.forEach),
   parse: JSON.parse,
   quote: JSON.stringify, // for strings only: it calls toJSON of anything else
-  regExpText: uncurried(RegExp.prototype.toString),
   runWithin: uncurried(AsyncLocalStorage.prototype.run),
-  setForEach: uncurried(Set.prototype.forEach),
   slice: uncurried(String.prototype.slice),
   storeOf: uncurried(AsyncLocalStorage.prototype.getStore),
   text: String, // for numbers, bigints and symbols only
@@ -41,10 +37,7 @@ const captured = {
   writeSync: fs.writeSync,
 };
 
-const {
-  charCodeAt, dateText, isArray, isFinite, keysOf, mapForEach, quote, regExpText, setForEach, slice, text,
-  types,
-} = captured;
+const { charCodeAt, isArray, isFinite, keysOf, quote, slice, text, types } = captured;
 
 const LIMITS = { text: 1024 * 1024, depth: 64, values: 100_000 };
 const LONGEST_ESCAPE = 6;
@@ -128,24 +121,11 @@ function kind(value, state, depth) {
   if (types.isProxy(value)) return isArray(value) ? list(value, state, depth) : record(value, state, depth);
   if (isArray(value)) return list(value, state, depth);
   if (types.isNativeError(value)) return string(brief(value), state);
-  if (types.isDate(value)) return date(value, state);
-  if (types.isMap(value)) return map(value, state, depth);
-  if (types.isSet(value)) return set(value, state, depth);
-  if (types.isRegExp(value)) return string(regExpText(value), state);
-  if (types.isPromise(value)) return string("[a promise]", state);
   if (types.isArrayBufferView(value) || types.isAnyArrayBuffer(value)) return string("[binary data]", state);
   const plain = typeof value.toJSON === "function" ? value.toJSON() : value;
   if (plain === value) return record(value, state, depth);
   const written = any(plain, state, depth + 1);
   return written === undefined ? spend("null", state) : written;
-}
-
-function date(value, state) {
-  try {
-    return string(dateText(value), state);
-  } catch {
-    return spend("null", state); // an invalid date
-  }
 }
 
 function list(value, state, depth) {
@@ -169,24 +149,6 @@ function record(value, state, depth) {
   return `${written}}`;
 }
 
-function map(value, state, depth) {
-  let written = "{";
-  mapForEach(value, (one, key) => {
-    if (!full(state)) written += member(written === "{", label(key), one, state, depth);
-  });
-  return `${written}}`;
-}
-
-function set(value, state, depth) {
-  let written = "[";
-  setForEach(value, (one) => {
-    if (full(state)) return;
-    const next = any(one, state, depth + 1);
-    written += (written === "[" ? "" : ",") + (next === undefined ? spend("null", state) : next);
-  });
-  return `${written}]`;
-}
-
 function member(first, key, value, state, depth) {
   const written = any(value, state, depth + 1);
   if (written === undefined) return "";
@@ -195,7 +157,6 @@ function member(first, key, value, state, depth) {
 }
 
 const full = (state) => state.room <= 0 || state.values <= 0;
-const label = (key) => (typeof key === "object" || typeof key === "function" ? "[object]" : text(key));
 
 /** Return a part of a value; a getter that throws gives what it threw. */
 function part(value, key) {

@@ -20,16 +20,9 @@ const defineBenchPackManifest = (manifest) => ({
 /** Read the manifest of the pack whose compiled module lies in a folder, usually `<pack>/dist/benchlocal`. */
 function loadBenchPackManifest(moduleDir) {
   const start = String(moduleDir).startsWith("file:") ? fileURLToPath(moduleDir) : String(moduleDir);
-  const usual = path.resolve(start, "..", "..", MANIFEST);
-  return JSON.parse(fs.readFileSync(fs.existsSync(usual) ? usual : nearest(start) ?? usual, "utf8"));
-}
-
-function nearest(start) {
-  for (let folder = path.resolve(start); ; folder = path.dirname(folder)) {
-    const candidate = path.join(folder, MANIFEST);
-    if (fs.existsSync(candidate)) return candidate;
-    if (folder === path.dirname(folder)) return undefined;
-  }
+  let folder = path.resolve(start);
+  while (!fs.existsSync(path.join(folder, MANIFEST)) && folder !== path.dirname(folder)) folder = path.dirname(folder);
+  return JSON.parse(fs.readFileSync(path.join(folder, MANIFEST), "utf8"));
 }
 
 /** Give every result a score: packs add them up. */
