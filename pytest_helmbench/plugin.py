@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")
 _BENCH_PACK_MANIFEST = "benchlocal.pack.json"
+_TABLES = (".jsonl", ".tsv", ".parquet")
+"""Suffixes that are ours without an option."""
+_ADDRESS = "hf://"
 _SIGNS = ("scenarios", *_MANIFESTS, _BENCH_PACK_MANIFEST)
 
 MARKER = (
@@ -245,7 +248,7 @@ def asks(config: pytest.Config) -> bool:
     if hasattr(config, "workerinput"):
         return "helmbench" in config.workerinput
     arguments = tuple(_expanded(config.invocation_params.args))
-    if _asks_by_option(arguments):
+    if _asks_by_option(arguments) or any(word.startswith(_ADDRESS) for word in arguments):
         return True
     paths = set(config.args) & set(arguments)
     return any(_may_be_in_benchmark(config.invocation_params.dir / path.split("::")[0]) for path in paths)
@@ -271,7 +274,9 @@ def _may_be_in_benchmark(path: Path) -> bool:
     if not path.exists():
         return False
     path = path.resolve()
-    if not any((folder / name).exists() for folder in (path, *path.parents) for name in _SIGNS):
+    if path.suffix.lower() not in _TABLES and not any(
+        (folder / name).exists() for folder in (path, *path.parents) for name in _SIGNS
+    ):
         return False
     from pytest_helmbench.benchmarks.places import benchmark_root  # see above
 

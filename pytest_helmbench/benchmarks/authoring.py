@@ -131,5 +131,5 @@ class Reading(Protocol):
 
 
 def counted(number: int, noun: str) -> str:
-    """Return `1 row`, `2 rows`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """Return `1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

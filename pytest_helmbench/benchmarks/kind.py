@@ -51,6 +51,7 @@ class KindPlaces:
         record: The module with its `RECORD`, a `KindRecord`; empty where it keeps nothing on record that is its own.
         schemas: Names of the schemas of its files; its `Authoring` is a `SchemaOwner` then.
         starter: Folder beside `module` with a small working benchmark, for `helmbench init`; empty for none.
+        fetch: How addresses begin, `hf:/` for example, and the module whose `fetched` makes a path of one.
         not_rescored: Why `rescore` cannot hold the replies of a run to rules of now, in a sentence with a hint; empty
             where it can.
     """
@@ -69,6 +70,7 @@ class KindPlaces:
     record: str = ""
     schemas: tuple[str, ...] = ()
     starter: str = ""
+    fetch: tuple[str, str] = ("", "")
     not_rescored: str = ""
 
     @property

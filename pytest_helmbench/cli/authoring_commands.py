@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import click
 
 from pytest_helmbench.benchmarks.authoring import BrokenCaseError, Prompt, Reading
-from pytest_helmbench.benchmarks.kind import SchemaOwner
-from pytest_helmbench.benchmarks.registry import all_places, authoring_of
-from pytest_helmbench.cli.at_hand import benchmark_option, listing_lines, nearest, readings
+from pytest_helmbench.benchmarks.kind import SchemaOwner, SessionValues
+from pytest_helmbench.benchmarks.places import benchmark_root
+from pytest_helmbench.benchmarks.registry import all_places, authoring_at, authoring_of
+from pytest_helmbench.cli.at_hand import benchmark_option, kept_values, listing_lines, nearest, readings
+from pytest_helmbench.cli.check_command import check_command
 from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
@@ -36,6 +40,7 @@ from pytest_helmbench.gateway.providers.endpoints import Unusable, resolve_endpo
 from pytest_helmbench.gateway.requests import request_body
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.formats import SCHEMAS
+from pytest_helmbench.run.library import fetched
 from pytest_helmbench.run.targets import resolve_targets
 
 _IGNORED = "helmbench.db*"
@@ -43,18 +48,79 @@ _OF_FILES = {schema.name: schema for schema in (ANCHORS_SCHEMA, MODELS_SCHEMA)}
 _OF_KINDS = {name: places for places in all_places() for name in places.schemas}
 
 
+@runtime_checkable
+class _Keeper(Protocol):
+    """What an `Authoring` may be besides: able to keep a table as a benchmark."""
+
+    def kept(
+        self, source: Path, name: str, session: SessionValues, *, as_rows: bool
+    ) -> tuple[str, Mapping[Path, str | Path]]:
+        """Return what was understood of a table, and the files of a benchmark of it: texts, or files to copy."""
+
+
 @click.command("init")
 @click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--from", "source", metavar="TABLE", help="Keep a table (or hf://OWNER/NAME) as a question pack."
+)
+@click.option("--as-jsonl", is_flag=True, help="With --from: write its rows to tasks.jsonl, not the table.")
+@click.option("--columns", metavar="FIELD=COLUMN,…", help="With --from: as --helmbench-columns.")
 @no_db_option
-def init_command(path: Path) -> None:
+@click.pass_context
+def init_command(
+    context: click.Context,
+    path: Path,
+    source: str | None,
+    *,
+    as_jsonl: bool,
+    columns: str | None,
+) -> None:
     """Write a small working benchmark to PATH.
 
-    Git ignores its results, and existing files stay as they are.
+    With --from, PATH becomes a question pack of a table. Git ignores its results, and existing files stay as they are.
     """
+    if source is not None:
+        settings = Project.at(Path.cwd()).settings(columns=columns)
+        understood, kept = _kept(source, path, settings, as_rows=as_jsonl)
+        _write(path, kept)
+        say(understood)
+        context.invoke(check_command, path=path, install=False, as_json=False, unprotected=False)
+        say("next:", f"  pytest {shlex.quote(str(path))} --helmbench-model=ID")
+        return
     kind = next(places for places in all_places() if places.starter)
     package = kind.module.rpartition(".")[0]
     found = _starter(files(package).joinpath(kind.starter), Path())
     contents = {name: _at(path, content) for name, content in found}
+    ignore = _write(path, contents)
+    say(
+        f"{len(contents)} files in {path}; {_IGNORED} in {ignore}",
+        "next:",
+        f"  helmbench check {shlex.quote(str(path))}",
+        f"  pytest {shlex.quote(str(path))} --helmbench-model=baseline/lexical",
+        "  helmbench runs",
+    )
+
+
+def _kept(
+    source: str, path: Path, settings: Settings, *, as_rows: bool
+) -> tuple[str, Mapping[Path, str | Path]]:
+    """Return what was understood of a table, and the files of a benchmark of it."""
+    table = Path(fetched(source))
+    root = benchmark_root(table)
+    authoring = None if root is None else authoring_at(root)
+    if root is None or not isinstance(authoring, _Keeper):
+        hint = "name a .csv, .tsv, .jsonl, .json or .parquet file that exists"
+        raise CommandError(f"{source} is no table\n  hint: {hint}")
+    with kept_values(settings) as session:
+        return authoring.kept(root, path.absolute().name, session, as_rows=as_rows)
+
+
+def _write(path: Path, contents: Mapping[Path, str | Path]) -> Path:
+    """Write the files of a benchmark, texts or copies, and return the `.gitignore` that leaves its results out.
+
+    Raises:
+        CommandError: One is there already, or cannot be written.
+    """
     taken = next((path / name for name in contents if (path / name).exists()), None)
     if taken is None and path.exists() and not path.is_dir():
         taken = path
@@ -64,18 +130,14 @@ def init_command(path: Path) -> None:
         for name, content in contents.items():
             target = path / name
             target.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, Path):
+                shutil.copyfile(content, target)
+                continue
             with target.open("x", encoding="utf-8", newline="\n") as stream:
                 stream.write(content)
-        ignore = _ignore_results(path)
+        return _ignore_results(path)
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: cannot be written: {error}\n  hint: name another folder") from error
-    say(
-        f"{len(contents)} files in {path}; {_IGNORED} in {ignore}",
-        "next:",
-        f"  helmbench check {shlex.quote(str(path))}",
-        f"  pytest {shlex.quote(str(path))} --helmbench-model=baseline/lexical",
-        "  helmbench runs",
-    )
 
 
 def _at(path: Path, content: str) -> str:

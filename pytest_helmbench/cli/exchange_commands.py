@@ -51,7 +51,7 @@ _BASELINE = "baseline"
 @texts_option
 @db_option
 def export_command(
-    named: tuple[str, ...], form: str, output: Path | None, with_text: str, db: Path | None
+    named: tuple[str, ...], form: str, output: Path | None, with_text: str | None, db: Path | None
 ) -> None:
     """Write the results of runs for other programs.
 
@@ -67,7 +67,7 @@ def export_command(
     """
     path = database_of(db)
     details = _named(path, named, form)
-    wish = ExportWish(ShownTexts(with_text), "" if output is None else output.name)
+    wish = ExportWish(ShownTexts(with_text or "none"), "" if output is None else output.name)
     try:
         found = _exported(path, details, form, wish)
     except ExportError as error:

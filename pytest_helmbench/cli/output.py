@@ -87,9 +87,7 @@ no_db_option = click.option("--db", metavar="PATH", expose_value=False, hidden=T
 texts_option = click.option(
     "--with-text",
     type=click.Choice([texts.value for texts in ShownTexts]),
-    default="none",
-    show_default=True,
-    help="Cases whose prompts, replies and judge's words are shown.",
+    help="Cases whose prompts, replies and judge's words are shown (default: none; all where the data are your own).",
 )
 unprotected_option = click.option(
     "--unprotected", is_flag=True, help="Run Bench Packs with your rights where there is no sandbox for them."
@@ -102,12 +100,12 @@ class ReportOutput:
 
     Args:
         file: None for stdout.
-        texts: Of which cases it holds texts.
+        asked: Of which cases it is to hold texts; None where nothing was said.
         opens: Show it in a browser; where there is no desktop, the command says so instead.
     """
 
     file: Path | None
-    texts: ShownTexts
+    asked: ShownTexts | None
     opens: bool
 
     def only_for_pages(self, form: str) -> None:
@@ -119,12 +117,13 @@ class ReportOutput:
         if self.opens:
             raise CommandError(f"--open shows no {form}\n  hint: --format html writes a page for a browser")
 
-    def write(self, text: str, name: str, *, is_page: bool) -> None:
+    def write(self, text: str, name: str, texts: ShownTexts, *, is_page: bool) -> None:
         """Print a report, or write it to a file and say so.
 
         Args:
             text: The report.
             name: What it is.
+            texts: Of which cases it holds texts.
             is_page: It is for a browser, so it never goes to a terminal; the name of its file says when it holds texts.
 
         Raises:
@@ -132,7 +131,7 @@ class ReportOutput:
         """
         file = self.file
         if file is None and is_page and (self.opens or sys.stdout.isatty()):
-            file = Path("report-with-texts.html" if self.texts.any else "report.html")
+            file = Path("report-with-texts.html" if texts.any else "report.html")
         if file is None:
             say_whole(text.removesuffix("\n"), is_page=is_page)
             return
@@ -148,8 +147,11 @@ def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--output`, `--with-text` and `--open`; the command gets them as `to`, a `ReportOutput`."""
 
     @wraps(command)
-    def told(*args: object, output: Path | None, with_text: str, opens: bool, **options: object) -> object:
-        return command(*args, to=ReportOutput(output, ShownTexts(with_text), opens), **options)
+    def told(
+        *args: object, output: Path | None, with_text: str | None, opens: bool, **options: object
+    ) -> object:
+        asked = None if with_text is None else ShownTexts(with_text)
+        return command(*args, to=ReportOutput(output, asked, opens), **options)
 
     wrapped: Callable[..., Any] = told
     for option in (

@@ -128,7 +128,9 @@ class Project:
             CommandError: There is none.
         """
         if given is not None:
-            paths = [self.start / given]
+            from pytest_helmbench.run.library import fetched  # imports much
+
+            paths = [self.start / fetched(str(given))]
         elif benchmark_root(self.start) is not None:
             paths = [self.start]
         else:

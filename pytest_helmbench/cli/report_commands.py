@@ -18,7 +18,7 @@ from pytest_helmbench.cli.output import (
     say,
 )
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.comparison_lines import comparison_markdown, comparison_text
 from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
@@ -39,7 +39,7 @@ from pytest_helmbench.results.comparison_records import (
 from pytest_helmbench.results.gates import Gates, JudgedCases, read_gates
 from pytest_helmbench.results.run_addresses import Addressed, resolve, shown_session
 from pytest_helmbench.results.run_counts import RunCounts
-from pytest_helmbench.results.run_report import RunReport, run_report
+from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
 from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
@@ -88,9 +88,10 @@ def report_command(
     path = database_of(db)
     gates = _gates(gate, limits["min_coverage"])
     refs = _named(runs, path)
+    texts = shown_texts([(ref.path, ref.run_id) for ref in refs], to.asked)
     with uncollected():
         found = [
-            run_report(ref.path, ref.run_id, with_text=to.texts.any, all_cases=form == PAGE) for ref in refs
+            run_report(ref.path, ref.run_id, with_text=texts.any, all_cases=form == PAGE) for ref in refs
         ]
         reports = [report for report in found if report is not None]
         if gates is None or to.file is not None:
@@ -98,8 +99,8 @@ def report_command(
             reports = [report.compared(one) for report, one in zip(reports, compared, strict=True)]
             shown = ReportedRuns.of(reports, path)
             numbers = f"run{'s' if len(refs) > 1 else ''} {', '.join(ref.name.removeprefix('run ') for ref in refs)}"
-            text = REPORTS[form](shown, texts=to.texts, top=_standing(refs, reports, gates))
-            to.write(text, f"report of {numbers}", is_page=form == PAGE)
+            text = REPORTS[form](shown, texts=texts, top=_standing(refs, reports, gates))
+            to.write(text, f"report of {numbers}", texts, is_page=form == PAGE)
     if gates is None:
         return 0
     top = _standing(refs, reports, gates)
@@ -214,19 +215,21 @@ def compare_command(
     before, after = (resolve(address, path, start) for address in (baseline, candidate))
     found = [_compared(before, pair, limits) for pair in _pairs(before, after)]
     sides = f"{shown_session(after)} (candidate) with {shown_session(before)} (baseline)"
-    text = _text(found, form, sides, to)
-    to.write(text, f"comparison of {sides}", is_page=form == "html")
+    refs = [ref for one in found for ref in (one.baseline, one.candidate) if ref is not None]
+    texts = shown_texts([(ref.path, ref.run_id) for ref in refs], to.asked)
+    text = _text(found, form, sides, texts)
+    to.write(text, f"comparison of {sides}", texts, is_page=form == "html")
     return _code([comparison.verdict for comparison in found])
 
 
-def _text(found: Sequence[RunComparison], form: str, sides: str, to: ReportOutput) -> str:
+def _text(found: Sequence[RunComparison], form: str, sides: str, texts: ShownTexts) -> str:
     if form == "json":
         records = [record for comparison in found for record in comparison_records(comparison)]
         return readable_json(records, indent=2)
     if form == "markdown":
         return scrub(comparison_markdown(found))
     if form == "html":
-        return comparison_page(found, to.texts)
+        return comparison_page(found, texts)
     lines = [f"{sides}: changes are candidate − baseline"]
     for comparison in found:
         lines += comparison_text(comparison)

@@ -35,7 +35,7 @@ from pytest_helmbench.view.local_server import View, serve
 @texts_option
 @db_option
 def view_command(
-    runs: tuple[str, ...], port: int, *, opens: bool, refresh: float, with_text: str, db: Path | None
+    runs: tuple[str, ...], port: int, *, opens: bool, refresh: float, with_text: str | None, db: Path | None
 ) -> int:
     """Show runs in a browser while sessions write them.
 
@@ -44,6 +44,7 @@ def view_command(
     """
     path = database_of(db).absolute()
     opened(path).close()  # told now, and not on its first page
+    asked = None if with_text is None else ShownTexts(with_text)
     first = "/" if not runs else Address(tuple(dict.fromkeys(run_of(path, run).id for run in runs))).path
 
     def listening(address: str) -> None:
@@ -55,5 +56,5 @@ def view_command(
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     with contextlib.suppress(KeyboardInterrupt):  # where signals cannot be asked for: Windows
-        asyncio.run(serve(View(path, ShownTexts(with_text), refresh, port, first), listening))
+        asyncio.run(serve(View(path, asked, refresh, port, first), listening))
     return 0

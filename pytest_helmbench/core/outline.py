@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -164,6 +164,9 @@ class RowOutline:
     Args:
         cluster: Metadata key that `RowRef.cluster` is a value of; None for none.
         own_cluster: The key that the benchmark itself names; None for none.
+        title: Returns the title of a row; None where rows have none.
+        understood: What a session says of it first; empty for nothing.
+        is_own: Whether everything on this machine shows questions, answers and replies.
     """
 
     root: Path
@@ -175,6 +178,9 @@ class RowOutline:
     kind: str
     cluster: str | None = None
     own_cluster: str | None = None
+    title: Callable[[RowRef], str] | None = None
+    understood: str = ""
+    is_own: bool = False
 
     def catalogue(self, codes: Iterable[str]) -> Catalogue:
         """Return the planned rows: a benchmark may have a hundred thousand."""
@@ -190,7 +196,8 @@ class RowOutline:
             about["content"] = ref.content
         if self.cluster is not None:
             about |= {"cluster": self.own_cluster, "clusters": {self.cluster: ref.cluster}}
-        return ScenarioEntry(ref.id, ref.id, ref.family, about)
+        title = "" if self.title is None else self.title(ref)
+        return ScenarioEntry(ref.id, ref.id, ref.family, about, title)
 
 
 @dataclass(frozen=True, slots=True)

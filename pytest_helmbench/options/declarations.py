@@ -14,6 +14,7 @@ from typing import Literal
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
 from pytest_helmbench.options.option import (
+    COLUMNS,
     CONTENT,
     FILE,
     FLAG,
@@ -86,6 +87,19 @@ class PackOptions:
         None,
         "answer that the prompt wants: a last line, a JSON object, or any text",
         absent="the row's or manifest's, else line; text under parity rules",
+        use="judges",
+    )
+    columns: Mapping[str, str] | None = PACKS(
+        COLUMNS,
+        None,
+        "columns of a table: 'question=Frage, answer=Antwort'; an empty one leaves a field out",
+        absent="found by name",
+        use="judges",
+    )
+    rubric: str | None = PACKS(
+        stated("TEXT"),
+        None,
+        "rubric by which a marking model reads replies to a table without answers",
         use="judges",
     )
     sandbox: UsersWord[str] = PACKS(

@@ -235,6 +235,26 @@ LEAST_SCORE: Type[float | None] = Type(
 )
 
 
+_FIELDS = ("question", "answer", "choices", "context", "id", "tolerance")
+
+
+def _columns(text: str) -> Mapping[str, str]:
+    """Return the column of each field; empty text for a field that the table does not have."""
+    found = [part.partition("=") for part in text.split(",")]
+    columns = {field.strip(): column.strip() for field, equals, column in found if equals}
+    if len(columns) < len(found) or not columns.keys() <= {*_FIELDS}:
+        raise ValueError(text)
+    return columns
+
+
+COLUMNS: Type[Mapping[str, str] | None] = Type(
+    f"fields and their columns, for example question=Frage, answer=Antwort; fields: {', '.join(_FIELDS)}",
+    lambda given: _columns(given) if isinstance(given, str) else given,
+    "FIELD=COLUMN,…",
+    blank=False,
+)
+
+
 def _shown(text: str) -> int | None:
     return None if text == "all" else int(text)
 

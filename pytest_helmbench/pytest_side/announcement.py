@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import Target
@@ -96,7 +97,9 @@ class Announcer:
         share = () if plan.shard is None else (self._share_line(plan, plan.shard),)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
-            for line in (*share, *self._lines(plan, span)):
+            outlines = [one.outline for one in coordinator.library.loaded]
+            read = [one.understood for one in outlines if isinstance(one, RowOutline) and one.understood]
+            for line in (*read, *share, *self._lines(plan, span)):
                 reporter.ensure_newline()
                 reporter.write_line(quoted(line))
         settings = coordinator.settings

@@ -34,7 +34,7 @@ from pytest_helmbench.results.gates import Gates, read_gates
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.cost_estimate import check_shard
-from pytest_helmbench.run.library import Library, meant_folder, told_of_meant
+from pytest_helmbench.run.library import Library, fetched, meant_folder, told_of_meant
 from pytest_helmbench.run.plan import Notes
 from pytest_helmbench.run.targets import session_concurrency
 
@@ -178,6 +178,10 @@ def _check_distribution(config: pytest.Config) -> None:
 def _choose_paths(config: pytest.Config, settings: Settings) -> None:
     """Without a path on the command line, run the benchmark at hand and nothing else, or else pytest's testpaths."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
+        try:
+            config.args[:] = map(fetched, config.args)
+        except HelmbenchError as error:
+            raise pytest.UsageError(scrub(str(error))) from error
         _check_meant(config, settings)
         return
     start = config.invocation_params.dir
@@ -192,7 +196,7 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
         raise pytest.UsageError(
             f"no benchmark at {places}\n"
             "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/…,"
-            " a pack (manifest.yaml and tasks.jsonl), or a Bench Pack (benchlocal.pack.json);"
+            " a pack (manifest.yaml and tasks.jsonl), a table (qa.csv), or a Bench Pack (benchlocal.pack.json);"
             f" `pytest tests{models}` runs the tests of a folder"
         )
     config.args[:] = [str(path) for path in found]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -13,8 +14,9 @@ from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import closed_files
 from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.problem import CaseError, Problem
-from pytest_helmbench.core.scrub import excerpt, scrub
+from pytest_helmbench.core.scrub import REDACTED, excerpt, scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.session_failures import brief_text
@@ -107,7 +109,10 @@ class CaseFile(pytest.File):
     @classmethod
     def build(cls, parent: pytest.Collector, path: Path, loaded: Loaded) -> CaseFile:
         """Return the collector of a file."""
-        collector: CaseFile = cls.from_parent(parent, path=path, nodeid=_file_id(parent, path))
+        outline = loaded.outline
+        is_address = isinstance(outline, RowOutline) and outline.is_own and "://" in outline.name
+        node_id = outline.name if is_address else _file_id(parent, path)
+        collector: CaseFile = cls.from_parent(parent, path=path, nodeid=node_id)
         collector.loaded = loaded
         return collector
 
@@ -230,8 +235,18 @@ class CaseItem(PlainItem):
             return
         if self.job.neutral and not self.config.getoption("runxfail", True):
             pytest.xfail("neutral")
-        plugin = self.config.stash[PLUGIN]
-        pytest.fail(failure_text(self.job, outcome, with_text=plugin.settings.shown_texts.any), pytrace=False)
+        settings = self.config.stash[PLUGIN].settings
+        if self.is_own and not (settings.shown_texts.any or settings.packs.show_hidden):
+            hidden = tuple(replace(one, expected=REDACTED) for one in outcome.evaluations)
+            outcome = replace(outcome, evaluations=hidden)  # JUnit has this text
+        text = failure_text(self.job, outcome, with_text=settings.shown_texts.any)
+        pytest.fail(text, pytrace=False)
+
+    @property
+    def is_own(self) -> bool:
+        """See `RowOutline.is_own`."""
+        outline = self.parent.loaded.outline if isinstance(self.parent, CaseFile) else None
+        return isinstance(outline, RowOutline) and outline.is_own
 
     @property
     def location(self) -> tuple[str, int | None, str]:

@@ -8,7 +8,7 @@ from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.formats import PAGE, wanted_reports, write_reports
 from pytest_helmbench.reports.headline import Headline
-from pytest_helmbench.results.run_report import run_report
+from pytest_helmbench.results.run_report import run_report, shown_texts
 from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError
@@ -47,12 +47,10 @@ def write_report_files(coordinator: Coordinator, top: Headline | None) -> None:
             coordinator.note(f"{names}: not written, since nothing was run")
         wanted = said
     try:
-        reports = session_reports(
-            coordinator,
-            with_text=settings.shown_texts.any,
-            all_cases=PAGE in wanted.values(),
-        )
-        written = write_reports(wanted, reports, coordinator.note, settings.shown_texts, top)
+        places = [(book.db, run_id) for run_id in book.tallies]
+        texts = shown_texts(places, settings.shown_texts if "with-text" in settings.stated else None)
+        reports = session_reports(coordinator, with_text=texts.any, all_cases=PAGE in wanted.values())
+        written = write_reports(wanted, reports, coordinator.note, texts, top)
         coordinator.files.extend(written)
     except StoreError as error:
         coordinator.note(f"no report: {error}")

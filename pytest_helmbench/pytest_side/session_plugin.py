@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from pytest_helmbench.benchmarks.registry import places_of
 from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict, wrong_turn
 from pytest_helmbench.core.problem import CaseError, HelmbenchError, UnreadableBenchmarkError
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import quoted, scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_path
 from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.engine.loop import LoopEndedError
@@ -149,7 +149,7 @@ class SessionPlugin:
 
     def _collector_of(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         try:
-            loaded = self._library.of_file(file_path)
+            loaded = self._library.of_file(file_path, named=file_path.resolve() in self._named_files)
         except UnreadableBenchmarkError as error:
             folder = file_path.parent
             places = places_of(folder)
@@ -345,10 +345,17 @@ class SessionPlugin:
                 parts = brief_parts(outcome, asked, with_text=not self._hides_text)
                 report.__dict__["helmbench"]["brief"] = parts
             elif report.failed and not self._hides_text and not self.settings.shown_texts.any:
-                report.sections += quoted_texts(outcome)
+                report.sections += [*_expected(item, outcome), *quoted_texts(outcome)]
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
             why = scrub(outcome.message or outcome.reason or "skipped")
             report.longrepr = (escaped_path(str(item.path)), 1, why)
+
+
+def _expected(item: CaseItem, outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """Yield what was expected of a case of the user's own data: the text of its failure does not have it."""
+    wrong = [one for one in outcome.evaluations if not one.passed]
+    if item.is_own and wrong:
+        yield "expected", quoted(wrong[0].expected)
 
 
 def _escape_keywords(report: pytest.TestReport, item: pytest.Item) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
-from pytest_helmbench.core.scrub import scrub, scrubbed
+from pytest_helmbench.core.scrub import ShownTexts, scrub, scrubbed
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.losses import Losses
@@ -53,7 +54,7 @@ from pytest_helmbench.store.result_queries import (
     timed_cases,
     told_calls,
 )
-from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
+from pytest_helmbench.store.run_queries import OWN_DATA, RunDetail, judges_of, run_detail
 
 _FAILED = "failed"
 FLIPPED_SHOWN = 10
@@ -239,6 +240,19 @@ class RecordedRun:
     detail: RunDetail
     results: tuple[ResultRow, ...]
     columns: OwnColumns
+
+
+def shown_texts(places: Iterable[tuple[Path, int]], asked: ShownTexts | None) -> ShownTexts:
+    """Return of which cases a report shows texts: what is asked for; else, off CI, all where data are the user's own.
+
+    Raises:
+        StoreError: A results file cannot be read.
+    """
+    if asked is not None:
+        return asked
+    details = [run_detail(path, run_id) for path, run_id in places]
+    is_own = all(one is not None and one.settings.get(OWN_DATA) is True for one in details)
+    return ShownTexts.ALL if details and is_own and not os.environ.get("CI") else ShownTexts.NONE
 
 
 def recorded_run(path: Path, detail: RunDetail, *, with_text: bool = False) -> RecordedRun:

@@ -6,11 +6,19 @@ import os
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
+from importlib import import_module
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Adopter, KindPlaces, Loaded, Loader, RunFollower, SessionValues
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
-from pytest_helmbench.benchmarks.registry import authoring_at, kind_of, meant_places, places_named, places_of
+from pytest_helmbench.benchmarks.registry import (
+    all_places,
+    authoring_at,
+    kind_of,
+    meant_places,
+    places_named,
+    places_of,
+)
 from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.sample import Sample
@@ -64,12 +72,14 @@ class Library:
         """Every benchmark that was loaded, in order."""
         return tuple(self._loaded.values())
 
-    def of_file(self, path: Path) -> Loaded | None:
+    def of_file(self, path: Path, *, named: bool = False) -> Loaded | None:
         """Return the benchmark that a file belongs to, or None.
+
+        A file that the command line names may be one itself.
 
         None as well where links lead to the benchmark, and the same file was met by another path: it runs once.
         """
-        folder = path.parent
+        folder = path if named else path.parent
         if folder not in self._roots:
             found = benchmark_root(folder)
             self._roots[folder] = None if found is None else (found, found.resolve())
@@ -193,11 +203,25 @@ class Library:
                 yield loader
 
 
+def fetched(word: str) -> str:
+    """Return a word of the command line with a path in place of an address, whose benchmark is fetched.
+
+    Raises:
+        HelmbenchError: It cannot be fetched.
+    """
+    address, colons, item = word.partition("::")
+    for places in all_places():
+        start, module = places.fetch
+        if start and address.startswith(start):
+            return f"{import_module(module).fetched(address)}{colons}{item}"
+    return word
+
+
 def meant_folder(path: Path) -> Path | None:
     """Return the folder at a path, or around a file, that was meant as a benchmark but is none, nor holds any."""
     place = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
     folder = place.parent if place.is_file() else place
-    if not folder.is_dir() or benchmark_root(folder) is not None or meant_places(folder) is None:
+    if not folder.is_dir() or benchmark_root(place) is not None or meant_places(folder) is None:
         return None
     return None if any(benchmarks_below(folder)) else folder
 

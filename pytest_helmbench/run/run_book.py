@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.scrub import HiddenValues
 from pytest_helmbench.engine.job import Target
@@ -31,6 +32,7 @@ from pytest_helmbench.run.selecting import sample_of
 from pytest_helmbench.run.targets import source_version
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, Shrunk, names_of, place_of, shrunk_since
 from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.run_queries import OWN_DATA
 from pytest_helmbench.store.run_rows import RunRecord, ShardRecord
 from pytest_helmbench.store.writer import Store
 
@@ -276,6 +278,8 @@ class RunBook:
         record["judge_sampling"] = sampling if len(sampling) > 1 else next(iter(sampling), None)
         record["model"], record["variant_of"] = entry.id, entry.variant_of
         record["benchmark_path"] = str(loaded.root)
+        if isinstance(loaded.outline, RowOutline) and loaded.outline.is_own:
+            record[OWN_DATA] = True
         scoring = loaded.scoring
         record["scoring"] = None if scoring is None else asdict(scoring)
         record["judge"] = next(iter(target.judge_ids), None)

@@ -51,6 +51,7 @@ class ResultRow:
         reply: Scrubbed text; None unless asked for. `thoughts` likewise, None for none.
         words: What its kind says of it; None for most kinds, and where it says nothing.
         conversation: All that was said in it, the reply last; empty for a case of one question, and in `results`.
+        title: Of its scenario; of the user's own data the question.
     """
 
     id: str
@@ -82,6 +83,7 @@ class ResultRow:
     words: ResultWords | None = None
     thoughts: str | None = None
     conversation: tuple[Said, ...] = ()
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class CallRow:
 _RESULTS = """
     SELECT found.*, CASE WHEN :with_text THEN (SELECT body FROM requests WHERE hash = request_hash) END AS request
     FROM (
-        SELECT results.*, scenarios.full_code AS scenario, responses.body AS response_body,
+        SELECT results.*, scenarios.full_code AS scenario, scenarios.title AS title, responses.body AS response_body,
             CASE WHEN :with_text THEN responses.text END AS reply,
             CASE WHEN :with_text THEN responses.thoughts END AS thoughts,
             coalesce(responses.request_hash, (

@@ -22,6 +22,9 @@ from pytest_helmbench.store.plans import IS_CASE
 from pytest_helmbench.store.reading import holds_nothing, opened, reading
 from pytest_helmbench.store.table_rows import made_of, named_rows
 
+OWN_DATA = "own_data"
+"""Key of the settings of a run: everything on this machine may show its texts and answers."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:

@@ -18,7 +18,7 @@ from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.page.columns import PagePart
 from pytest_helmbench.reports.page.document import ListedRun, page_of, run_list_page
 from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
-from pytest_helmbench.results.run_report import RunReport, run_report
+from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
 from pytest_helmbench.results.standings import boards
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import Pulse, PulseReader, RunDetail, run_detail, runs
@@ -107,11 +107,11 @@ class LivePages:
 
     Args:
         path: Of it.
-        texts: Whose texts are shown.
+        texts: Whose texts are shown; None for all of the user's own data.
         refresh_s: Between two looks at the file.
     """
 
-    def __init__(self, path: Path, texts: ShownTexts, refresh_s: float) -> None:
+    def __init__(self, path: Path, texts: ShownTexts | None, refresh_s: float) -> None:
         self._path = path
         self._texts = texts
         self._refresh_s = refresh_s
@@ -183,21 +183,21 @@ class LivePages:
         kept = self._kept.get(address)
         if kept is not None and kept[0] == seen:
             return kept[1]
+        texts = shown_texts([(self._path, run) for run in address.runs], self._texts)
         with uncollected():
             if address.compared:
-                found = PagePart.compared(self._comparison(*address.runs), self._texts)
+                found = PagePart.compared(self._comparison(*address.runs), texts)
                 parts = [replace(found, baseline=_as_seen(found.baseline, seen))]
             else:
                 reports = (
-                    run_report(self._path, run, with_text=self._texts.any, all_cases=True)
-                    for run in address.runs
+                    run_report(self._path, run, with_text=texts.any, all_cases=True) for run in address.runs
                 )
-                parts = [PagePart.of(report, self._texts) for report in reports if report is not None]
+                parts = [PagePart.of(report, texts) for report in reports if report is not None]
             parts = [replace(part, report=_as_seen(part.report, seen)) for part in parts]
             shown = [part.report for part in parts if part.report is not None]
             beside = boards(shown, paired=not address.compared)
             live = seen.record() | {"refresh_ms": 1000 * self._refresh_s}
-            page = page_of(parts, self._texts, beside, live)
+            page = page_of(parts, texts, beside, live)
         self._kept[address] = (seen, page)
         self._kept.move_to_end(address)
         while len(self._kept) > _MOST_KEPT:

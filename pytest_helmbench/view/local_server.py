@@ -174,7 +174,7 @@ class View:
     """
 
     path: Path
-    texts: ShownTexts
+    texts: ShownTexts | None
     refresh_s: float
     port: int = 0
     first: str = "/"

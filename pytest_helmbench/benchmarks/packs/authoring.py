@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,8 +13,8 @@ from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Pro
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
-from pytest_helmbench.benchmarks.packs.loading import PackLoader
-from pytest_helmbench.benchmarks.packs.task import PackRule
+from pytest_helmbench.benchmarks.packs.loading import PackLoader, wishes_of
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.core.problem import Problem
@@ -138,7 +139,7 @@ class PackAuthoring:
 
     def check(self, root: Path, session: SessionValues) -> Checked:
         """See `Authoring.check`; rows are checked against their own answers, in a sandbox or not at all."""
-        pack = load_pack(root)
+        pack = load_pack(root, wishes=wishes_of(session.settings))
         findings, skipped = asyncio.run(_self_checked(root, session))
         notes = [
             Problem(pack.manifest.path, None, f"{counted(rows, 'row')} not self-checked: {why}")
@@ -152,7 +153,43 @@ class PackAuthoring:
 
     def read(self, root: Path, session: SessionValues) -> ReadPack:
         """See `Authoring.read`."""
-        return ReadPack(load_pack(root), session.settings.packs.answer_form)
+        return ReadPack(
+            load_pack(root, wishes=wishes_of(session.settings)), session.settings.packs.answer_form
+        )
+
+    def kept(
+        self, source: Path, name: str, session: SessionValues, *, as_rows: bool
+    ) -> tuple[str, Mapping[Path, str | Path]]:
+        """Return what was understood of a table, and the files of a pack of it: texts, or files to copy."""
+        pack = load_pack(source, wishes=wishes_of(session.settings))
+        if pack.tables is None or pack.columns is None:
+            raise ConfigError(
+                f"{source} is no table\n  hint: name a .csv, .tsv, .jsonl, .json or .parquet file"
+            )
+        stated = pack.columns.stated
+        lines = [f"id: {json.dumps(name, ensure_ascii=False)}", "version: 1", _OWN]
+        if as_rows:
+            if problems := [problem.text() for problem in pack.all_problems()]:
+                raise ConfigError("\n".join(problems))
+            text = "".join(pack.text(ref).decode() + "\n" for ref in pack.rows)
+            return pack.understood, {
+                Path("manifest.yaml"): "\n".join((*lines, "")),
+                Path("tasks.jsonl"): text,
+            }
+        names = [path.name for path in pack.tables.paths]
+        lines += [f"rows: {json.dumps(names[0] if len(names) == 1 else names)}", "columns:"]
+        lines += [f"  {field}: {json.dumps(column, ensure_ascii=False)}" for field, column in stated.items()]
+        if pack.columns.rubric is not None:
+            lines.append(f"rubric: {json.dumps(pack.columns.rubric, ensure_ascii=False)}")
+        tables = {Path(path.name): path for path in pack.tables.paths}
+        return pack.understood, {Path("manifest.yaml"): "\n".join((*lines, *_ADDITIONS, "")), **tables}
 
 
+_OWN = "hidden: false  # failures and reports on this machine show questions and answers"
+_ADDITIONS = (
+    "# columns, context: a column with the passage that a question is about",
+    "# columns, tolerance: a column with the distance that a number may have from the answer",
+    "# cluster: a column whose equal values make rows stand or fall together; intervals then count those values",
+    "# system_prompt: pytest takes it from a file: --helmbench-system-prompt=FILE",
+)
 AUTHORING = PackAuthoring()

@@ -14,7 +14,7 @@ class Packs:
 
     def open(self, session: SessionValues) -> PackLoader:
         """See `BenchmarkKind.open`."""
-        return PackLoader(session.settings, session.note)
+        return PackLoader(session.settings, session.note, in_ci=bool(session.environ.get("CI")))
 
 
 KIND = Packs()

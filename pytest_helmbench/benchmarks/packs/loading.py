@@ -14,6 +14,8 @@ from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, Agent
 from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
+from pytest_helmbench.benchmarks.packs.format.row_files import TableError
+from pytest_helmbench.benchmarks.packs.format.table_columns import TableWishes
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools, Sandboxes
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
 from pytest_helmbench.benchmarks.packs.work import PackWork
@@ -93,6 +95,12 @@ class PackJob(CaseJob):
             ConfigError: It has changed since it was loaded.
         """
         return self.loaded.pack.task(self.ref)
+
+    def asked(self, turn: int | None = None) -> str:
+        """Return the question without what the prompt says besides."""
+        task = self.task()
+        asked = task.input_value("question") or task.input_value("prompt")
+        return asked if isinstance(asked, str) else CaseJob.asked(self, turn)
 
     def case(self, system_prompt: str | None) -> Case:
         """See `CaseJob.case`; for an agent, the message that it starts from."""
@@ -189,6 +197,7 @@ class LoadedPack:
         self.pack = pack
         self.targets = targets
         self.work = work
+        is_own = not pack.manifest.hidden
         self.outline = RowOutline(
             root=pack.root,
             name=pack.id,
@@ -199,6 +208,9 @@ class LoadedPack:
             kind="pack",
             cluster=pack.cluster,
             own_cluster=pack.manifest.cluster,
+            title=pack.title if is_own and work.settings.show_hidden else None,
+            understood=pack.understood,
+            is_own=is_own,
         )
         self._rows: defaultdict[Path, list[RowRef]] = defaultdict(list)
         for ref in pack.rows:
@@ -292,13 +304,16 @@ class PackLoader:
     Args:
         settings: Of the session.
         note: Says something in the summary.
+        in_ci: Texts stay out of logs unless they are asked for.
 
     Raises:
         AgentCommandError: `--helmbench-agent` names nothing that can be started.
     """
 
-    def __init__(self, settings: Options, note: Callable[[str], None]) -> None:
+    def __init__(self, settings: Options, note: Callable[[str], None], *, in_ci: bool = False) -> None:
         given = settings.packs
+        self._shows_own = settings.with_text != "none" or not in_ci
+        self._wishes = wishes_of(settings)
         self._packs = PackSettings(
             parity=given.pack_rules == "parity",
             show_hidden=given.show_hidden,
@@ -317,9 +332,13 @@ class PackLoader:
 
         Raises:
             UnreadablePackError: Nothing of it can be used.
+            TableError: Its table cannot be understood, or has no answers and no judge.
         """
-        pack = load_pack(root, cluster=self._cluster)
-        tools = RowTools(self._packs, pack.files, self._sandboxes)
+        pack = load_pack(root, cluster=self._cluster, wishes=self._wishes)
+        if pack.columns is not None and pack.columns.rubric and not all(one.judges for one in targets):
+            raise TableError(root, "a marking model reads its replies, and none is named", _NAME_JUDGE)
+        shows = self._packs.show_hidden or (not pack.manifest.hidden and self._shows_own)
+        tools = RowTools(replace(self._packs, show_hidden=shows), pack.files, self._sandboxes)
         return LoadedPack(pack, targets, PackWork(tools, self._agents))
 
     async def self_check_all(self, root: Path) -> tuple[Sequence[Problem], Mapping[str, int]]:
@@ -335,6 +354,14 @@ class PackLoader:
         await self._sandboxes.close()
 
 
+def wishes_of(settings: Options) -> TableWishes:
+    """Return what the options say of tables."""
+    return TableWishes(settings.packs.columns or {}, settings.packs.rubric)
+
+
+_NAME_JUDGE = (
+    "add --helmbench-marking-model=ID, or name the column of the answers: --helmbench-columns='answer=…'"
+)
 _HINT = "correct the row; `helmbench prompt ROW` shows its prompt"
 _PARITY_HINT = f"{_HINT}. --helmbench-pack-rules=parity judges this one as it should be"
 

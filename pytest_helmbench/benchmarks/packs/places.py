@@ -16,20 +16,32 @@ MANIFEST_NAMES = ("manifest.yaml", "manifest.yml", "manifest.json")
 FOREIGN_VERSION = "2.0"
 """A `schema_version` that is another format."""
 
+TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 _ROWS = "tasks.jsonl"
 
 
+def is_table_name(name: str) -> bool:
+    """Return whether a file is a table by its name."""
+    return name.lower().endswith(TABLE_SUFFIXES)
+
+
 def is_pack(path: Path) -> bool:
-    """Return whether a folder is a pack: a manifest with text `id` and whole `version`, and a `*.jsonl`.
+    """Return whether a folder is a pack: a manifest with text `id` and whole `version`, and rows; or a table is one.
+
+    Rows are a `*.jsonl`, or a table that the manifest names. A table in a pack is part of that.
 
     The manifest is looked at without a YAML parser, so that asking costs nothing; a manifest that is no
     valid YAML can still be a pack, whose loading then says what is wrong. One of the other format
     (`schema_version: "2.0"`) counts too, so that loading it can say so.
     """
+    if is_table_name(path.name) and path.is_file():
+        return path.name not in MANIFEST_NAMES and not any(map(is_pack, path.parents))
     manifests = manifests_of(path)
-    if not manifests or not row_files_of(path):
+    if not manifests:
         return False
     facts = manifest_start(manifests[0])
+    if "rows" not in facts and not row_files_of(path):
+        return False
     has_version = type(facts.get("version")) is int or str(facts.get("schema_version")) == FOREIGN_VERSION
     return isinstance(facts.get("id"), str) and has_version
 
@@ -59,8 +71,14 @@ def _is_file(path: Path) -> bool:
 
 
 def _files(path: Path) -> list[Path]:
-    """Return the manifest, for its problems, then the files with rows."""
-    return [*manifests_of(path), *row_files_of(path)]
+    """Return the manifest, for its problems, then the files with rows; a table alone is both."""
+    if path.is_file():
+        return [path]
+    manifests = manifests_of(path)
+    facts = manifest_start(manifests[0]) if manifests else {}
+    if "rows" not in facts:
+        return [*manifests, *row_files_of(path)]
+    return [*manifests, *sorted({one for one in path.iterdir() if is_table_name(one.name)} - {*manifests})]
 
 
 def _is_meant(path: Path) -> bool:
@@ -78,11 +96,14 @@ PLACES = KindPlaces(
     is_data=True,
     manifests=manifests_of,
     is_meant=_is_meant,
+    fetch=("hf:/", "pytest_helmbench.benchmarks.packs.format.hub"),
 )
 
 
 _LARGEST = 1_000_000  # bytes of a manifest that are looked at
-_FACT = re.compile(r"""^([ ]*)["']?(id|version|schema_version)["']?[ \t]*:[ \t]+(\S.*)$""", re.MULTILINE)
+_FACT = re.compile(
+    r"""^([ ]*)["']?(id|version|schema_version|rows)["']?[ \t]*:(?:[ \t]+|$)(.*)$""", re.MULTILINE
+)
 _JSON_FACT = re.compile(r'"(id|version|schema_version)"\s*:\s*("[^"\n]*"|[-+]?[0-9]+(?![.\w]))')
 _FIRST_KEY = re.compile(r"^([ ]*)[^\s#%\-]", re.MULTILINE)
 _WHOLE = re.compile(r"[-+]?[0-9]{1,100}\Z")
@@ -109,10 +130,10 @@ def manifest_start(path: Path) -> dict[str, JsonValue]:
 
 def _scalar(written: str) -> str | int | None:
     """Return text or a whole number as YAML would; None for anything else."""
-    if written[0] in ("'", '"'):
+    if written[:1] in ("'", '"'):
         text, closed, _ = written[1:].partition(written[0])
         return text if closed else None
     written = written.replace("\t", " ").partition(" #")[0].strip()
     if _WHOLE.match(written):
         return int(written)
-    return None if _NO_TEXT.fullmatch(written) else written
+    return None if not written or _NO_TEXT.fullmatch(written) else written

@@ -22,6 +22,7 @@ from pytest_helmbench.reports.cards import before_reply, justifications, opening
 from pytest_helmbench.results.comparing import RunComparison, RunRef
 from pytest_helmbench.results.run_report import RunReport, run_report
 from pytest_helmbench.store.result_queries import CallRow, ResultRow
+from pytest_helmbench.store.run_queries import OWN_DATA
 
 _JUDGED = ("passed", "failed")
 
@@ -195,6 +196,8 @@ def _cells(report: RunReport, flips: _Flips, texts: ShownTexts) -> dict[str, obj
         labels["flip"] = (one.word or None for one in found)
         # How far its place there is from its place here: mostly 0, which takes no room.
         numbers["at"] = [one.index - here if one.index >= 0 else None for here, one in enumerate(found)]
+    if texts.any and report.detail.settings.get(OWN_DATA) is True:
+        labels["question"] = (row.title or None for row in report.results)
     packed: dict[str, object] = {name: _labels(values) for name, values in labels.items()}
     return packed | {name: _numbers(values) for name, values in numbers.items()}
 

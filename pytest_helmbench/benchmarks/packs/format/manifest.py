@@ -6,7 +6,14 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.path_rules import overlap, path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
-from pytest_helmbench.benchmarks.packs.places import FOREIGN_VERSION, MANIFEST_NAMES, manifests_of
+from pytest_helmbench.benchmarks.packs.format.table_columns import FIELDS, NO_WISHES, Tables, TableWishes
+from pytest_helmbench.benchmarks.packs.places import (
+    FOREIGN_VERSION,
+    MANIFEST_NAMES,
+    TABLE_SUFFIXES,
+    is_table_name,
+    manifests_of,
+)
 from pytest_helmbench.benchmarks.packs.task import ANSWER_FORMS, UnreadablePackError
 from pytest_helmbench.core.codes import image_fault
 from pytest_helmbench.core.json_types import JsonObject
@@ -21,7 +28,7 @@ from pytest_helmbench.files.field_values import (
     named,
 )
 from pytest_helmbench.files.source import Fault, Reader
-from pytest_helmbench.files.strict_json import NotJSONError, StrictJSON
+from pytest_helmbench.files.strict_json import NotJSONError, StrictJSON, texts
 from pytest_helmbench.files.yaml_text import Document, json_lines, parse_yaml
 
 ENVIRONMENT_KEYS = ("image", "workdir", "timeout_seconds", "materialize_workdir_from_image", "repository")
@@ -38,6 +45,11 @@ _KEYS = (
     "description",
     "schema_version",
     "answer_form",
+    "rows",
+    "columns",
+    "rubric",
+    "hidden",
+    "note",
 )
 
 
@@ -57,6 +69,10 @@ class Manifest:
         read_only: Default of the rows' files.
         cluster: Metadata key whose rows stand or fall together; None where rows are independent.
         answer_form: Default of the rows; None where there is none.
+        rows: Tables beside the manifest that hold the rows; none where they are JSONL lines of the format itself.
+        table: What it says of them.
+        hidden: What `eval` holds is kept from everything that leaves the evaluator.
+        note: What the first line of a session says besides; empty for nothing.
     """
 
     path: Path
@@ -70,6 +86,16 @@ class Manifest:
     read_only: bool = True
     cluster: str | None = None
     answer_form: str | None = None
+    rows: tuple[str, ...] = ()
+    table: TableWishes = NO_WISHES
+    hidden: bool = True
+    note: str = ""
+
+    def tables(self, wishes: TableWishes) -> Tables | None:
+        """Return the tables that hold the rows, with what the user says of them; None where none do."""
+        if not self.rows:
+            return None
+        return Tables(self.path.parent, self.rows, wishes.before(self.table))
 
 
 def load_manifest(reader: Reader, root: Path) -> Manifest:
@@ -83,6 +109,8 @@ def load_manifest(reader: Reader, root: Path) -> Manifest:
     Source:
         Benchmark packs, section 1.
     """
+    if root.is_file():  # a table that is named itself: its owner sees all of it
+        return Manifest(root, root.name, 1, "", None, {}, rows=(root.name,), hidden=False)
     found = manifests_of(root)
     if not found:
         hint = f"a pack has a {MANIFEST_NAMES[0]} with 'id' and 'version'"
@@ -164,6 +192,7 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
     if not isinstance(read_only, bool):
         faults.error("asset_defaults.read_only", f"this is {kind_of(read_only)}, not true or false")
     check_answer_form(faults, data)
+    _check_table(faults, data)
     found = [*document.faults, *faults.errors, *faults.warnings]
     reader.findings.add(path, *sorted(found, key=lambda fault: fault.line or 0))
     family = defaults.get("family", None if isinstance(data.get("defaults"), dict | None) else "")
@@ -180,7 +209,25 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
         read_only=read_only is not False,
         cluster=(text_in(data, "cluster") or "").strip() or None,
         answer_form=text_in(data, "answer_form"),
+        rows=texts(data.get("rows")),
+        table=TableWishes(
+            {name: str(column) for name, column in object_in(data, "columns").items()},
+            text_in(data, "rubric"),
+        ),
+        hidden=data.get("hidden") is not False,
+        note=text_in(data, "note") or "",
     )
+
+
+def _check_table(faults: RowFaults, data: JsonObject) -> None:
+    """File what is wrong with the keys of a pack whose rows are a table."""
+    names = data.get("rows", [])
+    for name in names if isinstance(names, list) else [names]:
+        if not isinstance(name, str) or path_fault(name) or "/" in name or not is_table_name(name):
+            faults.error("rows", f"{named(name)} is no table beside the manifest", ", ".join(TABLE_SUFFIXES))
+    check_unknown(faults, "columns", _mapping(faults, data, "columns"), [*FIELDS])
+    if not isinstance(data.get("hidden", True), bool):
+        faults.error("hidden", f"this is {kind_of(data['hidden'])}, not true or false")
 
 
 def _mapping(faults: RowFaults, data: JsonObject, key: str, where: str = "") -> JsonObject:

@@ -4,136 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import json
-import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
-from functools import partial
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.authoring import counted
 from pytest_helmbench.benchmarks.packs.format.compile import RowFacts, RowReader
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, load_manifest
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackBounds, PackFiles, hash_files
-from pytest_helmbench.benchmarks.packs.places import row_files_of
+from pytest_helmbench.benchmarks.packs.format.row_files import (
+    Line,
+    ReadRow,
+    decode_row,
+    jsonl_rows,
+    unusable,
+)
+from pytest_helmbench.benchmarks.packs.format.table_columns import NO_WISHES, Columns, Tables, TableWishes
+from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.files.field_values import RowFaults, kind_of, named
+from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.files.field_values import RowFaults, named
 from pytest_helmbench.files.source import Fault, Findings, Reader
-from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON
-
-MOST_ROW_BYTES = 64 * 1024 * 1024
-MOST_FILE_BYTES = 2 * 1024**3
-"""Of a row file."""
-
-_BOM = b"\xef\xbb\xbf"
-
-
-@dataclass(slots=True)
-class Line:
-    """One line that is not blank.
-
-    Args:
-        number: 1-based; blank lines count.
-        offset: Of its first byte.
-        length: Bytes, line end included.
-        raw: Those bytes; None for a line that is too long to be read.
-    """
-
-    number: int
-    offset: int
-    length: int
-    raw: bytes | None
-
-
-def unusable(path: Path) -> Problem | None:
-    """Return why a row file cannot be read at all; None for one that can."""
-    try:
-        mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode):
-            return Problem(path, None, "rows: the file is a symbolic link", "copy the file to its place")
-        if not stat.S_ISREG(mode):
-            return Problem(path, None, "rows: this is no plain file")
-        size = path.lstat().st_size
-        if size > MOST_FILE_BYTES:
-            message = f"rows: the file has {size:,} bytes; at most {MOST_FILE_BYTES:,} are read"
-            return Problem(path, None, message, "split it in several files, or several packs")
-        with path.open("rb"):
-            return None
-    except OSError as error:
-        return Problem(path, None, f"rows: the file cannot be read: {error.strerror or error}")
-
-
-def row_lines(path: Path, digest: hashlib._Hash, most: int = MOST_ROW_BYTES) -> Iterator[Line]:
-    """Yield the lines of a row file that are not blank, and add them to a hash.
-
-    Args:
-        path: The file.
-        digest: The hash.
-        most: Bytes of a line that are read.
-
-    Raises:
-        OSError: The file cannot be read on.
-    """
-    with path.open("rb") as file:
-        offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
-        file.seek(offset)
-        for number, raw in enumerate(iter(partial(file.readline, most + 1), b""), start=1):
-            length = len(raw)
-            if length > most and not raw.endswith(b"\n"):
-                digest.update(raw)
-                while not raw.endswith(b"\n") and (raw := file.readline(most)):
-                    length += len(raw)
-                    digest.update(raw)
-                yield Line(number, offset, length, None)
-            elif not raw.isspace():
-                digest.update(raw.rstrip(b"\r\n"))
-                digest.update(b"\n")
-                yield Line(number, offset, length, raw)
-            offset += length
-
-
-def decode_row(decoder: StrictJSON, raw: bytes | None, faults: RowFaults) -> dict[str, JsonValue] | None:
-    """Return the object of a line, or None after filing why it is none."""
-    if raw is None:
-        faults.error("row", f"the line is longer than {MOST_ROW_BYTES // 1024**2} MiB")
-        return None
-    try:
-        row, flaws = decoder.decode(raw.rstrip(b"\r\n").decode("utf-8"))
-    except UnicodeDecodeError as error:
-        message = f"byte 0x{raw[error.start]:02x} (column {error.start + 1}) is not UTF-8"
-        faults.error("row", message, "save the file with the encoding UTF-8")
-        return None
-    except NotJSONError as error:
-        hint = "every line is one JSON object of its own"
-        if b"\r" in raw.rstrip(b"\r\n"):
-            hint = "save the file with LF line ends"
-        faults.error("row", f"this is no valid JSON: {error}", hint)
-        return None
-    for flaw in flaws:
-        is_deep = flaw.key and len(flaw.place) > 2
-        faults.error(_where(flaw), "a key stands twice in it" if is_deep else flaw.message, flaw.hint)
-    if isinstance(row, dict):
-        return row
-    faults.error("row", f"this is {kind_of(row)}, not an object", "every line is one JSON object")
-    return None
-
-
-_OPEN = frozenset({"id", "family", "input", "eval", "assets", "environment", "metadata"})
-
-
-def _where(flaw: Flaw) -> str:
-    """Name the place of a flaw; below a field of `eval` no further, for its keys may be hidden values."""
-    parts = [str(part) for part in flaw.place]
-    shown = ".".join(parts[:2])
-    if not parts or parts[0] not in _OPEN or not shown.isprintable() or len(shown) > 80:
-        return "row"
-    return shown
-
+from pytest_helmbench.files.strict_json import StrictJSON
 
 _CONTENT_DIGITS = 16
+_TITLE = 160  # characters
 _MOST_ROWS = 2_000_000
 
 
@@ -151,6 +51,7 @@ class Pack:
         problems: Of the manifest and of whole files: one erroring item, and no row runs.
         warnings: What is odd but usable; the same in many rows is told once.
         cluster: Metadata key of rows that stand or fall together; None where rows are independent.
+        tables: That hold its rows; None where these are lines of the format itself.
     """
 
     root: Path
@@ -162,11 +63,28 @@ class Pack:
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     cluster: str | None = None
+    tables: Tables | None = None
 
     @property
     def id(self) -> str:
         """The manifest's."""
         return self.manifest.id
+
+    @property
+    def columns(self) -> Columns | None:
+        """Of its tables; None where it has none."""
+        return None if self.tables is None else self.tables.columns
+
+    @property
+    def understood(self) -> str:
+        """What was understood of tables, in a line; empty where there are none."""
+        columns = self.columns
+        if columns is None:
+            return ""
+        groups = [*dict.fromkeys(name for row in self.rows for name, _ in row.groups)]
+        head = f"{self.id}: {counted(len(self.rows), 'question')} ({columns.family})"
+        broken = f"{counted(len(self.broken), 'row')} with problems" if self.broken else ""
+        return ", ".join(filter(None, (head, columns.understood(groups), broken, self.manifest.note)))
 
     def all_problems(self) -> Iterator[Problem]:
         """Yield every problem: of the manifest, of files, of rows."""
@@ -182,30 +100,51 @@ class Pack:
         """
         faults = RowFaults(ref.line)
         reader = RowReader(self.manifest, self.files)
-        try:
-            with ref.path.open("rb") as file:
-                file.seek(ref.offset)
-                raw = file.read(ref.length)
-        except OSError as error:
-            raise ConfigError(f"{ref.path}: the file cannot be read: {error.strerror or error}") from error
-        row = decode_row(StrictJSON(), raw, faults)
+        row = decode_row(StrictJSON(), self.text(ref), faults)
         if row is None or reader.check(row, faults).id != ref.id or faults.errors:
             message = f"the row {named(ref.id)} is not what it was when the pack was loaded"
             hint = "leave row files alone while a session runs"
             raise ConfigError(Problem(ref.path, ref.line, message, hint).text())
         return reader.task(row)
 
+    def title(self, ref: RowRef) -> str:
+        """Return the start of the question of a row, on one line."""
+        given = json.loads(self.text(ref))["input"]
+        question = str(given.get("question") or given.get("prompt") or "")
+        return excerpt(" ".join(question.split()), _TITLE)
 
-def load_pack(root: Path, bounds: PackBounds | None = None, cluster: str | None = None) -> Pack:
+    def text(self, ref: RowRef) -> bytes:
+        """Return a row as it is written, one of a table as JSON.
+
+        Raises:
+            ConfigError: The file cannot be read.
+        """
+        if self.tables is not None:
+            return self.tables.text(ref)
+        try:
+            with ref.path.open("rb") as file:
+                file.seek(ref.offset)
+                return file.read(ref.length)
+        except OSError as error:
+            raise ConfigError(f"{ref.path}: the file cannot be read: {error.strerror or error}") from error
+
+
+def load_pack(
+    root: Path,
+    bounds: PackBounds | None = None,
+    cluster: str | None = None,
+    wishes: TableWishes = NO_WISHES,
+) -> Pack:
     """Read a pack in one pass, keeping of each healthy row only where it stands.
 
     Args:
-        root: Folder of the manifest.
+        root: Folder of the manifest; or a table, which is a pack in memory.
         bounds: What one row may lay out; None for the usual bounds.
         cluster: Metadata key of rows that stand or fall together; None for the manifest's.
+        wishes: What the user says of tables; it goes before what the manifest says.
 
     Raises:
-        UnreadablePackError: There is no manifest that can be read.
+        ConfigError: There is no manifest that can be read, or a table cannot be understood.
 
     Source:
         Benchmark packs, section 1.
@@ -213,33 +152,40 @@ def load_pack(root: Path, bounds: PackBounds | None = None, cluster: str | None 
     reader = Reader(Findings(), root)
     manifest = load_manifest(reader, root)
     files = PackFiles(root, manifest.public_root, manifest.eval_root, bounds or PackBounds())
-    cluster = cluster or manifest.cluster
-    intake = _Intake(RowReader(manifest, files), cluster, _shared_content(root, manifest))
+    tables = manifest.tables(wishes)
+    intake = _Intake(RowReader(manifest, files), manifest, root, cluster or manifest.cluster)
     digest = hashlib.sha256(reader.content_hash(root).encode())
-    row_files = tuple(row_files_of(root))
-    if not row_files:
-        hint = "write one JSON object per line into tasks.jsonl"
-        reader.findings.add(manifest.path, Fault(None, "rows: there is no *.jsonl beside the manifest", hint))
+    row_files = _row_files(reader, root) if tables is None else tables.paths
     for path in row_files:
         digest.update(f"{path.name}:".encode("utf-8", "surrogateescape"))
-        problem = unusable(path) or intake.read(path, digest)
-        if problem is not None:
-            reader.findings.problems.append(problem)
+        rows = jsonl_rows(path, digest) if tables is None else tables.rows(path, digest)
+        problem = unusable(path.resolve() if path == root else path) or intake.read(path, rows)
+        reader.findings.problems += [] if problem is None else [problem]
     hash_files(files, digest)
     problems = tuple(reader.findings.problems)
     if row_files and not problems:
         intake.check_whole(manifest.path, row_files[0])
     return Pack(
-        root=root,
-        manifest=manifest,
-        hash=digest.hexdigest(),
-        files=files,
+        root,
+        manifest,
+        digest.hexdigest(),
+        files,
         rows=() if problems else intake.healthy(),
         broken=intake.broken(),
         problems=problems,
         warnings=(*reader.findings.warnings, *intake.warnings()),
-        cluster=cluster,
+        cluster=intake.cluster,
+        tables=tables,
     )
+
+
+def _row_files(reader: Reader, root: Path) -> tuple[Path, ...]:
+    found = tuple(row_files_of(root))
+    if not found:
+        hint = "write one JSON object per line into tasks.jsonl"
+        problem = Problem(manifests_of(root)[0], None, "rows: there is no *.jsonl beside the manifest", hint)
+        reader.findings.problems.append(problem)
+    return found
 
 
 def _shared_content(root: Path, manifest: Manifest) -> bytes | None:
@@ -254,32 +200,36 @@ class _Intake:
 
     Args:
         reader: Of the pack.
+        manifest: Of the pack.
+        root: Of the pack.
         cluster: Metadata key of rows that stand or fall together; None for none.
-        base: What makes up a case beside its row; None where a row cannot speak for its case.
     """
 
-    def __init__(self, reader: RowReader, cluster: str | None, base: bytes | None) -> None:
+    def __init__(self, reader: RowReader, manifest: Manifest, root: Path, cluster: str | None) -> None:
         self.seen = 0
         self.clusters: dict[str, str] = {}
-        self._cluster = cluster
-        self._base = base
+        self.cluster = cluster
+        self._base = _shared_content(root, manifest)
         self._reader = reader
-        self._decoder = StrictJSON()
-        self._groups = Groups()
+        self._groups = Groups(repeated=bool(manifest.rows))
         self._rows: list[RowRef] = []
         self._broken: list[BrokenRow] = []
         self._first: dict[str, RowRef | BrokenRow] = {}
         self._warnings: dict[str, tuple[Path, Fault]] = {}
         self._times = Counter[str]()
 
-    def read(self, path: Path, digest: hashlib._Hash) -> Problem | None:
+    def read(self, path: Path, rows: Iterable[ReadRow]) -> Problem | None:
         """Take in the rows of a file; return why it could not be read to its end."""
         try:
-            for line in row_lines(path, digest):
+            for read in rows:
                 self.seen += 1
                 if self.seen > _MOST_ROWS:
-                    return Problem(path, line.number, f"rows: a pack has at most {_MOST_ROWS:,} rows")
-                self._take(path, line)
+                    return Problem(path, read.line.number, f"rows: a pack has at most {_MOST_ROWS:,} rows")
+                if read.row is None:
+                    facts = RowFacts(read.name, "", None, {})
+                else:
+                    facts = self._reader.check(read.row, read.faults)
+                self._take(path, read.line, facts, read.faults)
         except OSError as error:
             return Problem(path, None, f"rows: the file cannot be read: {error.strerror or error}")
         return None
@@ -300,12 +250,13 @@ class _Intake:
         """Note that there is no row, or that the cluster key is none of theirs."""
         if not self.seen:
             self.warn(first, Fault(None, "rows: there is no row in it", usable=True))
-        elif self._cluster is not None and not self.clusters:
-            message = f"cluster: no row has a short value of metadata.{self._cluster}: each counts for itself"
+        elif self.cluster is not None and not self.clusters:
+            message = f"cluster: no row has a short value of metadata.{self.cluster}: each counts for itself"
             self.warn(manifest, Fault(None, message, "name a key of the rows' metadata", usable=True))
 
     def healthy(self) -> tuple[RowRef, ...]:
         """Return the healthy rows with their final groups."""
+        self._groups.end()
         finals = ((row, self._groups.final(row.groups)) for row in self._rows)
         return tuple(row if groups is row.groups else replace(row, groups=groups) for row, groups in finals)
 
@@ -321,10 +272,7 @@ class _Intake:
             rows.append(replace(row, name=name))
         return tuple(rows)
 
-    def _take(self, path: Path, line: Line) -> None:
-        faults = RowFaults(line.number)
-        row = decode_row(self._decoder, line.raw, faults)
-        facts = self._reader.check(row, faults) if row is not None else RowFacts(None, "", None, {})
+    def _take(self, path: Path, line: Line, facts: RowFacts, faults: RowFaults) -> None:
         identity = facts.id
         if identity is not None and identity in self._first:
             first, identity = self._first[identity], None
@@ -357,7 +305,7 @@ class _Intake:
 
     def _cluster_of(self, facts: RowFacts) -> str | None:
         """Return what a row stands or falls with; equal values are one object."""
-        value = None if self._cluster is None else short_value(facts.metadata.get(self._cluster))
+        value = None if self.cluster is None else short_value(facts.metadata.get(self.cluster))
         return None if value is None else self.clusters.setdefault(value, value)
 
     def _content_of(self, raw: bytes | None) -> str:
@@ -389,9 +337,14 @@ class Groups:
 
     A group is a key of `metadata` whose values are short texts, whole numbers or true and false. Keys beyond the
     twelfth, and keys with more than 64 values (row numbers, URLs), group nothing.
+
+    Args:
+        repeated: Nor do keys of which no value comes twice.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, repeated: bool = False) -> None:
+        self._repeated = repeated
+        self._seen = Counter[str]()
         self._values: dict[str, dict[str, tuple[str, str]]] = {}
         self._crowded: set[str] = set()
         self._known: dict[Pairs, Pairs] = {(): ()}
@@ -405,9 +358,15 @@ class Groups:
             text = short_value(value)
             pair = None if text is None else self._pair(key, text)
             if pair is not None:
+                self._seen[key] += 1
                 found.append(pair)
         pairs = tuple(found)
         return self._known.setdefault(pairs, pairs)
+
+    def end(self) -> None:
+        """Note that all rows are read."""
+        if self._repeated:
+            self._crowded |= {key for key, values in self._values.items() if len(values) == self._seen[key]}
 
     def final(self, pairs: Pairs) -> Pairs:
         """Return the groups of a row once all rows are read: without keys that turned out to group nothing."""

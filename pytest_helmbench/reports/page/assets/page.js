@@ -187,6 +187,7 @@ function everyColumn() {
   const title = (k) => { const [run, i] = of(k), rep = run.get("rep", i); return run.code(i) + (rep > 1 ? ` (${rep})` : ""); };
   return [
     { name: "case", kind: "wide", of: title },
+    runs.some((run) => run.c.question) && { name: "question", kind: "text", of: cell("question") },
     !many && { name: "outcome", of: cell("outcome"), coloured: true },
     compared && { name: "before", of: cell("before"), off: narrow.matches },
     compared && { name: "flip", of: cell("flip"), coloured: true },

@@ -20,7 +20,8 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPol
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_checker_files
 from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
-from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, decode_row, load_pack, row_lines
+from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
+from pytest_helmbench.benchmarks.packs.format.row_files import decode_row, row_lines
 from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,

@@ -1,0 +1,312 @@
+"""Files of rows: the lines of a *.jsonl, and tables (CSV, TSV, JSON, JSONL, Parquet) as records."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import stat
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_helmbench.benchmarks.packs.task import ConfigError
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.files.field_values import RowFaults, kind_of, named
+from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON, is_encodable
+
+MOST_ROW_BYTES = 64 * 1024 * 1024
+MOST_FILE_BYTES = 2 * 1024**3
+"""Of a row file."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(slots=True)
+class Line:
+    """One line that is not blank.
+
+    Args:
+        number: 1-based; blank lines count.
+        offset: Of its first byte.
+        length: Bytes, line end included.
+        raw: Those bytes; None for a line that is too long to be read.
+    """
+
+    number: int
+    offset: int
+    length: int
+    raw: bytes | None
+
+
+def unusable(path: Path) -> Problem | None:
+    """Return why a row file cannot be read at all; None for one that can."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return Problem(path, None, "rows: the file is a symbolic link", "copy the file to its place")
+        if not stat.S_ISREG(mode):
+            return Problem(path, None, "rows: this is no plain file")
+        size = path.lstat().st_size
+        if size > MOST_FILE_BYTES:
+            message = f"rows: the file has {size:,} bytes; at most {MOST_FILE_BYTES:,} are read"
+            return Problem(path, None, message, "split it in several files, or several packs")
+        with path.open("rb"):
+            return None
+    except OSError as error:
+        return Problem(path, None, f"rows: the file cannot be read: {error.strerror or error}")
+
+
+def row_lines(path: Path, digest: hashlib._Hash, most: int = MOST_ROW_BYTES) -> Iterator[Line]:
+    """Yield the lines of a row file that are not blank, and add them to a hash.
+
+    Args:
+        path: The file.
+        digest: The hash.
+        most: Bytes of a line that are read.
+
+    Raises:
+        OSError: The file cannot be read on.
+    """
+    with path.open("rb") as file:
+        offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+        file.seek(offset)
+        for number, raw in enumerate(iter(partial(file.readline, most + 1), b""), start=1):
+            length = len(raw)
+            if length > most and not raw.endswith(b"\n"):
+                digest.update(raw)
+                while not raw.endswith(b"\n") and (raw := file.readline(most)):
+                    length += len(raw)
+                    digest.update(raw)
+                yield Line(number, offset, length, None)
+            elif not raw.isspace():
+                digest.update(raw.rstrip(b"\r\n"))
+                digest.update(b"\n")
+                yield Line(number, offset, length, raw)
+            offset += length
+
+
+def decode_row(decoder: StrictJSON, raw: bytes | None, faults: RowFaults) -> dict[str, JsonValue] | None:
+    """Return the object of a line, or None after filing why it is none."""
+    if raw is None:
+        faults.error("row", f"the line is longer than {MOST_ROW_BYTES // 1024**2} MiB")
+        return None
+    try:
+        row, flaws = decoder.decode(raw.rstrip(b"\r\n").decode("utf-8"))
+    except UnicodeDecodeError as error:
+        message = f"byte 0x{raw[error.start]:02x} (column {error.start + 1}) is not UTF-8"
+        faults.error("row", message, "save the file with the encoding UTF-8")
+        return None
+    except NotJSONError as error:
+        hint = "every line is one JSON object of its own"
+        if b"\r" in raw.rstrip(b"\r\n"):
+            hint = "save the file with LF line ends"
+        faults.error("row", f"this is no valid JSON: {error}", hint)
+        return None
+    for flaw in flaws:
+        is_deep = flaw.key and len(flaw.place) > 2
+        faults.error(_where(flaw), "a key stands twice in it" if is_deep else flaw.message, flaw.hint)
+    if isinstance(row, dict):
+        return row
+    faults.error("row", f"this is {kind_of(row)}, not an object", "every line is one JSON object")
+    return None
+
+
+_OPEN = frozenset({"id", "family", "input", "eval", "assets", "environment", "metadata"})
+
+
+def _where(flaw: Flaw) -> str:
+    """Name the place of a flaw; below a field of `eval` no further, for its keys may be hidden values."""
+    parts = [str(part) for part in flaw.place]
+    shown = ".".join(parts[:2])
+    if not parts or parts[0] not in _OPEN or not shown.isprintable() or len(shown) > 80:
+        return "row"
+    return shown
+
+
+_SEPARATORS = ",;\t|"
+_SAMPLE = 8_192  # characters
+_LOOKED_AT = 100  # objects whose keys are the columns
+_BATCH = 1_000
+_BUFFER = 2**20
+_QUOTES = "a cell with separators, quotes or line breaks stands in quotes, with its own quotes doubled"
+_EXTRA = "pip install 'pytest-helmbench[tables]'"
+
+
+class TableError(ConfigError):
+    """A table that cannot be understood as a whole; it ends the session."""
+
+    def __init__(self, path: Path, message: str, hint: str = "", line: int | None = None) -> None:
+        super().__init__(Problem(Path(path.name), line, message, hint).text())
+
+
+class ReadRow(NamedTuple):
+    """A row as it is read; None for one that is no object. One with faults goes by its name, where it has one.
+
+    Rows of tables have their columns in place of the fields of the format.
+    """
+
+    line: Line
+    row: dict[str, JsonValue] | None
+    faults: RowFaults
+    name: str | None = None
+
+
+def jsonl_rows(path: Path, digest: hashlib._Hash) -> Iterator[ReadRow]:
+    """Yield the rows of a *.jsonl, and add them to a hash.
+
+    Raises:
+        OSError: The file cannot be read on.
+    """
+    decoder = StrictJSON()
+    for line in row_lines(path, digest):
+        faults = RowFaults(line.number)
+        yield ReadRow(line, decode_row(decoder, line.raw, faults), faults)
+
+
+class Table(NamedTuple):
+    """An open table: its columns, in order, and its rows, read one after the other; blank ones are left out."""
+
+    names: tuple[str, ...]
+    records: Iterator[ReadRow]
+
+
+def open_table(path: Path) -> Table:
+    """Open a table.
+
+    Raises:
+        TableError: It is none, or an extra is missing.
+        OSError: The file cannot be read.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        return _parquet(path)
+    if suffix in (".csv", ".tsv"):
+        return _separated(path, suffix)
+    records = _array(path) if suffix == ".json" else jsonl_rows(path, hashlib.sha256())
+    first = list(islice(records, _LOOKED_AT))
+    names = dict.fromkeys(name for record in first for name in record.row or ())
+    return Table(tuple(names), chain(first, records))
+
+
+def _separated(path: Path, suffix: str) -> Table:
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+        sample = stream.read(_SAMPLE)
+    cells = _cells(path, "\t" if suffix == ".tsv" else _separator(sample))
+    line, header = next(cells, (1, "it is empty"))
+    if isinstance(header, str) or not is_encodable("".join(header)):
+        why = header if isinstance(header, str) else "the header is not UTF-8"
+        raise TableError(path, why, "save it in UTF-8 with a first line that names the columns", line)
+    names = tuple(name.strip() for name in header)
+    if twice := [name for name in dict.fromkeys(names) if name and names.count(name) > 1]:
+        raise TableError(path, f"two columns are named {named(twice[0])}", "rename one of them", line)
+    return Table(tuple(filter(None, names)), (_record(*found, names) for found in cells))
+
+
+def _separator(sample: str) -> str:
+    """Return the separator that `csv.Sniffer` sees, where the header has it; else the one that the header has most."""
+    header = sample.partition("\n")[0]
+    try:
+        found = csv.Sniffer().sniff(sample, _SEPARATORS).delimiter
+    except csv.Error:
+        found = ""
+    return found if found and found in header else max(_SEPARATORS, key=header.count)
+
+
+def _cells(path: Path, separator: str) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield line and cells of each row that is not blank; in place of cells why they cannot be read."""
+    csv.field_size_limit(MOST_ROW_BYTES)
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+        reader = csv.reader(stream, delimiter=separator, strict=True)
+        while True:
+            line = reader.line_num + 1
+            try:
+                cells = next(reader, None)
+            except csv.Error as error:
+                is_open = "end of data" in str(error)
+                yield line, "a quote is never closed" if is_open else f"the quotes are wrong: {error}"
+                continue
+            if cells is None:
+                return
+            if any(map(str.strip, cells)):
+                yield line, cells
+
+
+def _record(line: int, cells: list[str] | str, names: tuple[str, ...]) -> ReadRow:
+    pairs = [*zip(names, cells, strict=False)]
+    odd = next((name for name, cell in pairs if not is_encodable(cell)), None)
+    read = ReadRow(Line(line, 0, 0, None), {name: cell for name, cell in pairs if name}, RowFaults(line))
+    if isinstance(cells, str):
+        read.faults.error("row", cells, _QUOTES)
+    elif any(map(str.strip, cells[len(names) :])):
+        read.faults.error("row", f"it has {len(cells)} cells, and the header {len(names)}", _QUOTES)
+    elif odd is not None:
+        read.faults.error("row", f"{odd} is not UTF-8", "save the table in UTF-8")
+    return read
+
+
+def _array(path: Path) -> Iterator[ReadRow]:
+    """Yield the objects of an array; behind one that is no JSON nothing can be read."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TableError(path, f"it is not UTF-8: {error.reason}", "save it in UTF-8") from error
+    decoder, strict = json.JSONDecoder(), StrictJSON()
+    at = _next(text, 0)
+    if text[at : at + 1] != "[":
+        raise TableError(
+            path, "this is no array of objects", "write [{…}, {…}], or one object per line of a .jsonl"
+        )
+    line, counted, stop = 1, 0, at
+    while (at := _next(text, stop + 1)) < len(text) and text[at] != "]":
+        line, counted = line + text.count("\n", counted, at), at
+        faults = RowFaults(line)
+        try:
+            stop = decoder.raw_decode(text, at)[1]
+            values = decode_row(strict, text[at:stop].encode("utf-8", "surrogatepass"), faults)
+            stop = _next(text, stop)
+            is_last = text[stop : stop + 1] != ","
+            if is_last and text[stop : stop + 1] != "]":
+                faults.error("row", "there is no comma behind it; no row behind it is read")
+        except (ValueError, RecursionError) as error:
+            faults.line = error.lineno if isinstance(error, json.JSONDecodeError) else line
+            faults.error("row", "this is no valid JSON; no row behind it is read")
+            values, is_last = None, True
+        yield ReadRow(Line(faults.line, 0, 0, None), values, faults)
+        if is_last:
+            return
+
+
+def _next(text: str, at: int) -> int:
+    """Return the place of the next character that is no white space."""
+    while text[at : at + 1].isspace():
+        at += 1
+    return at
+
+
+def _parquet(path: Path) -> Table:
+    try:
+        arrow, memory = import_module("pyarrow.parquet"), import_module("pyarrow")
+    except ImportError as error:
+        raise TableError(path, "pyarrow is not installed, which reads Parquet", _EXTRA) from error
+    try:
+        memory.set_memory_pool(memory.system_memory_pool())  # its own pools keep what they had
+        file = arrow.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
+    except (OSError, ValueError) as error:  # those of pyarrow are such
+        raise TableError(path, f"this is no Parquet file: {error}") from error
+    schema = file.schema_arrow
+    names = [name for name, kind in zip(schema.names, schema.types, strict=True) if "binary" not in str(kind)]
+    batches = file.iter_batches(batch_size=_BATCH, columns=names, use_threads=False)
+    rows = (row for batch in batches for row in batch.to_pylist())
+    return Table(tuple(names), (_plain(number, row) for number, row in enumerate(rows, start=1)))
+
+
+def _plain(number: int, row: object) -> ReadRow:
+    """Return a row of a Parquet file as JSON has it: dates and decimals as text, no number as nothing."""
+    plain = json.loads(json.dumps(row, default=str), parse_constant=lambda _name: None)
+    return ReadRow(Line(number, 0, 0, None), plain, RowFaults(number))
