@@ -1,10 +1,10 @@
-"""Tools that a model may call, with canned answers: a run is the same every time, and needs no server."""
+"""Calls of tools, and tools with canned answers: a run is the same every time, and needs no server."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import field
-from typing import Protocol
 
 from pytest_helmbench.core.foreign_schemas import schema_breach
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -16,19 +16,62 @@ UNKNOWN_TOOL, BROKEN_ARGUMENTS = "unknown_tool", "broken_arguments"
 """Faults of calls that cannot be made."""
 
 
-class Called(Protocol):
-    """A call as a model made it."""
+_WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-    @property
-    def name(self) -> str:
-        """Of the function, as written."""
 
-    @property
-    def arguments(self) -> str:
-        """As written."""
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A function that a model wants called.
+
+    Args:
+        id: Of the call; its answer names it.
+        name: Of the function, as written.
+        arguments: As written; a JSON object if all is well.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+    def wire(self, unnamed: str = "unknown") -> dict[str, JsonValue]:
+        """Return the call as it goes back to the model; what providers would refuse in it is left out.
+
+        Args:
+            unnamed: The name in place of one that no provider takes.
+        """
+        name = self.name if _WIRE_NAME.fullmatch(self.name) else unnamed
+        arguments = self.arguments if self.arguments.strip() and self.decoded() is not None else "{}"
+        function: JsonValue = {"name": name, "arguments": arguments}
+        return {"id": self.id, "type": "function", "function": function}
 
     def decoded(self) -> dict[str, JsonValue] | None:
         """Return the arguments; None when they are no JSON object."""
+        try:
+            arguments = json.loads(self.arguments) if self.arguments.strip() else {}
+        except (ValueError, RecursionError):
+            return None
+        return arguments if isinstance(arguments, dict) else None
+
+
+def tool_calls(message: JsonObject, turn: int) -> tuple[ToolCall, ...]:
+    """Return the calls of a reply, whatever shape its server gives them.
+
+    Args:
+        message: As the server sent it.
+        turn: Makes ids for calls that come without one.
+    """
+    stated = message.get("tool_calls")
+    found = []
+    for number, call in enumerate(stated if isinstance(stated, list) else (), 1):
+        function = call.get("function") if isinstance(call, dict) else None
+        if not (isinstance(call, dict) and isinstance(function, dict)):
+            continue
+        arguments = function.get("arguments")
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        identity = call.get("id")
+        name = identity if isinstance(identity, str) and identity else f"call_{turn}_{number}"
+        found.append(ToolCall(name, str(function.get("name")), text))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +178,7 @@ class Toolbox:
         """Return the tools as a request announces them."""
         return tuple(tool.definition() for tool in self.tools)
 
-    def answered(self, call: Called, turn: int) -> MadeCall:
+    def answered(self, call: ToolCall, turn: int) -> MadeCall:
         """Return a call with its answer, which says what is wrong with a call that cannot be made."""
         arguments = call.decoded()
         tool = next((tool for tool in self.tools if tool.name == call.name), None)

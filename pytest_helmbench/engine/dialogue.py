@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pytest_helmbench.core.case import Case, Message, tool_calls
+from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.scrub import without_surrogates
-from pytest_helmbench.core.tools import MadeCall
+from pytest_helmbench.core.tools import MadeCall, tool_calls
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.call import Call, Origin
 from pytest_helmbench.gateway.providers.endpoints import Endpoint

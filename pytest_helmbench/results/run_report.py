@@ -9,13 +9,13 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
-from pytest_helmbench.core.case import is_judgement, tool_calls
+from pytest_helmbench.core.case import is_judgement
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.scrub import ShownTexts, scrub, scrubbed
-from pytest_helmbench.core.tools import MadeCall
+from pytest_helmbench.core.tools import MadeCall, tool_calls
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_counts import RunCounts, recorded_counts

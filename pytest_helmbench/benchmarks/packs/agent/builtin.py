@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import field
 from enum import StrEnum
 
-from pytest_helmbench.core.case import Message, ToolCall, tool_calls
+from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
+from pytest_helmbench.core.tools import ToolCall, tool_calls
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
