@@ -10,13 +10,14 @@ from pytest_helmbench.core.foreign_schemas import schema_breach
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.scrub import excerpt, without_surrogates
 
 UNKNOWN_TOOL, BROKEN_ARGUMENTS = "unknown_tool", "broken_arguments"
 """Faults of calls that cannot be made."""
 
 
 _WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,30 @@ class ToolCall:
         return {"id": self.id, "type": "function", "function": function}
 
     def decoded(self) -> dict[str, JsonValue] | None:
-        """Return the arguments; None when they are no JSON object."""
+        """Return the arguments; None when they are no JSON object of at most 100 levels."""
         try:
-            arguments = json.loads(self.arguments) if self.arguments.strip() else {}
+            arguments = json.loads(self.arguments, parse_constant=_refused) if self.arguments.strip() else {}
         except (ValueError, RecursionError):
             return None
-        return arguments if isinstance(arguments, dict) else None
+        return arguments if isinstance(arguments, dict) and not _is_too_deep(arguments) else None
+
+
+def _refused(constant: str) -> JsonValue:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _is_too_deep(value: JsonValue) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        parts = (
+            one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)
+        )
+        level = [inner for part in parts for inner in part]
+    return bool(level)
 
 
 def tool_calls(message: JsonObject, turn: int) -> tuple[ToolCall, ...]:
-    """Return the calls of a reply, whatever shape its server gives them.
+    """Return the calls of a reply, whatever shape its server gives them, without lone surrogates.
 
     Args:
         message: As the server sent it.
@@ -69,8 +84,9 @@ def tool_calls(message: JsonObject, turn: int) -> tuple[ToolCall, ...]:
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
         identity = call.get("id")
-        name = identity if isinstance(identity, str) and identity else f"call_{turn}_{number}"
-        found.append(ToolCall(name, str(function.get("name")), text))
+        if not (isinstance(identity, str) and identity):
+            identity = f"call_{turn}_{number}"
+        found.append(ToolCall(*map(without_surrogates, (identity, str(function.get("name")), text))))
     return tuple(found)
 
 
@@ -188,7 +204,7 @@ class Toolbox:
             error = f"there is no tool {excerpt(call.name, 64)!r}; the tools are: {names}"
             return MadeCall(turn, call.name, written, _error(error), UNKNOWN_TOOL)
         if arguments is None:
-            error = "the arguments are no JSON object"
+            error = f"the arguments are no JSON object of at most {_DEEPEST} levels"
             return MadeCall(turn, call.name, written, _error(error), BROKEN_ARGUMENTS)
         breach = _breach(tool.parameters, arguments)
         if breach:

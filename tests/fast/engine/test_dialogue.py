@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from replies import reply_of
 
 from pytest_helmbench.core.case import Case, CaseRule, Message
@@ -113,10 +114,22 @@ def test_tools_are_answered_until_the_model_replies() -> None:
     told = [json.loads(made.answer)["error"] for made in reply.tool_calls[2:]]
     assert told[0].startswith("the arguments break the schema of order_status: $")
     assert told[1:] == [
-        "the arguments are no JSON object",
+        "the arguments are no JSON object of at most 100 levels",
         "there is no tool 'refund'; the tools are: order_status",
     ]
     assert (reply.text, reply.form_fault, len(reply.turns)) == ("It was shipped.", None, 1)
+
+
+@pytest.mark.parametrize("said", ['{"order": NaN}', '{"order": ' + "[" * 100 + "]" * 100 + "}", "\ud800{}"])
+def test_arguments_that_a_server_or_a_reader_cannot_take_are_broken_and_not_sent_back(said: str) -> None:
+    calls = [_calling(("order_status", said)), reply_of("done")]
+    bodies, reply = _held(_case(toolbox=Toolbox((_ORDER,))), lambda number, _body: calls[number - 1])
+    assert [made.fault for made in reply.tool_calls] == ["broken_arguments"]
+    assert bodies[1]["messages"][2]["tool_calls"][0]["function"] == {
+        "name": "order_status",
+        "arguments": "{}",
+    }
+    json.dumps(reply.tool_calls[0].data(), ensure_ascii=False).encode()
 
 
 def test_calls_without_end_end_the_turn() -> None:
