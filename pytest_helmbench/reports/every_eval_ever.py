@@ -116,7 +116,8 @@ def _model(name: str, provider: str) -> dict[str, JsonValue]:
 
 def _sampling(detail: RunDetail) -> dict[str, JsonValue]:
     names = ("temperature", "top_p", "top_k", "max_tokens")
-    return {name: value for name in names if isinstance(value := detail.settings.get(name), int | float)}
+    given = detail.settings.get("sampling")
+    return {name: given[name] for name in names if name in given} if isinstance(given, dict) else {}
 
 
 def _result(run: RecordedRun) -> dict[str, JsonValue]:

@@ -26,7 +26,17 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the starter benchmark, two runs with verdicts, and one that asked a server that is down."""
     path = tmp_path_factory.mktemp("exports")
     assert helmbench(path, "init", "benchmark").returncode == 0
-    done = helmbench(path, "run-all", "--models", "baseline/lexical", "--", "-q", "-p", "no:cacheprovider")
+    done = helmbench(
+        path,
+        "run-all",
+        "--models",
+        "baseline/lexical",
+        "--",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--helmbench-temperature=0",
+    )
     assert "judged" in done.stdout
     down = (
         "--helmbench-base-url=http://127.0.0.1:9/v1",
@@ -142,6 +152,7 @@ def test_every_eval_ever_has_an_aggregate_and_its_cases(
         assert card["detailed_evaluation_results"]["checksum"] == hashlib.sha256(text).hexdigest()
         assert {json.loads(line)["evaluation_id"] for line in text.splitlines()} == {card["evaluation_id"]}
         assert _TEXT.encode() not in text
+        assert result["generation_config"]["generation_args"] == {"temperature": 0}
         interval = result["score_details"]["uncertainty"]["confidence_interval"]
         found = (result["score_details"]["score"], interval["lower"], interval["upper"])
         assert found in rows(
