@@ -75,7 +75,7 @@ def load_models(path: Path, root: Path | None = None) -> ModelsFile:
 
 
 def load_variants(texts: Iterable[str], folder: Path) -> tuple[StatedModel, ...]:
-    """Read variants, each `NAME` or `NAME: KEY=VALUE, KEY: VALUE, …`, a YAML flow mapping behind the name.
+    """Read variants, each `NAME` or `NAME: KEY=VALUE, KEY: VALUE, …`: a YAML flow mapping, with or without braces.
 
     Args:
         texts: Of the option.
@@ -92,7 +92,8 @@ def load_variants(texts: Iterable[str], folder: Path) -> tuple[StatedModel, ...]
     names: set[str] = set()
     for text in texts:
         name, _, values = (part.strip() for part in text.partition(":"))
-        document = parse_yaml(_FLOW_PAIR.sub(_as_yaml, f"{{{values}}}"))
+        mapping = values if values.startswith("{") else f"{{{values}}}"
+        document = parse_yaml(_FLOW_PAIR.sub(_as_yaml, mapping))
         item = document.mapping()
         read = Findings()
         prompt = _system_prompt(item, Reader(read), folder)

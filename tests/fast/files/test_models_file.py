@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -180,10 +181,11 @@ def test_a_variant_is_a_name_and_a_flow_mapping(tmp_path: Path) -> None:
     text = f"system_prompt=p.md, temperature: 0, reasoning_effort=off, extra_body={extra}, price={{input=1, output=2}}"
     body: JsonObject = {"stop": "a, b=c", "User": "{d=e}", "chat_template_kwargs": {"enable_thinking": False}}
     sampling = Sampling(temperature=0, reasoning_effort="off", extra_body=body)
-    plain, careful = load_variants(["a.B_1-", f"v: {text}"], tmp_path)
+    plain, careful, braced = load_variants(["a.B_1-", f"v: {text}", f"w: {{{text}}}"], tmp_path)
 
     assert plain.entry == ModelEntry("a.B_1-")
     assert careful.entry == ModelEntry("v", sampling, price=Price(1, 2), system_prompt="Careful.")
+    assert braced.entry == replace(careful.entry, id="w")
 
 
 def test_all_faults_of_variants_are_told_at_once(tmp_path: Path) -> None:
