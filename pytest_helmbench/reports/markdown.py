@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_helmbench.core.case_texts import expected_text
+from pytest_helmbench.core.case_texts import expected_text, has_lines
 from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.cards import evaluation_texts, prompt_text
@@ -249,8 +249,10 @@ def failure_rows(row: ResultRow, report: RunReport) -> Iterator[tuple[str, ...]]
     for item in row.evaluations:
         if not item.passed:
             rule = plain(f"{item.rule} {item.criterion}")
-            values = (code_span(expected_text(item), _VALUE_LIMIT), code_span(item.observed, _VALUE_LIMIT))
-            yield (_name(row), lost, severity, rule, plain(row.reason or ""), *values, reply)
+            lines = item.observed.splitlines() if has_lines(item.observed) else [item.observed]
+            observed = "<br>".join(code_span(line, _VALUE_LIMIT) for line in lines)
+            expected = code_span(expected_text(item), _VALUE_LIMIT)
+            yield (_name(row), lost, severity, rule, plain(row.reason or ""), expected, observed, reply)
 
 
 def _name(row: ResultRow) -> str:
