@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -27,6 +28,9 @@ _PROGRAM = (
 )
 _KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT")
 """Those of our variables that the process has: none that a key could stand in."""
+
+_KILLED = (1,) if sys.platform == "win32" else (-signal.SIGPROF, -signal.SIGKILL)
+"""Exit codes of a process that took too long."""
 
 _HASTY_S = 0.02
 _in_haste: ContextVar[float | None] = ContextVar("in_haste", default=None)
@@ -143,6 +147,8 @@ class BoundedCalls:
             timer.cancel()
             if not answer:
                 self.close()
+        if not answer and (code := process.wait()) not in _KILLED:
+            raise HelmbenchError(f"ended its process (exit code {code})")
         if not answer:
             raise RuleTimeoutError(f"{what} took more than {limit_s:g} s")
         return answer
