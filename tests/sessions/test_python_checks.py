@@ -16,9 +16,11 @@ from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_t
 from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.bounded_calls import RuleFailedError
 from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.scrub import full_observed
 from pytest_helmbench.core.tools import MadeCall
 
 _CHECKS = """
+import os
 from pytest_helmbench.benchmarks.scenario_trees.checks import CheckedReply
 
 def told(reply: CheckedReply):
@@ -31,6 +33,7 @@ half = lambda reply: 0.5
 none = lambda reply: None
 much = lambda reply: 1.5
 quits = lambda reply: exit(3)
+dies = lambda reply: os._exit(3)
 
 def breaks(reply):
     print("noise", input)
@@ -62,8 +65,9 @@ def _tree(root: Path, function: str, checks: str = _CHECKS) -> ScenarioTree:
         ),
         ("none", "checks:none returned None (NoneType)"),
         ("much", "checks:much returned 1.5 (float)"),
-        ("breaks", "checks:breaks raised KeyError: 'dose' (checks.py:20)"),
-        ("quits", "checks:quits raised SystemExit: 3 (checks.py:13)"),
+        ("breaks", "checks:breaks raised KeyError: 'dose' (checks.py:22)"),
+        ("quits", "checks:quits raised SystemExit: 3 (checks.py:14)"),
+        ("dies", "checks:dies ended its process (exit code 3)"),
     ],
 )
 def test_a_function_returns_a_verdict_or_its_fault_has_a_place(
@@ -76,7 +80,7 @@ def test_a_function_returns_a_verdict_or_its_fault_has_a_place(
     reply = replace(reply_of('{"a": 1}'), said=talk, tool_calls=(MadeCall(1, "look", {"a": 1}, "found"),))
     try:
         evaluation = rule.evaluate(case, reply, strict_json=False)
-        found = f"{evaluation.passed} {evaluation.credit} {evaluation.observed}"
+        found = f"{evaluation.passed} {evaluation.credit} {full_observed(evaluation)}"
     except RuleFailedError as error:
         found = str(error).split("\n  hint: ")[0]
     assert found == said
@@ -107,13 +111,20 @@ def test_check_finds_a_function_that_cannot_be_called(
 
 
 _OUTCOMES = "SELECT code, outcome, reason, observed FROM v_results WHERE run_id = ? ORDER BY code"
+_OTHER = "    - {type: contains, expected: no such words}"
 _TRUSTED = ("-o", "helmbench_trusted=benchmark other")
 
 
 def _write(folder: Path, checks: str, *functions: str) -> None:
     trees = {
         f"P1-B1-S{number}": Tree(
-            ("evaluation:", "  type: any", "  of:", f"    - {{type: python, function: '{function}'}}"),
+            (
+                "evaluation:",
+                "  type: any",
+                "  of:",
+                f"    - {{type: python, function: '{function}'}}",
+                _OTHER,
+            ),
             None,
             {"PT1": Part("Hm.")},
             {},
@@ -148,7 +159,8 @@ def test_only_trusted_code_runs_in_bounded_time_and_each_benchmark_has_its_own(
         "checks:which",
         "checks:endless",
     )
-    result = run_tree(pytester, "benchmark", "other", "-n2", *_TRUSTED, url=provider.url)
+    files = ("--junitxml=tests.xml", "--helmbench-markdown=report.md")
+    result = run_tree(pytester, "benchmark", "other", "-n2", *files, *_TRUSTED, url=provider.url)
     result.assert_outcomes(passed=1, failed=1, errors=1)
     found = rows(db, _OUTCOMES.replace("= ?", "IN (2, 3)"))
     assert [(row[0], row[1], row[2]) for row in found] == [
@@ -156,10 +168,19 @@ def test_only_trusted_code_runs_in_bounded_time_and_each_benchmark_has_its_own(
         ("P1-B1-S1-PT1", "failed", None),
         ("P1-B1-S2-PT1", "error", "rule_timeout"),
     ]
-    assert [line for _, outcome, _, line in found if outcome != "error"] == [
+    assert [line.splitlines()[0] for _, outcome, _, line in found if outcome != "error"] == [
         "✓ python: expected checks:which passes, observed one",
         "✗ python: expected checks:which passes, observed two",
     ]
+    # The reason may quote the reply, so it stands only where replies do.
+    told, other = (
+        "✗ python: expected checks:which passes, observed False",
+        "✗ contains: expected contains no such words",
+    )
+    junit, markdown = ((pytester.path / name).read_text() for name in ("tests.xml", "report.md"))
+    assert f"{told}\n            {other}" in junit
+    assert f"`{told}`<br>`{other}`" in markdown
+    assert "two" not in junit + markdown
 
     # Another source is another rule: what is on record is judged anew, without a call.
     (pytester.path / "benchmark" / "checks.py").write_text("which = endless = lambda reply: (False, 'three')")

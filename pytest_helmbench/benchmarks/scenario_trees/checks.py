@@ -99,7 +99,7 @@ def load(file: str, source: str, function: str) -> JsonValue:
 
 
 def judge(file: str, source: str, function: str, packed: str) -> JsonValue:
-    """Return the credit that a check gives a reply, and why, in words for people; `load` comes first.
+    """Return the credit that a check gives a reply, the same for people, and its reason; `load` comes first.
 
     Raises:
         HelmbenchError: The function raised an exception, or returned no verdict.
@@ -114,7 +114,7 @@ def judge(file: str, source: str, function: str, packed: str) -> JsonValue:
     if not isinstance(passed, bool | int | float) or not 0 <= passed <= 1 or not isinstance(reason, str):
         returned = f"returned {excerpt(repr(said), _LONGEST)} ({type(said).__name__})"
         raise HelmbenchError(f"{returned}\n  hint: {_WANTED}; {_STORED}")
-    return [float(passed), reason or repr(passed)]
+    return [float(passed), repr(passed), reason]
 
 
 def _names(file: str, source: str, module: str) -> Mapping[str, Callable[[CheckedReply], object]]:

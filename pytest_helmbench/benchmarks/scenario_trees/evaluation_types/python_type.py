@@ -87,10 +87,10 @@ class PythonRule(ReplyRule):
         )
         self.load()
         found = self._called("judge", given.packed())
-        credit, observed = found if isinstance(found, list) else (None, None)
-        if not isinstance(credit, float) or not isinstance(observed, str):
+        credit, observed, reason = found if isinstance(found, list) else (None, None, None)
+        if not (isinstance(credit, float) and isinstance(observed, str) and isinstance(reason, str)):
             raise TypeError(f"{self.function}: {found!r}")
-        return Checked(credit == 1, observed, credit=credit)
+        return Checked(credit == 1, observed, text=reason, credit=credit)  # the reason may quote the reply
 
     def load(self) -> PythonRule:
         """Import the module, where that was not done yet; return the rule with the hash of its source.
