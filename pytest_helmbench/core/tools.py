@@ -127,13 +127,8 @@ class MadeCall:
 
     def data(self) -> dict[str, JsonValue]:
         """Return what the record keeps of it."""
-        return {
-            "turn": self.turn,
-            "name": self.name,
-            "arguments": self.arguments,
-            "answer": self.answer,
-            "fault": self.fault,
-        }
+        names = ("turn", "name", "arguments", "answer", "fault")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)

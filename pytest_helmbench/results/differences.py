@@ -117,12 +117,10 @@ def _deciding(run: RunDetail) -> Iterator[tuple[str, JsonValue]]:
         if name.endswith("sampling") and isinstance(value, dict):
             for option, of in value.items():
                 own = name.replace("sampling", option)
-                inside = (
-                    {f"{own}.{excerpt(key, 60)}": of[key] for key in of}
-                    if isinstance(of, dict)
-                    else {own: of}
-                )
-                yield from inside.items()
+                if isinstance(of, dict):
+                    yield from ((f"{own}.{excerpt(key, 60)}", value) for key, value in of.items())
+                else:
+                    yield own, of
         else:
             yield name, value
 

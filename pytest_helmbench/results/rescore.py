@@ -511,10 +511,8 @@ def _read(stored: StoredReply, key: str) -> Reply | None:
 
 def _asks_the_same(call: Call, stored: StoredReply) -> bool:
     """Return whether a stored request has the messages of a call; the system prompt is the run's own."""
-    said, asked = (
-        _by_role(json.loads(stored.request).get("messages") or []),
-        _by_role([message.wire() for message in call.messages]),
-    )
+    said = _by_role(json.loads(stored.request).get("messages") or [])
+    asked = _by_role([message.wire() for message in call.messages])
     return said[1] == asked[1] and said[0].endswith(asked[0])
 
 
