@@ -26,17 +26,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the starter benchmark, two runs with verdicts, and one that asked a server that is down."""
     path = tmp_path_factory.mktemp("exports")
     assert helmbench(path, "init", "benchmark").returncode == 0
-    done = helmbench(
-        path,
-        "run-all",
-        "--models",
-        "baseline/lexical",
-        "--",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--helmbench-temperature=0",
-    )
+    options = "--models baseline/lexical -- -q -p no:cacheprovider --helmbench-temperature=0"
+    done = helmbench(path, "run-all", *options.split())
     assert "judged" in done.stdout
     down = (
         "--helmbench-base-url=http://127.0.0.1:9/v1",

@@ -111,20 +111,14 @@ def test_check_finds_a_function_that_cannot_be_called(
 
 
 _OUTCOMES = "SELECT code, outcome, reason, observed FROM v_results WHERE run_id = ? ORDER BY code"
-_OTHER = "    - {type: contains, expected: no such words}"
+_ANY = ("evaluation:", "  type: any", "  of:", "    - {type: contains, expected: a word}")
 _TRUSTED = ("-o", "helmbench_trusted=benchmark other")
 
 
 def _write(folder: Path, checks: str, *functions: str) -> None:
     trees = {
         f"P1-B1-S{number}": Tree(
-            (
-                "evaluation:",
-                "  type: any",
-                "  of:",
-                f"    - {{type: python, function: '{function}'}}",
-                _OTHER,
-            ),
+            (*_ANY, f"    - {{type: python, function: '{function}'}}"),
             None,
             {"PT1": Part("Hm.")},
             {},
@@ -168,18 +162,18 @@ def test_only_trusted_code_runs_in_bounded_time_and_each_benchmark_has_its_own(
         ("P1-B1-S1-PT1", "failed", None),
         ("P1-B1-S2-PT1", "error", "rule_timeout"),
     ]
-    assert [line.splitlines()[0] for _, outcome, _, line in found if outcome != "error"] == [
+    assert [line.splitlines()[1] for _, outcome, _, line in found if outcome != "error"] == [
         "✓ python: expected checks:which passes, observed one",
         "✗ python: expected checks:which passes, observed two",
     ]
     # The reason may quote the reply, so it stands only where replies do.
-    told, other = (
+    other, told = (
+        "✗ contains: expected contains a word",
         "✗ python: expected checks:which passes, observed False",
-        "✗ contains: expected contains no such words",
     )
     junit, markdown = ((pytester.path / name).read_text() for name in ("tests.xml", "report.md"))
-    assert f"{told}\n            {other}" in junit
-    assert f"`{told}`<br>`{other}`" in markdown
+    assert f"{other}\n            {told}" in junit
+    assert f"`{other}`<br>`{told}`" in markdown
     assert "two" not in junit + markdown
 
     # Another source is another rule: what is on record is judged anew, without a call.
