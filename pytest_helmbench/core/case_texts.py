@@ -24,7 +24,7 @@ REASON_TEXTS = {
 MARKS = ("✗", "✓")
 """Begin the line of one of several rules in `observed`: wrong, right."""
 _LINES_LIMIT = 4_000
-_HIDDEN = "hidden by the pack (--helmbench-show-hidden)"
+HIDDEN = "hidden by the pack (--helmbench-show-hidden)"
 
 
 class Named(Protocol):
@@ -57,7 +57,7 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
 
 def expected_text(evaluation: Evaluation) -> str:
     """Return what was expected, or which option shows it."""
-    return evaluation.expected.replace(REDACTED, _HIDDEN)
+    return evaluation.expected.replace(REDACTED, HIDDEN)
 
 
 def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:

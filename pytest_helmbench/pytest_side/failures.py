@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import pytest
 
+from pytest_helmbench.core.case_texts import HIDDEN
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.items import CaseText
@@ -181,4 +182,7 @@ def _name(report: Any) -> str:
 
 
 def _headline(report: Any) -> str:
-    return scrub(str(report.longrepr).partition("\n")[0])
+    text, brief = scrub(str(report.longrepr).partition("\n")[0]), getattr(report.longrepr, "brief", None)
+    if brief is None or HIDDEN not in text or HIDDEN in brief["expected"]:
+        return text
+    return f"expected {brief['expected']}, observed {brief['observed']}"  # of the user's own data

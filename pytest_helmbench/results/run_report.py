@@ -250,7 +250,7 @@ def shown_texts(places: Iterable[tuple[Path, int]], asked: ShownTexts | None) ->
     """
     if asked is not None:
         return asked
-    details = [run_detail(path, run_id) for path, run_id in places]
+    details = [run_detail(path, run_id) for path, run_id in places if path.suffix != ".json"]
     is_own = all(one is not None and one.settings.get(OWN_DATA) is True for one in details)
     return ShownTexts.ALL if details and is_own and not os.environ.get("CI") else ShownTexts.NONE
 

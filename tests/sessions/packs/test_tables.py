@@ -296,7 +296,9 @@ def test_a_session_that_does_not_ask_sees_no_table(folder: Folder) -> None:
 
 def test_two_commands_lead_from_a_table_to_a_page_with_the_question_of_every_row(folder: Folder) -> None:
     folder.write("qa.csv", _TABLES["qa.csv"]().replace(b"Frage;Antwort", b"query;gold", 1))
-    folder.run("qa.csv", "--helmbench-model=test/b").assert_outcomes(passed=68, failed=32)
+    result = folder.run("qa.csv", "-q", "--helmbench-model=test/b")
+    result.assert_outcomes(passed=68, failed=32)
+    assert 'row-6[test/good]: expected ["6", "das Doppelte von 3"], observed 3' in result.outlines
     assert helmbench(folder.path, "report", "--format=html", "-o", "r.html").returncode == 0
     found = cells_of((folder.path / "r.html").read_text("utf-8"), "question")
     assert found[0].startswith("Größe 1: Wie viel ist 1 × 2; „schnell")

@@ -1,5 +1,5 @@
 "use strict";
-// The table of all cases and its drawer. Data stand in the page as gzip; nothing is fetched.
+// The table of all cases and its drawer. Nothing is fetched.
 (() => {
 const $ = (id) => document.getElementById(id);
 const el = (tag, text, name, role) => { const made = document.createElement(tag); if (text != null) made.textContent = text; if (name) made.className = name; if (role) made.role = role; return made; };
@@ -47,7 +47,7 @@ function gather() {
   }
 }
 const differing = [];
-// Whether two runs that have judged a case come to different verdicts.
+// Whether two runs come to different verdicts.
 function differs(k) {
   const found = new Set();
   for (const [run, i] of within(k)) found.add(run.get("outcome", i)).add(run.get("before", i));
@@ -162,8 +162,9 @@ function sorted(found) {
 
 // Table
 const cell = (name) => (k) => { const [run, i] = of(k); return run.get(name, i); };
+const columnOf = (name, more) => ({ name, of: cell(name), ...more });
 const MARKS = { passed: "✓", failed: "✗", error: "!", skipped: "–" };
-// The cell of a matrix: its outcome, and what came where that was not the right thing.
+// The cell of a matrix: its outcome, and what came instead of the right thing.
 const verdictOf = (alike) => (k) => {
   const run = alike.find((one) => one.cell[k] >= 0);
   if (!run) return null;
@@ -171,7 +172,7 @@ const verdictOf = (alike) => (k) => {
   const more = outcome === "passed" ? null : outcome === "failed" ? get("observed") : get("reason");
   return more === null ? outcome : `${outcome}: ${more}`;
 };
-// The columns of a matrix: runs of one model over different benchmarks share one.
+// Runs of one model over different benchmarks share a column.
 function alikes() {
   const found = [];
   for (const run of runs) {
@@ -187,18 +188,18 @@ function everyColumn() {
   const title = (k) => { const [run, i] = of(k), rep = run.get("rep", i); return run.code(i) + (rep > 1 ? ` (${rep})` : ""); };
   return [
     { name: "case", kind: "wide", of: title },
-    runs.some((run) => run.c.question) && { name: "question", kind: "text", of: cell("question") },
-    !many && { name: "outcome", of: cell("outcome"), coloured: true },
-    compared && { name: "before", of: cell("before"), off: narrow.matches },
-    compared && { name: "flip", of: cell("flip"), coloured: true },
-    { name: "severity", kind: "n", of: cell("severity") },
-    { name: "difficulty", kind: "n", of: cell("difficulty"), off: true },
-    { name: "expected", kind: "text", of: cell("expected"), off: narrow.matches && many },
+    runs.some((one) => one.c.question) && columnOf("question", { kind: "wide" }),
+    !many && columnOf("outcome", { coloured: true }),
+    compared && columnOf("before", { off: narrow.matches }),
+    compared && columnOf("flip", { coloured: true }),
+    columnOf("severity", { kind: "n" }),
+    columnOf("difficulty", { kind: "n", off: true }),
+    columnOf("expected", { kind: "text", off: narrow.matches && many }),
     ...many ? alikes().map((alike) => ({ name: `run ${alike.map((run) => run.run).join(", ")}`, kind: "run", coloured: true, model: alike[0].model, of: verdictOf(alike) })) : [],
     !many && { name: "observed", kind: "text", of: (k) => cell("observed")(k) ?? cell("reason")(k) },
-    !many && { name: "reason", of: cell("reason"), off: true },
-    { name: "rule", of: cell("rule"), off: true },
-    ...many ? [] : ["score", "points_lost", "ms", "tokens_in", "tokens_out", "usd"].map((name) => ({ name, kind: "n", of: cell(name), off: name === "ms" ? compared && narrow.matches : name !== "usd" || narrow.matches })),
+    !many && columnOf("reason", { off: true }),
+    columnOf("rule", { off: true }),
+    ...many ? [] : ["score", "points_lost", "ms", "tokens_in", "tokens_out", "usd"].map((name) => columnOf(name, { kind: "n", off: name === "ms" ? compared && narrow.matches : name !== "usd" || narrow.matches })),
   ].filter(Boolean);
 }
 let shown = [];
