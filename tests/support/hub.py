@@ -22,8 +22,7 @@ def hub_with(repo: str, files: Mapping[str, bytes]) -> Iterator[tuple[str, list[
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
-            asked.append(path)
+            asked.append(path := self.path.partition("?")[0])
             found = files.get(path.removeprefix(f"/datasets/{repo}/resolve/main/"))
             if path.startswith(f"/api/datasets/{repo}"):
                 found = json.dumps(about).encode()

@@ -40,16 +40,14 @@ tasks:
 
 def _separated(separator: str, start: str = "") -> bytes:
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(_ROWS[0]), delimiter=separator, lineterminator="\r\n")
-    writer.writeheader()
-    writer.writerows(_ROWS)
+    writer = csv.writer(text, delimiter=separator, lineterminator="\r\n")
+    writer.writerows([[*_ROWS[0]], *(row.values() for row in _ROWS)])
     return (start + text.getvalue()).encode()
 
 
 def _parquet() -> bytes:
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    made = io.BytesIO()
-    parquet.write_table(arrow.Table.from_pylist(_ROWS), made)
+    table, made = pytest.importorskip("pyarrow").Table.from_pylist(_ROWS), io.BytesIO()
+    pytest.importorskip("pyarrow.parquet").write_table(table, made)
     return made.getvalue()
 
 
@@ -99,7 +97,6 @@ class Folder:
 
 @pytest.fixture
 def folder(pytester: pytest.Pytester, provider: Provider) -> Folder:
-    """An empty folder."""
     return Folder(pytester, provider)
 
 
@@ -184,7 +181,6 @@ def test_problems_come_all_at_once_by_line_and_the_other_rows_run(folder: Folder
         ("input,input\na,b\n", (), "two columns are named 'input'"),
         ("", (), "it is empty"),
     ],
-    ids=["question", "two", "stated", "answer", "rubric", "twice", "empty"],
 )
 def test_a_table_that_is_not_understood_ends_the_session_with_the_words_to_add(
     folder: Folder, table: str, options: tuple[str, ...], told: str
@@ -205,10 +201,9 @@ def test_a_rubric_has_a_marking_model_read_replies(folder: Folder) -> None:
 
     result = folder.run("qa.jsonl", "--helmbench-rubric=It comforts.", "--helmbench-marking-model=judge")
 
-    result.assert_outcomes(passed=1)
     assert 'qa.jsonl: 1 question (free_response), question = "prompt", context = "context"' in result.outlines
     asked, judged = folder.provider.requests
-    assert ("mood: low" in asked.prompt, "It comforts." in judged.prompt) == (True, True)
+    assert (result.ret, "mood: low" in asked.prompt, "It comforts." in judged.prompt) == (0, True, True)
 
 
 def test_own_data_is_shown_on_this_machine_and_in_ci_only_when_asked_for(
@@ -278,9 +273,8 @@ def test_tables_are_sampled_sharded_resumed_compared_and_judged_anew_as_packs_ar
     halves = [folder.run("qa.csv", _COLUMNS, f"--helmbench-shard={k}/2").parseoutcomes() for k in (1, 2)]
     assert sum(half["passed"] for half in halves) == 34
     folder.run("qa.csv::row-4[test/good]", _COLUMNS).assert_outcomes(passed=1)
-    assert captured(capsys, "compare", "1", "2")[0] == 0
     table.write_bytes(table.read_bytes().replace(b"Doppelte von 3;", b"Doppelte von 3|3;"))
-    assert captured(capsys, "rescore", "1")[0] == 0
+    assert [captured(capsys, *words)[0] for words in (("compare", "1", "2"), ("rescore", "1"))] == [0, 0]
     assert folder.verdicts(4)[2] == "passed"
 
 
