@@ -50,9 +50,9 @@ def register(config: pytest.Config) -> None:
         settings = _settings(config)
         template = load_template(settings.judge_template)
         gates = _gates(config, settings)
+        _choose_paths(config, settings)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
-    _choose_paths(config, settings)
     print_ids(config)
     if hasattr(config, "workerinput"):
         _register_worker(config, settings, template)
@@ -178,10 +178,7 @@ def _check_distribution(config: pytest.Config) -> None:
 def _choose_paths(config: pytest.Config, settings: Settings) -> None:
     """Without a path on the command line, run the benchmark at hand and nothing else, or else pytest's testpaths."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
-        try:
-            config.args[:] = map(fetched, config.args)
-        except HelmbenchError as error:
-            raise pytest.UsageError(scrub(str(error))) from error
+        config.args[:] = map(fetched, config.args)
         _check_meant(config, settings)
         return
     start = config.invocation_params.dir

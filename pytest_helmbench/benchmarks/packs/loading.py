@@ -336,7 +336,8 @@ class PackLoader:
         """
         pack = load_pack(root, cluster=self._cluster, wishes=self._wishes)
         if pack.columns is not None and pack.columns.rubric and not all(one.judges for one in targets):
-            raise TableError(root, "a marking model reads its replies, and none is named", _NAME_JUDGE)
+            hint = "add --helmbench-marking-model=ID, or --helmbench-columns='answer=…'"
+            raise TableError(root, "a marking model reads its replies, and none is named", hint)
         shows = self._packs.show_hidden or (not pack.manifest.hidden and self._shows_own)
         tools = RowTools(replace(self._packs, show_hidden=shows), pack.files, self._sandboxes)
         return LoadedPack(pack, targets, PackWork(tools, self._agents))
@@ -359,9 +360,6 @@ def wishes_of(settings: Options) -> TableWishes:
     return TableWishes(settings.packs.columns or {}, settings.packs.rubric)
 
 
-_NAME_JUDGE = (
-    "add --helmbench-marking-model=ID, or name the column of the answers: --helmbench-columns='answer=…'"
-)
 _HINT = "correct the row; `helmbench prompt ROW` shows its prompt"
 _PARITY_HINT = f"{_HINT}. --helmbench-pack-rules=parity judges this one as it should be"
 

@@ -238,7 +238,7 @@ def _cells(path: Path, separator: str) -> Iterator[tuple[int, list[str] | str]]:
 
 
 def _record(line: int, cells: list[str] | str, names: tuple[str, ...]) -> ReadRow:
-    pairs = [*zip(names, cells, strict=False)]
+    pairs = [] if isinstance(cells, str) else [*zip(names, cells, strict=False)]
     odd = next((name for name, cell in pairs if not is_encodable(cell)), None)
     read = ReadRow(Line(line, 0, 0, None), {name: cell for name, cell in pairs if name}, RowFaults(line))
     if isinstance(cells, str):
