@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.core.outcome import Reply, Usage
+from pytest_helmbench.core.outcome import Outcome, Reply, Usage
 from pytest_helmbench.core.scrub import without_surrogates
 from pytest_helmbench.core.tools import MadeCall, tool_calls
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.call import Call, Origin
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.judging.judge import tool_events
 
 NO_REPLY = "(no reply)"
 """Stands in a conversation for a reply without text, since providers refuse empty messages."""
@@ -62,11 +63,12 @@ class Dialogue:
             turn=self._turn if case.is_conversation else None,
         )
 
-    def spent(self, usage: Usage) -> Usage:
-        """Return the usage of all replies so far and of a call that brought none."""
+    def broken_off(self, outcome: Outcome) -> Outcome:
+        """Return the outcome of a call that brought no reply, with what the conversation took and called before."""
         if self._usage is None:
-            return usage
-        return self._usage if usage == Usage() else self._usage + usage
+            return outcome
+        usage = self._usage if outcome.usage == Usage() else self._usage + outcome.usage
+        return replace(outcome, usage=usage, events=tool_events([*_calls_of(self._turns), *self._calls]))
 
     def hear(self, reply: Reply) -> None:
         """Take the reply to the question: answer its tool calls, or end the turn."""
@@ -90,11 +92,11 @@ class Dialogue:
             return last
         return replace(
             last,
-            usage=self.spent(Usage()),
+            usage=self._usage or Usage(),
             latency_ms=max(one.latency_ms for one in self._turns),
             recorded=any(one.recorded for one in self._turns),
             first_cost_usd=_first_cost(self._turns),
-            tool_calls=tuple(call for one in self._turns for call in one.tool_calls),
+            tool_calls=_calls_of(self._turns),
             turns=tuple(self._turns),
             said=tuple(self._said),
         )
@@ -133,6 +135,10 @@ class Dialogue:
         while self._script and self._script[0].role == "assistant":
             self._said.append(self._script.popleft())
             self._next_turn()
+
+
+def _calls_of(turns: Iterable[Reply]) -> tuple[MadeCall, ...]:
+    return tuple(call for one in turns for call in one.tool_calls)
 
 
 def _first_cost(replies: Iterable[Reply]) -> float | None:

@@ -16,7 +16,7 @@ from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outco
 from pytest_helmbench.gateway.call import Asking, Call, CallWatch, CaseClock
 from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
-from pytest_helmbench.gateway.permits import ModelStoppedError
+from pytest_helmbench.gateway.permits import ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.judging.judge import (
     AskJudge,
@@ -41,16 +41,14 @@ async def one_reply(case: Case, context: CaseContext) -> Reply:
     """Ask the model under test; of a conversation this is the last reply, see `Reply.turns`.
 
     Raises:
-        UnjudgedError: No reply came.
-        RefusedError: The session may not ask any more.
+        UnjudgedError: No reply came, or the session may not ask any more.
     """
     dialogue, clock = Dialogue(case), context.clock
     while (call := dialogue.call(context.origin, context.entry, context.endpoint)) is not None:
         try:
             dialogue.hear(await context.gateway.ask(call, clock, context.watch))
-        except (CallFailedError, ModelStoppedError) as error:
-            outcome = fault_outcome(error)
-            raise UnjudgedError(replace(outcome, usage=dialogue.spent(outcome.usage))) from error
+        except (CallFailedError, RefusedError) as error:
+            raise UnjudgedError(dialogue.broken_off(fault_outcome(error))) from error
         clock = clock.of_next_turn()
     return dialogue.reply()
 

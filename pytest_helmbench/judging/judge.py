@@ -28,6 +28,7 @@ from pytest_helmbench.core.outcome import (
 )
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub, without_surrogates
+from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule, deciding_judge
 
@@ -452,15 +453,19 @@ def case_passed(evaluations: Sequence[Evaluation]) -> bool:
     return bool(evaluations) and all(evaluation.passed for evaluation in evaluations)
 
 
+def tool_events(calls: Iterable[MadeCall]) -> tuple[Event, ...]:
+    """Return answered tool calls as events."""
+    return tuple(Event("tool", call.data(), call.at) for call in calls)
+
+
 def with_reply(outcome: Outcome, reply: Reply) -> Outcome:
     """Return the outcome with what the case's own reply took, and the tools that it called."""
-    events = tuple(Event("tool", call.data(), call.at) for call in reply.tool_calls)
     return replace(
         outcome,
         usage=reply.usage,
         latency_ms=reply.latency_ms,
         reply_key=reply.key,
-        events=events or outcome.events,
+        events=tool_events(reply.tool_calls) or outcome.events,
     )
 
 

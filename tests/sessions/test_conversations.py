@@ -180,6 +180,23 @@ def test_whatever_a_model_calls_is_answered_on_record_and_ends(
     assert "\x1b" not in result.stdout.str()
 
 
+def test_a_conversation_that_breaks_off_keeps_what_it_took_and_called(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _write_tools(pytester.path)
+    goes_on = {"tool": Answer(status=500)}
+    provider.reply = lambda request: goes_on.get(request.body["messages"][-1]["role"]) or _calling(request)
+    for reason, option in (
+        ("provider_error", "--helmbench-max-retries=0"),
+        ("budget", "--helmbench-max-cost=0.0015"),
+    ):
+        run_tree(pytester, "--helmbench-select=P1-B1-S2-PT1", option, url=provider.url)
+        found = (
+            "SELECT cost_usd, count(*) FROM results JOIN events ON result_id = results.id WHERE reason = '{}'"
+        )
+        assert rows(pytester.path / "helmbench.db", found.format(reason)) == [(0.001, 2)]
+
+
 def test_shards_with_workers_and_a_rescore_give_the_same_verdicts(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
