@@ -74,7 +74,8 @@ _TEXTS = " UNION ALL ".join(
     _PART.format(table=table) for table in ("conditions", "user_contexts", "perturbations")
 )
 _SCENARIOS = """
-    SELECT full_code, coalesce(text_hash, '') || ' ' || coalesce(schema, '') FROM scenarios
+    SELECT full_code, coalesce(text_hash, '') || ' ' || coalesce(schema, '') || coalesce(evaluation ->> '$.sent', '')
+    FROM scenarios
     JOIN evaluation_runs USING (benchmark_id) WHERE evaluation_runs.id = :id AND behaviour_id IS NOT NULL
 """
 _ROWS = """

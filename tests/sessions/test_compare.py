@@ -312,6 +312,9 @@ def test_what_has_changed_is_left_out_and_too_little_in_common_concludes_nothing
     assert code == _OK
     assert "inconclusive: only " in text
     assert "on the 7 cases in both, 1 left out, 1 case has changed" in text
+    (pytester.path / "benchmark" / "benchmark.yml").write_text("roles: {system: [scenario]}\n")
+    run_tree(pytester, "--tb=no", url=provider.url)
+    assert "nothing in common" in captured(capsys, "compare", "2", "3", "--db", database)[1]
 
 
 def test_cases_that_the_benchmark_has_lost_fail_the_gate_and_those_left_out_do_not(

@@ -347,11 +347,17 @@ class ScenarioTree:
 
 
 def _scenario_entry(scenario: Scenario) -> ScenarioEntry:
+    said = {
+        "roles": sorted(scenario.system),
+        "schema_turns": scenario.schema_turns,
+        "toolbox": scenario.toolbox,
+    }
+    sent = {} if said == {"roles": [], "schema_turns": "last", "toolbox": None} else {"sent": said}
     return ScenarioEntry(
         code=scenario.code.rpartition("-")[2],
         full_code=scenario.code,
         family=scenario.family,
-        about=scenario.rule.data(),
+        about={**scenario.rule.data(), **sent},
         title=scenario.title,
         behaviour=scenario.behaviour,
         category=scenario.category,
