@@ -353,7 +353,7 @@ def _difference(
     not_rescored: Counter[str] = Counter()
     for case in judged:
         reasons[case.outcome.reason] += 1
-        if case.outcome.reason == NOT_RESCORED:
+        if case.outcome.message and not case.outcome.judged:
             not_rescored[case.outcome.message] += 1
     return Rescored(
         run_id=run_id,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import captured
 from provider import Provider
 from replies import reply_of
 from sessions import Session, until
@@ -127,7 +128,7 @@ def _write(folder: Path, checks: str, *functions: str) -> None:
 
 
 def test_only_trusted_code_runs_in_bounded_time_and_each_benchmark_has_its_own(
-    pytester: pytest.Pytester, provider: Provider
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     db = pytester.path / "helmbench.db"
     ran = f"import pathlib; pathlib.Path({str(pytester.path / 'ran')!r}).touch()\n"
@@ -174,6 +175,8 @@ def test_only_trusted_code_runs_in_bounded_time_and_each_benchmark_has_its_own(
     again = run_tree(pytester, "benchmark", "other", "--helmbench-resume", *_TRUSTED, url=provider.url)
     again.assert_outcomes(failed=3)
     assert provider.count == calls
+    said = "2 cases not judged: checks in Python did not run: helmbench_trusted does not list their benchmark"
+    assert said in captured(capsys, "rescore", 2)[1]
 
 
 def test_ctrl_c_is_heard_while_a_check_never_returns(pytester: pytest.Pytester, provider: Provider) -> None:
