@@ -133,7 +133,8 @@ def test_only_trusted_code_runs_in_bounded_time_and_each_benchmark_has_its_own(
     db = pytester.path / "helmbench.db"
     ran = f"import pathlib; pathlib.Path({str(pytester.path / 'ran')!r}).touch()\n"
     endless = "def endless(reply):\n    while True: pass\n"
-    _write(pytester.path / "benchmark", f"{ran}{endless}which = lambda reply: (True, 'one')", "checks:which")
+    right = f"{endless}which = lambda reply: (True, 'one')"
+    _write(pytester.path / "benchmark", f"{ran}{right}", "checks:which")
     _write(pytester.path / "other", f"{endless}which = lambda reply: (False, 'two')", "checks:which")
     untrusted = run_tree(pytester, "-n0", url=provider.url)
     untrusted.assert_outcomes(errors=1)
@@ -145,12 +146,7 @@ def test_only_trusted_code_runs_in_bounded_time_and_each_benchmark_has_its_own(
     )
     assert (provider.count, (pytester.path / "ran").exists()) == (0, False)
 
-    _write(
-        pytester.path / "benchmark",
-        f"{endless}which = lambda reply: (True, 'one')",
-        "checks:which",
-        "checks:endless",
-    )
+    _write(pytester.path / "benchmark", right, "checks:which", "checks:endless")
     files = ("--junitxml=tests.xml", "--helmbench-markdown=report.md")
     result = run_tree(pytester, "benchmark", "other", "-n2", *files, *_TRUSTED, url=provider.url)
     result.assert_outcomes(passed=1, failed=1, errors=1)
