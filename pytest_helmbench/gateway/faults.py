@@ -261,7 +261,9 @@ class CallFailedError(HelmbenchError):
         self.fault = fault
         after = f" after {attempts} attempts" if attempts > 1 else ""
         limit = ", at the time limit of the case" if out_of_time else ""
-        hint = f"\n  hint: {fault.hint}" if fault.hint else ""
+        is_late = out_of_time and fault.kind is FaultKind.TIMEOUT
+        helps = "raise --helmbench-case-timeout" if is_late else fault.hint
+        hint = f"\n  hint: {helps}" if helps else ""
         super().__init__(f"{fault.message}{after}{limit}{hint}")
 
 
