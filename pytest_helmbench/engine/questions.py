@@ -49,7 +49,7 @@ async def one_reply(case: Case, context: CaseContext) -> Reply:
             dialogue.hear(await context.gateway.ask(call, clock, context.watch))
         except (CallFailedError, RefusedError) as error:
             raise UnjudgedError(dialogue.broken_off(fault_outcome(error))) from error
-        clock = clock.of_next_turn()
+        clock = clock.of_next_call()
     return dialogue.reply()
 
 

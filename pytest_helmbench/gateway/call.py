@@ -107,8 +107,8 @@ class CaseClock:
         """Monotonic seconds, as it counts them."""
         return self._clock
 
-    def of_next_turn(self) -> CaseClock:
-        """Return the clock of the next turn of a conversation: a limit that the user states is one for all turns."""
+    def of_next_call(self) -> CaseClock:
+        """Return the clock of the next call of a conversation: a limit that the user states is one for all calls."""
         return self if self._patience.case_timeout_s is not None else CaseClock(self._patience, self._clock)
 
     def left_s(self) -> float:

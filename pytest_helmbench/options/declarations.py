@@ -271,7 +271,7 @@ class Options:
         positive("S"),
         None,
         "seconds per case, without waits for limits",
-        absent="3 × timeout",
+        absent="3 × timeout, per call of a conversation",
         name="case-timeout",
     )
     max_retries: int = _LIMITS(

@@ -284,7 +284,7 @@ def _load_toolbox(
     tools = about.tools if own is None else load_tools(reader, own)
     if about.unusable and (own is None or about.tools_file is None):
         message = f"{about.unusable} cannot be used, so the cases of this scenario cannot be composed"
-        fault = Fault(None, message, f"mend {about.unusable}: its problems are told there")
+        fault = Fault(None, message, f"mend the problems of {about.unusable} first")
         reader.findings.add(folder.path if prompt is None else prompt.path, fault)
     if tools is None:
         return None, () if len(reader.findings.problems) == before else None
