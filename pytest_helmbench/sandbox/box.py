@@ -158,45 +158,30 @@ class Streams:
 
 
 @dataclass(frozen=True, slots=True)
-class SandboxSearch:
-    """What an engine is looked for with.
-
-    Args:
-        pull: Whether images may be fetched.
-        image_engines: Names of the engines that run container images, as messages say who could.
-    """
-
-    pull: UsersWord[bool]
-    image_engines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class SandboxEngine:
     """A way to run foreign code: all that is known of it before it is tried.
 
     Args:
         name: What `--helmbench-sandbox` calls it, and what results say.
-        finder: Tries it; returns what runs boxes, or why nothing does.
+        finder: Tries it, given whether images may be fetched; returns what runs boxes, or why nothing does.
         runs_images: Boxes are made of container images; else of this machine's own programs.
         auto_place: Where it stands in the order of `auto`, among those that run images and among the others; None
             where it must be asked for.
         is_variant: It is others with one layer more, so messages name those alone.
-        no_images: What is said, behind the engines that it needs, of an image that this one cannot use.
     """
 
     name: str
     finder: SandboxFinder
     runs_images: bool
     auto_place: int | None = None
-    no_images: str = ""
     is_variant: bool = False
 
-    async def find(self, search: SandboxSearch) -> Engine | Unavailable:
+    async def find(self, pull: UsersWord[bool]) -> Engine | Unavailable:
         """Return the engine as it works here, or why it does not; what its killed sessions left is removed."""
-        return await self.finder(self, search)
+        return await self.finder(self, pull)
 
 
-SandboxFinder: TypeAlias = "Callable[[SandboxEngine, SandboxSearch], Awaitable[Engine | Unavailable]]"
+SandboxFinder: TypeAlias = "Callable[[SandboxEngine, UsersWord[bool]], Awaitable[Engine | Unavailable]]"
 
 
 class Engine(ABC):

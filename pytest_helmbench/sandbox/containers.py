@@ -27,7 +27,6 @@ from pytest_helmbench.sandbox.box import (
     Limits,
     Mount,
     SandboxEngine,
-    SandboxSearch,
     Streams,
     Unavailable,
 )
@@ -423,13 +422,13 @@ class ContainerEngine(Engine):
 
 
 async def find_containers(
-    kind: SandboxEngine, search: SandboxSearch, *, program: ContainerProgram, name: str = ""
+    kind: SandboxEngine, pull: UsersWord[bool], *, program: ContainerProgram, name: str = ""
 ) -> ContainerEngine | Unavailable:
     """Return the engine, or why there is none; containers of killed sessions are removed.
 
     Args:
         kind: Which engine.
-        search: Whether images may be fetched.
+        pull: Whether images may be fetched.
         program: What its command line does in its own way.
         name: Of the command line; empty where it is that of the engine.
     """
@@ -451,7 +450,7 @@ async def find_containers(
         asked = (path, "version", "--format", program.server_question)
         answer = await run_tool(asked, tool_environment(), wall_s=_TOOL_S)
         filters = program.server_sign not in answer.stdout.decode(errors="replace")
-    engine = ContainerEngine(kind, program, path, rootless=rootless, pull=search.pull, filters=filters)
+    engine = ContainerEngine(kind, program, path, rootless=rootless, pull=pull, filters=filters)
     await engine.remove_leftovers()
     return engine
 

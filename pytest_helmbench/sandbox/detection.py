@@ -17,7 +17,6 @@ from pytest_helmbench.sandbox.box import (
     Ended,
     Engine,
     SandboxEngine,
-    SandboxSearch,
     Streams,
     Unavailable,
 )
@@ -59,22 +58,21 @@ async def find_engine(wanted: UsersWord[str], *, pull: UsersWord[bool]) -> Engin
     if name == NO_SANDBOX:
         return Unavailable(f"--helmbench-sandbox={name}: code of models runs in a sandbox, or not at all")
     await asyncio.to_thread(remove_leftover_folders)
-    search = SandboxSearch(pull, tuple(kind.name for kind in image_engines()))
     if name != AUTO:
-        return await next(kind for kind in sandbox_engines() if kind.name == name).find(search)
-    containers, why_no_containers = await _first(search, runs_images=True)
-    local, why_no_local = await _first(search, runs_images=False)
+        return await next(kind for kind in sandbox_engines() if kind.name == name).find(pull)
+    containers, why_no_containers = await _first(pull, runs_images=True)
+    local, why_no_local = await _first(pull, runs_images=False)
     if containers is not None and local is not None:
         return _EitherEngine(containers, local)
     return containers or local or Unavailable("no sandbox: " + "; ".join((*why_no_containers, *why_no_local)))
 
 
-async def _first(search: SandboxSearch, *, runs_images: bool) -> tuple[Engine | None, tuple[str, ...]]:
+async def _first(pull: UsersWord[bool], *, runs_images: bool) -> tuple[Engine | None, tuple[str, ...]]:
     """Return the first engine that works of those that `auto` takes, and why those before it do not."""
     reasons: list[str] = []
     for kind in sandbox_engines():
         if kind.runs_images is runs_images and kind.auto_place is not None:
-            found = await kind.find(search)
+            found = await kind.find(pull)
             if isinstance(found, Engine):
                 return found, tuple(reasons)
             if not kind.is_variant:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from pytest_helmbench.sandbox.box import Engine, Limits, SandboxEngine, SandboxSearch, Unavailable
+from pytest_helmbench.sandbox.box import Engine, Limits, SandboxEngine, Unavailable
 from pytest_helmbench.sandbox.owners import new_folder
 from pytest_helmbench.sandbox.seccomp import filter_program
 from pytest_helmbench.sandbox.workspace import remove_tree
@@ -56,20 +56,19 @@ class LocalEngine(Engine):
 
     Args:
         kind: Which engine it is.
-        search: What it was looked for with.
     """
 
-    def __init__(self, kind: SandboxEngine, search: SandboxSearch) -> None:
+    def __init__(self, kind: SandboxEngine) -> None:
         super().__init__(kind)
-        self._image_engines = search.image_engines
         self._local = LocalPrograms()
 
     async def obstacle(self, image: str | None) -> Unavailable | None:
         """Return that images cannot be used, when one is asked for."""
         if image is None:
             return None
-        needed = " or ".join(self._image_engines)
-        return Unavailable(f"the image {image} needs {needed}{self.kind.no_images}", "no_image")
+        return Unavailable(
+            f"the image {image} needs docker or podman; only {self.name} is used here", "no_image"
+        )
 
     def python(self, _image: str | None, /) -> str:
         """Return the Python that runs us."""

@@ -19,7 +19,6 @@ from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWo
 from pytest_helmbench.gateway.local_answers import call_function
 from pytest_helmbench.gateway.providers.application import function_application, http_application
 from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
-from pytest_helmbench.sandbox.box import SandboxSearch
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.fence import find_fence
 
@@ -45,7 +44,6 @@ async def widen(entry: ModelEntry, task: PackTask) -> None:
     AgentNeeds.parse(NOTHING_NAMED, NOTHING_NAMED, TEXTS, Path())  # type: ignore[arg-type]
     await find_engine(TEXT, pull=NOT_ALLOWED)  # type: ignore[arg-type]
     await find_engine(UsersWord("auto"), pull=LEAVE)  # type: ignore[arg-type]
-    SandboxSearch(LEAVE, ())  # type: ignore[arg-type]
     await find_fence(TEXT)  # type: ignore[arg-type]
     Sandboxes(TEXT, pull=NOT_ALLOWED, note=print)  # type: ignore[arg-type]
     Sandboxes(UsersWord("auto"), pull=LEAVE, note=print)  # type: ignore[arg-type]

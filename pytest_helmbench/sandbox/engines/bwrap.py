@@ -15,13 +15,13 @@ from pathlib import PurePosixPath
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import (
     BoxSpec,
     Command,
     Ended,
     Limits,
     SandboxEngine,
-    SandboxSearch,
     Streams,
     Unavailable,
 )
@@ -71,12 +71,11 @@ class BubblewrapEngine(LocalEngine):
 
     Args:
         kind: Which engine it is.
-        search: What it was looked for with.
         way: How bubblewrap works here.
     """
 
-    def __init__(self, kind: SandboxEngine, search: SandboxSearch, way: Way) -> None:
-        super().__init__(kind, search)
+    def __init__(self, kind: SandboxEngine, way: Way) -> None:
+        super().__init__(kind)
         self._way = way
         self._numbers = count()
         start = (way.program, *way.flags, *system_view(self._local))
@@ -137,7 +136,7 @@ def _own_view(spec: BoxSpec, workspace: Workspace, command: Command, limits: Lim
         yield from ("--setenv", name, value)
 
 
-async def _find(kind: SandboxEngine, search: SandboxSearch) -> BubblewrapEngine | Unavailable:
+async def _find(kind: SandboxEngine, _pull: UsersWord[bool]) -> BubblewrapEngine | Unavailable:
     """Try every way in which bubblewrap may work with a command."""
     program = shutil.which("bwrap")
     if program is None or not sys.platform.startswith("linux"):
@@ -145,7 +144,7 @@ async def _find(kind: SandboxEngine, search: SandboxSearch) -> BubblewrapEngine 
     why = ""
     groups = await asyncio.to_thread(find_group_place)
     for way in ways(program, groups):
-        engine = BubblewrapEngine(kind, search, way)
+        engine = BubblewrapEngine(kind, way)
         try:
             async with await engine.open(BoxSpec()) as box:
                 ended = await box.run(Command((box.python, "-ISE", "-c", "print('works')")))
@@ -171,5 +170,4 @@ ENGINE = SandboxEngine(
     finder=_find,
     runs_images=False,
     auto_place=1,
-    no_images="; only bubblewrap is used here",
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
-from pytest_helmbench.sandbox.box import SandboxEngine, SandboxSearch, Unavailable
+from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.sandbox.box import SandboxEngine, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, find_containers
 from pytest_helmbench.sandbox.engines.docker import DOCKER
 from pytest_helmbench.sandbox.engines.podman import PODMAN
@@ -13,7 +14,7 @@ from pytest_helmbench.sandbox.engines.podman import PODMAN
 _RUNTIME = "runsc"
 
 
-async def _find(kind: SandboxEngine, search: SandboxSearch) -> ContainerEngine | Unavailable:
+async def _find(kind: SandboxEngine, pull: UsersWord[bool]) -> ContainerEngine | Unavailable:
     runtime = shutil.which(_RUNTIME)
     if runtime is None:
         return Unavailable(f"{_RUNTIME} is not installed")
@@ -25,7 +26,7 @@ async def _find(kind: SandboxEngine, search: SandboxSearch) -> ContainerEngine |
     }
     reasons = []
     for name, program in programs.items():
-        found = await find_containers(kind, search, program=program, name=name)
+        found = await find_containers(kind, pull, program=program, name=name)
         if isinstance(found, ContainerEngine):
             return found
         reasons.append(found.reason)

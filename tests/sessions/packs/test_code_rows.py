@@ -46,7 +46,7 @@ def test_candidates_pass_fail_or_are_not_asked_for(
         [
             "*tasks.jsonl ..FFFss*",
             "SKIPPED * the language 'javascript' needs environment.image and eval.tests.command",
-            "SKIPPED * the image example.org/own:1 needs docker or podman; only bubblewrap is used here",
+            "SKIPPED * the image example.org/own:1 needs docker or podman; only bwrap is used here",
         ]
     )
     assert sorted(map(item_of, provider.requests)) == sorted(_REPLIES)

@@ -19,7 +19,6 @@ from pytest_helmbench.sandbox.box import (
     Ended,
     Limits,
     Mount,
-    SandboxSearch,
     Unavailable,
 )
 from pytest_helmbench.sandbox.detection import find_engine
@@ -322,7 +321,7 @@ def test_two_commands_talk_over_pipes(room: Running) -> None:
 @pytest.mark.parametrize(
     ("room", "sentence"),
     [
-        ("bwrap", "the image x:1 needs docker or podman; only bubblewrap is used here"),
+        ("bwrap", "the image x:1 needs docker or podman; only bwrap is used here"),
         ("podman", "the image x:1 is not here; --helmbench-pull would fetch it"),
     ],
     indirect=["room"],
@@ -365,7 +364,7 @@ def test_every_way_of_bubblewrap_holds_the_same_bounds(bwrap: Running, number: i
 
     async def run() -> tuple[Ended, bytes | None]:
         way = list(ways(shutil.which("bwrap") or ""))[number]
-        engine = BubblewrapEngine(ENGINE, SandboxSearch(NOT_ALLOWED, ()), way)
+        engine = BubblewrapEngine(ENGINE, way)
         try:
             async with await engine.open(BoxSpec(limits=Limits(wall_s=50, pids=20))) as box:
                 ended = await box.run(Command((box.python, "-u", "-c", script)))

@@ -23,7 +23,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import NOT_ALLOWED
 from pytest_helmbench.files.strict_json import a_mapping
-from pytest_helmbench.sandbox.box import BoxSpec, Engine, SandboxSearch, Unavailable
+from pytest_helmbench.sandbox.box import BoxSpec, Engine, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words, left_behind
 from pytest_helmbench.sandbox.detection import image_engines
 from pytest_helmbench.sandbox.owners import this_process
@@ -113,7 +113,7 @@ class Containers:
         async with self._one_at_a_time:
             for kind in kinds:
                 if kind.name not in self._found:
-                    self._found[kind.name] = await kind.find(SandboxSearch(NOT_ALLOWED, tuple(names)))
+                    self._found[kind.name] = await kind.find(NOT_ALLOWED)
                 found = self._found[kind.name]
                 if isinstance(found, ContainerEngine):
                     return found
