@@ -20,7 +20,6 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply imp
     REPLY,
     STARTER,
     composed,
-    unwritten,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob, Suite
 
@@ -174,33 +173,6 @@ def test_programs_import_nothing_that_costs_as_much_as_a_start_of_python(names: 
         for alias in node.names
     }
     assert {name for name in imported if not name.startswith(f"{inside.__name__}.")} <= _CHEAP
-
-
-_ADD = "def add(a, b):\n"
-_OTHER = "the reply does not define 'add', which the starter declares; it defines 'sum_two'"
-
-
-@pytest.mark.parametrize(
-    ("starter", "reply", "sentence"),
-    [
-        (_ADD, "def sum_two(a, b):\n    return a + b", _OTHER),
-        (_ADD, "def helper(): ...\ndef add(a, b): ...", ""),
-        (_ADD, "add = lambda a, b: a + b\ndef helper(): ...", ""),
-        (_ADD, "    return a + b", ""),
-        (_ADD, "def helper(): return 1\nreturn helper()", ""),
-        (_ADD, "I do not know", ""),
-        (_ADD, "x = 1", "the reply does not define 'add', which the starter declares"),
-        (f"def given(): return 1\n{_ADD}", "def add(a, b): ...", ""),
-        ("def add(a, b):\n    return a - b", "def sum_two(a, b): ...", _OTHER),
-        ("class Add:\n    x = 1", "class Add: ...", ""),
-        ("", "def sum_two(a, b): ...", ""),
-    ],
-)
-def test_what_a_reply_leaves_unwritten_of_its_starter_is_said(
-    starter: str, reply: str, sentence: str
-) -> None:
-    assert unwritten(_program([], reply, starter)) == sentence
-    assert unwritten(_program([reply], f"```\n{reply}\n```", starter)) == sentence
 
 
 @pytest.mark.parametrize("table", ["honest.txt", "attacks.txt"])

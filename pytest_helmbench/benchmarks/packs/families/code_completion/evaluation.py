@@ -131,7 +131,6 @@ class _Report(TypedDict):
     verdict: str
     message: str
     name: list[str]
-    cause: str
 
 
 async def _talk(tester: Box, candidate: Box, job: bytes) -> tuple[Ended, Ended | None]:
@@ -195,10 +194,9 @@ def _messages(report: _Report, task: PackTask) -> tuple[str, str]:
 
     A name comes from hidden tests, or from code that has been given values of theirs and may say them by it.
     """
-    cause = f"{report['cause']}; " if report["cause"] else ""
     if not report["name"]:
-        return scrub(cause + report["message"]), ""
-    said = [scrub(cause + report["message"].replace(_NAME, name, 1)) for name in report["name"]]
+        return scrub(report["message"]), ""
+    said = [scrub(report["message"].replace(_NAME, name, 1)) for name in report["name"]]
     return said[0 if _is_public(report["name"][0], task) else 1], said[0]
 
 

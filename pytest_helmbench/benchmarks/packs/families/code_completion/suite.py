@@ -72,22 +72,18 @@ class ReplyJob(TypedDict):
     Attributes:
         blocks: The reply's blocks of code that may be Python.
         reply: All of it, for a reply without any.
-        is_code: The reply is the code as it stands, and nothing goes before it.
         starter: Where the row's code starts; may be empty.
         whole: The starter with a body where its last function lacks one.
         imports: Import statements of the starter.
         declared: What the starter defines, by name: `function`, `class` or `value`.
-        open: Of those, functions and classes that are left to be written.
     """
 
     blocks: list[str]
     reply: str
-    is_code: bool
     starter: str
     whole: str
     imports: str
     declared: dict[str, str]
-    open: list[str]
 
 
 class SuiteJob(TypedDict):
@@ -154,12 +150,10 @@ class Suite:
         program: ReplyJob = {
             "blocks": blocks,
             "reply": reply,
-            "is_code": is_code,
             "starter": own,
             "whole": self._whole,
             "imports": self._source(imports),
             "declared": facts.declared if own else {},
-            "open": [node.name for node in tops if isinstance(node, _MADE) and _is_open(node)],
         }
         return {
             "token": token,

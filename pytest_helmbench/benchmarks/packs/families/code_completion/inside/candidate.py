@@ -20,7 +20,6 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply imp
     builtin_name,
     load,
     trace_of,
-    unwritten,
 )
 
 TYPE_CHECKING = False
@@ -132,10 +131,9 @@ class _Candidate:
             self._objects.append(value)
         return [kind, number, _name_of_function(value) if kind == "F" else ""]
 
-    def _do_load(self, job: ReplyJob) -> str:
+    def _do_load(self, job: ReplyJob) -> None:
         sys.modules[_MODULE] = self._module
         load(job, self._module)
-        return "" if job["is_code"] else unwritten(job)
 
     def _do_names(self, *names: str) -> dict[str, object]:
         found = vars(self._module)

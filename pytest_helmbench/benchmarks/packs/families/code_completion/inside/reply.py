@@ -35,8 +35,6 @@ _AROUND = (_ast.If, _ast.Try, getattr(_ast, "TryStar", _ast.Try), _ast.With)
 
 _PLACEHOLDERS = ("pass", "...", "raise NotImplementedError", "return NotImplemented", "# ", "#TODO")
 _INDENT = "    "
-_MOST_NAMED = 3
-_LONGEST = 80
 
 
 def load(job: ReplyJob, module: ModuleType) -> None:
@@ -62,24 +60,6 @@ def composed(job: ReplyJob) -> list[tuple[str, str]]:
     return [(REPLY, _as_body(code, job["starter"], set(declared)))]
 
 
-def unwritten(job: ReplyJob) -> str:
-    """Return that the starter's functions and classes stand as they were, in a sentence; empty where they do not."""
-    own = composed(job)[-1][1]
-    made = _names(own)
-    if tree_of(own) is None:
-        return ""
-    written = [name for name, kind in job["declared"].items() if kind != "value"]
-    missing = [name for name in written if name not in made]
-    left = [name for name in missing if name in job["open"]]
-    if not left and len(missing) == len(written):
-        left = missing
-    if not left:
-        return ""
-    others = [name for name, kind in made.items() if kind in ("function", "class")]
-    defines = f"; it defines {_listed(others)}" if others else ""
-    return f"the reply does not define {_listed(left)}, which the starter declares{defines}"
-
-
 def trace_of(error: BaseException) -> list[tuple[str, int]]:
     """Return the files and lines that an exception has come through, the one where it was raised last."""
     found = []
@@ -96,10 +76,6 @@ def builtin_name(error: BaseException) -> str:
     """Return Python's own name for an exception: that of the nearest class which it derives from."""
     every = vars(__import__("builtins"))
     return next(str(cls.__name__) for cls in type(error).__mro__ if every.get(cls.__name__) is cls)
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(repr(name[:_LONGEST]) for name in names[:_MOST_NAMED])
 
 
 def tree_of(text: str) -> _ast.Module | None:

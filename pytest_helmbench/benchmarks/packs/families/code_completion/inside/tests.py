@@ -24,7 +24,6 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply imp
     composed,
     load,
     trace_of,
-    unwritten,
 )
 
 TYPE_CHECKING = False
@@ -60,8 +59,6 @@ class _Report:
     def __init__(self, target: int, token: str) -> None:
         self._target = target
         self._token = token
-        self.cause = ""
-        """Goes before the message of every failure."""
 
     def end(self, verdict: str, message: str, name: tuple[str, str] | None = None) -> NoReturn:
         """Report, and end.
@@ -71,10 +68,8 @@ class _Report:
             message: The event, without words of the reply or of the tests; `{}` represents a name.
             name: What the tests or the reply call it, and words that anybody may see instead.
         """
-        report = {
-            **{"verdict": verdict, "message": message, "name": [part[:_TEXT_LIMIT] for part in name or ()]},
-            "cause": self.cause[:_TEXT_LIMIT] if verdict in ("failed", "unloaded") else "",
-        }
+        names = [part[:_TEXT_LIMIT] for part in name or ()]
+        report = {"verdict": verdict, "message": message, "name": names}
         os.write(self._target, (self._token + dumps(report) + "\n").encode("ascii"))
         os._exit(0)
 
@@ -87,14 +82,13 @@ class _Beside:
         self.uses = 1
         """Calls of the candidate; here they are not counted."""
 
-    def load(self, job: ReplyJob) -> str:
-        """Run the reply's code; return what it leaves unwritten, in a sentence."""
+    def load(self, job: ReplyJob) -> None:
+        """Run the reply's code."""
         cache = __import__("linecache").cache  # for tests that read the source
         for name, text in composed(job):
             cache[name] = (len(text), None, text.splitlines(True), name)
         sys.modules["solution"] = self._module
         load(job, self._module)
-        return "" if job["is_code"] else unwritten(job)
 
     def names(self, wanted: list[str]) -> dict[str, object]:
         """Return what the candidate defines of some names."""
@@ -150,9 +144,9 @@ class _Apart:
         self.uses = 0
         """Calls of the candidate."""
 
-    def load(self, job: ReplyJob) -> str:
-        """Have the reply's code run; return what it leaves unwritten, in a sentence."""
-        return str(self._ask("load", (job,)))
+    def load(self, job: ReplyJob) -> None:
+        """Have the reply's code run."""
+        self._ask("load", (job,))
 
     def names(self, wanted: list[str]) -> dict[str, object]:
         """Return what represents some names of the candidate; those that it does not define are missing."""
@@ -289,7 +283,7 @@ class _Run:
         code = self._compiled_tests()
         absent = self._absent() if self._job["in_process"] else None
         try:
-            self._report.cause = self._candidate.load(self._job["reply"])
+            self._candidate.load(self._job["reply"])
         except BaseException as error:  # noqa: BLE001 - whatever the candidate raises
             self._report_load(error)
         self._bring_names()
