@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     ScenarioResult,
 )
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
-from pytest_helmbench.benchmarks.bench_packs.node.host_context import ItemEndpoints, host_context, run_input
+from pytest_helmbench.benchmarks.bench_packs.node.host_context import host_context, run_input
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -186,14 +186,15 @@ class ScenarioRun:
 
     async def begin(self) -> tuple[JsonObject, JsonObject]:
         """See `PackAttempt.begin`."""
-        told, line = self._told, self._conversation.line
-        endpoints = ItemEndpoints(
-            model=line.entry.id,
-            base_url=told.addresses.address.base_url,
-            token=told.addresses.address.token,
-            docker_base_url=told.addresses.docker_base_url,
+        told, line, lent = self._told, self._conversation.line, self._told.addresses
+        context = host_context(
+            told.manifest,
+            told.place,
+            line.entry.id,
+            lent.address,
+            lent.docker_base_url,
+            lent.verifiers.endpoints,
         )
-        context = host_context(told.manifest, told.place, endpoints, told.addresses.verifiers.endpoints)
         run = run_input(
             f"{told.manifest.id}-{line.origin.run_id}",
             told.manifest,

@@ -13,7 +13,6 @@ from pytest_helmbench.benchmarks.bench_packs.node.process import (
     BridgeBounds,
     ChildLostError,
     PackFailedError,
-    frozen,
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.sandbox.fence import Door, Fence
@@ -153,7 +152,7 @@ class Bridge:
             if lost.alone:
                 raise _culprit(lost, what) from None
         finally:
-            if child.is_spent and child.is_idle:
+            if child.is_spent and not child.users:
                 self._retire(child)
         start_over()
         self._again += 1
@@ -178,7 +177,7 @@ class Bridge:
                 if child is not None:
                     self._retire(child)
                 child = self._serial = await self._started()
-            patience_s = self._bounds.alone_freeze_s if child.is_fresh else self._bounds.freeze_s
+            patience_s = self._bounds.alone_freeze_s if not child.questions else self._bounds.freeze_s
             try:
                 return await act(child, patience_s)
             except ChildLostError as lost:
@@ -211,7 +210,7 @@ class Bridge:
                 raise lost
             ending = "it ended when it was aborted"
         elif child.silent_s() >= min(self._bounds.grace_s, 3 * self._bounds.heartbeat_s):
-            raise child.lose(frozen(child.silent_s()))
+            raise child.freeze()
         else:
             child.taint()
             ending = "it ignored the abort signal"
@@ -265,4 +264,4 @@ class Bridge:
 
 def _culprit(lost: ChildLostError, what: str) -> PackFailedError:
     loss = lost.loss
-    return PackFailedError(loss.reason, f"{loss.said} while {what} ran alone", lost.output, loss.stack)
+    return PackFailedError(loss.reason, f"{loss.message} while {what} ran alone", loss.output, loss.stack)

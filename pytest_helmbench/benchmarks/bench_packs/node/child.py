@@ -14,11 +14,9 @@ from pytest_helmbench.benchmarks.bench_packs.node.process import (
     BridgeBounds,
     ChildLostError,
     Lines,
-    Loss,
     NodeProcess,
     PackFailedError,
     ProcessWire,
-    frozen,
     stated_loss,
     too_deep,
 )
@@ -51,19 +49,21 @@ class Child:
     """
 
     def __init__(self, command: PackCommand, bounds: BridgeBounds) -> None:
-        self._tainted = False
-        self._users = 0
+        self._tainted = False  # something in it never ended
+        self.users = 0
+        """How many wait for its answers."""
+        self.questions = 0
+        """How many it was asked."""
         self._ready = False
         self._command, self._bounds = command, bounds
         self._loop = asyncio.get_running_loop()
         self._wire = ProcessWire()
         self._ended, self._exited, self._loaded = asyncio.Event(), asyncio.Event(), self._loop.create_future()
-        self._lines = Lines(self._received, lambda said: self.lose(Loss("malformed", said)), self._ended.set)
+        self._lines = Lines(self._received, lambda said: self.lose("malformed", said), self._ended.set)
         self._process = NodeProcess(bounds.output_bytes, self._exited)
         self._enclosed: Enclosed | None = None
         self._watching: asyncio.Task[None] | None = None
         self._asked: dict[int, _Asked] = {}
-        self._numbers = 0
         self._gone: ChildLostError | None = None
         self._last_life = self._loop.time()
         self._pulse: asyncio.TimerHandle | None = None
@@ -74,41 +74,26 @@ class Child:
         return self._tainted or self.lost
 
     @property
-    def is_fresh(self) -> bool:
-        """Whether it was asked nothing yet."""
-        return self._numbers == 0
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing waits for one of its answers."""
-        return self._users == 0
-
-    @property
     def lost(self) -> bool:
         """Whether it is gone or going."""
         return self._gone is not None
 
-    @property
-    def pid(self) -> int | None:
-        """Its number, which is that of its process group."""
-        return self._process.pid
-
-    def output(self) -> str:
-        """Return the end of what was printed, scrubbed."""
-        return self._process.text()
-
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Count the caller among those who use it."""
-        self._users += 1
+        """Count the caller among those who wait for its answers."""
+        self.users += 1
         try:
             yield
         finally:
-            self._users -= 1
+            self.users -= 1
 
     def taint(self) -> None:
         """Take note that something in it never ended."""
         self._tainted = True
+
+    def output(self) -> str:
+        """Return the end of what was printed, scrubbed."""
+        return self._process.text()
 
     async def start(self) -> None:
         """Start Node and load the pack.
@@ -140,7 +125,7 @@ class Child:
         except OSError as error:
             raise self._unloadable(f"Node.js cannot be started: {excerpt(str(error))}") from error
         except ChildLostError as lost:
-            raise self._unloadable(lost.loss.said, lost.loss.stack) from None
+            raise self._unloadable(lost.loss.message, lost.loss.stack) from None
 
     def ask(
         self,
@@ -159,11 +144,11 @@ class Child:
             ChildLostError: The process is gone; the answer raises it likewise.
         """
         if self._gone is not None:
-            raise ChildLostError(self._gone.loss, self.output(), alone=False)
+            raise ChildLostError(self._gone.loss, alone=False)
         if not self._asked:
             self._last_life = self._loop.time()  # an idle process is silent
-        self._numbers += 1
-        number = self._numbers
+        self.questions += 1
+        number = self.questions
         answer: asyncio.Future[JsonValue] = self._loop.create_future()
         self._asked[number] = _Asked(answer, emitted, patience_s)
         self._wire.send({**message, "id": number})
@@ -182,7 +167,7 @@ class Child:
         try:
             await self._enclosed.open(doors)
         except OSError as error:
-            raise self.lose(Loss("crashed", f"its network is gone ({excerpt(str(error))})")) from error
+            raise self.lose("crashed", f"its network is gone ({excerpt(str(error))})") from error
 
     def abort(self, number: int) -> None:
         """Send the abort signal to an item."""
@@ -200,11 +185,16 @@ class Child:
         """Return how long the process has given no sign of life."""
         return self._loop.time() - self._last_life
 
-    def lose(self, loss: Loss) -> ChildLostError:
+    def freeze(self) -> ChildLostError:
+        """Give the process up since it gives no sign of life."""
+        return self.lose("hung", f"the process gave no sign of life for {self.silent_s():.3g} s")
+
+    def lose(self, reason: str, said: str, stack: str = "") -> ChildLostError:
         """Give the process up: everything it was asked fails with what is returned, and it is killed."""
         if self._gone is not None:
             return self._gone
-        self._gone = error = ChildLostError(loss, self.output(), alone=self._numbers == 1)
+        loss = PackFailedError(reason, said, self.output(), stack)
+        self._gone = error = ChildLostError(loss, alone=self.questions == 1)
         for answer in (self._loaded, *(asked.answer for asked in self._asked.values())):
             if not answer.done():
                 answer.set_exception(error)
@@ -226,15 +216,15 @@ class Child:
                     async with asyncio.timeout(self._bounds.close_s):
                         await self.ask({"op": "dispose"}, self._bounds.close_s)[1]
         finally:
-            self.lose(Loss("crashed", "the process was ended by us"))
+            self.lose("crashed", "the process was ended by us")
         try:
-            if self.pid is not None:
+            if self._process.pid is not None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_KILL_S):
                         await self._exited.wait()
         finally:
-            if self._enclosed is not None and self.pid is not None and not self._exited.is_set():
-                self._enclosed.kill_halves(self.pid)
+            if self._enclosed is not None and self._process.pid is not None and not self._exited.is_set():
+                self._enclosed.kill_halves(self._process.pid)
             self._process.kill_group()  # what the launcher or the process left behind
             if self._watching is not None:
                 self._watching.cancel()
@@ -295,7 +285,7 @@ class Child:
                 self._ready = True
                 self._loaded.set_result(None)
         elif "unloadable" in message or "lost" in message:
-            self.lose(stated_loss(message.get("unloadable", message.get("lost"))))
+            self.lose(*stated_loss(message.get("unloadable", message.get("lost"))))
         elif "beat" not in message:
             self._lines.drop()
 
@@ -324,12 +314,12 @@ class Child:
             asked.answer.exception()
 
     def _failure(self, failed: object) -> PackFailedError:
-        told = stated_loss(failed)
+        reason, said, stack = stated_loss(failed)
         printed = failed.get("output") if isinstance(failed, dict) else None
         if not isinstance(printed, str):
             return self._malformed()
         output = without_tokens(scrub(printed)).strip()[-self._bounds.output_bytes :]
-        return PackFailedError(told.reason, told.said, output or self.output(), told.stack)
+        return PackFailedError(reason, said, output or self.output(), stack)
 
     def _malformed(self) -> PackFailedError:
         self._tainted = True  # whatever it does, it goes on
@@ -346,7 +336,7 @@ class Child:
         patience = self._patience_s()
         late = self._loop.time() - since - patience > _LATE_S  # our own loop was busy: look again
         if self.silent_s() >= patience and not late:
-            self.lose(frozen(self.silent_s()))
+            self.freeze()
             return
         delay = max(patience - self.silent_s(), self._bounds.heartbeat_s)
         self._pulse = self._loop.call_later(delay, self._check_pulse, self._loop.time() + delay - patience)
@@ -362,7 +352,7 @@ class Child:
         finally:
             for wait in waits:
                 wait.cancel()
-        self.lose(Loss("crashed", self._how_it_ended()))
+        self.lose("crashed", self._how_it_ended())
 
     def _how_it_ended(self) -> str:
         code = self._process.returncode

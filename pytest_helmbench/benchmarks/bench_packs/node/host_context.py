@@ -6,7 +6,6 @@ Of the model a pack learns an address of ours and a token that is good for one i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
@@ -15,8 +14,8 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 )
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import Sampling
+from pytest_helmbench.gateway.relay.relay import RelayAddress
 
 _PROTOCOL_VERSION = 1
 
@@ -26,23 +25,6 @@ _PROTOCOL_VERSION = 1
 _PROVIDER = "openai_compatible"
 
 _PLAIN = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "max_tokens")
-
-
-@dataclass(frozen=True, slots=True)
-class ItemEndpoints:
-    """How the code of one item reaches its model.
-
-    Args:
-        model: Id of the model under test, as the relay lists it.
-        base_url: Of the relay, with the item's path.
-        token: Good for that path only, and until the item ends.
-        docker_base_url: Where a container reaches the same with the same token; empty for nowhere.
-    """
-
-    model: str
-    base_url: str
-    token: str = field(repr=False)
-    docker_base_url: str = ""
 
 
 def merged_generation(
@@ -83,7 +65,9 @@ def merged_generation(
 def host_context(
     manifest: BenchPackManifest,
     place: BridgePlace,
-    line: ItemEndpoints,
+    model: str,
+    address: RelayAddress,
+    docker_base_url: str,
     verifiers: Sequence[VerifierEndpoint],
 ) -> dict[str, JsonValue]:
     """Return the HostContext of an item, without its `logger`.
@@ -91,7 +75,9 @@ def host_context(
     Args:
         manifest: Of the pack.
         place: Where the pack is and may write.
-        line: To the model.
+        model: Id of the model under test, as the relay lists it.
+        address: Of the relay, for this item.
+        docker_base_url: Where a container reaches the same; empty for nowhere.
         verifiers: Those of the manifest, running or not.
 
     Source:
@@ -114,15 +100,17 @@ def host_context(
                 "kind": _PROVIDER,
                 "name": "OpenAI Compatible",
                 "enabled": True,
-                "baseUrl": line.base_url.rstrip("/"),
+                "baseUrl": address.base_url.rstrip("/"),
                 "authMode": "bearer",
             }
         ],
-        "models": [_model(line.model)],
-        "secrets": [{"providerId": _PROVIDER, "keyName": "api_key", "value": line.token, "source": "config"}],
+        "models": [_model(model)],
+        "secrets": [
+            {"providerId": _PROVIDER, "keyName": "api_key", "value": address.token, "source": "config"}
+        ],
         "verifiers": endpoints,
         "sidecars": endpoints,
-        "inferenceEndpoints": [_inference(line)],
+        "inferenceEndpoints": [_inference(model, address, docker_base_url)],
     }
 
 
@@ -161,18 +149,18 @@ def _model(model: str) -> dict[str, JsonValue]:
     }
 
 
-def _inference(line: ItemEndpoints) -> dict[str, JsonValue]:
+def _inference(model: str, address: RelayAddress, docker_base_url: str) -> dict[str, JsonValue]:
     endpoint: dict[str, JsonValue] = {
-        "modelId": line.model,
+        "modelId": model,
         "providerId": _PROVIDER,
         "transport": "openai_compatible",
         "status": "running",
-        "baseUrl": _with_slash(line.base_url),
+        "baseUrl": _with_slash(address.base_url),
         "authMode": "bearer",
-        "apiKey": line.token,
-        "exposedModel": line.model,
+        "apiKey": address.token,
+        "exposedModel": model,
     }
-    return endpoint | ({"dockerBaseUrl": _with_slash(line.docker_base_url)} if line.docker_base_url else {})
+    return endpoint | ({"dockerBaseUrl": _with_slash(docker_base_url)} if docker_base_url else {})
 
 
 def _verifier(endpoint: VerifierEndpoint) -> dict[str, JsonValue]:

@@ -82,51 +82,29 @@ _MESSAGE = 500
 _STACK = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """How a process was lost to its items.
-
-    Args:
-        reason: As in `PackFailedError`.
-        said: What happened; it holds a pack's own words, scrubbed and cut.
-        stack: Where it was thrown, if it was.
-    """
-
-    reason: str
-    said: str
-    stack: str = ""
-
-
 class ChildLostError(Exception):
     """The process is gone, and it is unknown which of its items was to blame.
 
     Args:
         loss: Reason and words, as far as they are known.
-        output: The end of what it printed, scrubbed.
         alone: It was asked one thing in all its life.
     """
 
-    def __init__(self, loss: Loss, output: str, *, alone: bool) -> None:
+    def __init__(self, loss: PackFailedError, *, alone: bool) -> None:
         self.loss = loss
-        self.output = output
         self.alone = alone
-        super().__init__(loss.said)
+        super().__init__(loss.message)
 
 
-def stated_loss(told: object) -> Loss:
-    """Return what a process says about a failure, as far as it can be taken from it."""
+def stated_loss(told: object) -> tuple[str, str, str]:
+    """Return reason, words and stack of a failure, as far as they can be taken from what a process says."""
     said = told.get("said") if isinstance(told, dict) else None
     stack = told.get("stack") if isinstance(told, dict) else None
     if not isinstance(told, dict) or not isinstance(said, str) or not isinstance(stack, str):
-        return Loss("malformed", ODD_FORM)
+        return "malformed", ODD_FORM, ""
     reason = told.get("reason")
     known = reason if isinstance(reason, str) and reason in REASONS else "malformed"
-    return Loss(known, excerpt(without_tokens(said), _MESSAGE), excerpt(without_tokens(stack), _STACK))
-
-
-def frozen(silent_s: float) -> Loss:
-    """Return the loss of a process that gives no sign of life."""
-    return Loss("hung", f"the process gave no sign of life for {silent_s:.3g} s")
+    return known, excerpt(without_tokens(said), _MESSAGE), excerpt(without_tokens(stack), _STACK)
 
 
 _LONGEST_LINE = 32 * 1024 * 1024
