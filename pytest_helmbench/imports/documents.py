@@ -148,21 +148,8 @@ def check_file(path: Path) -> None:
         raise ImportFileError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
     if not S_ISREG(about.st_mode):
         raise ImportFileError(f"{path}: no file\n  hint: name a file of results")
-    check_size(path, about.st_size)
-
-
-def check_size(path: Path, size: int) -> None:
-    """See that a file is not too large, or what is packed in it.
-
-    Args:
-        path: The file.
-        size: In bytes.
-
-    Raises:
-        ImportFileError: It is.
-    """
-    if size > _MOST_BYTES:
-        raise ImportFileError(f"{path}: {size:,} bytes; results of up to {_MOST_BYTES:,} are read")
+    if about.st_size > _MOST_BYTES:
+        raise ImportFileError(f"{path}: {about.st_size:,} bytes; results of up to {_MOST_BYTES:,} are read")
 
 
 def _content(path: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, Score
@@ -16,7 +15,6 @@ from pytest_helmbench.imports.documents import (
     ImportFileError,
     amount,
     check_file,
-    check_size,
     time_text,
     whole,
 )
@@ -32,7 +30,7 @@ def inspect_run(path: Path) -> ForeignRun:
     Raises:
         ImportFileError: It is no log, or holds no samples.
     """
-    _check_packed(path)
+    check_file(path)
     try:
         log: EvalLog = read_eval_log(str(path))
     except Exception as error:
@@ -53,23 +51,6 @@ def inspect_run(path: Path) -> ForeignRun:
         cases=tuple(_cases(samples)),
         settings={"status": log.status, "eval_id": log.eval.eval_id},
     )
-
-
-def _check_packed(path: Path) -> None:
-    """See that a log is a file, and not too large when it is unpacked.
-
-    Raises:
-        ImportFileError: It is none, or too large.
-    """
-    check_file(path)
-    if not is_zipfile(path):
-        return
-    try:
-        with ZipFile(path) as packed:
-            size = sum(entry.file_size for entry in packed.infolist())
-    except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise ImportFileError(f"{path}: Inspect cannot read it: {error}") from error
-    check_size(path, size)
 
 
 def _cases(samples: list[EvalSample]) -> Iterator[ForeignCase]:

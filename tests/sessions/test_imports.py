@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -303,15 +302,3 @@ def test_nothing_but_files_of_the_folder_is_read(tmp_path: Path, capsys: pytest.
     assert "endless.json: no file\n" in said
     assert said.count("no samples beside it") == 2
     assert not (tmp_path / "helmbench.db").exists()
-
-
-def test_a_log_that_unpacks_to_gigabytes_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("inspect_ai.log", reason="the extra `inspect` is not installed")
-    with zipfile.ZipFile(tmp_path / "log.eval", "w", zipfile.ZIP_DEFLATED) as packed:
-        for number in range(3):
-            packed.writestr(f"samples/{number}.json", b" " * (360 << 20))
-
-    assert main(["import", "log.eval"]) == 2
-    assert "log.eval: 1,132,462,080 bytes; results of up to 1,073,741,824 are read" in capsys.readouterr().err
