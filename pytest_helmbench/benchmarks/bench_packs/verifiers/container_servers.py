@@ -16,7 +16,6 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     AbsentVerifierError,
     Health,
     Running,
-    health_of,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -70,16 +69,19 @@ class ContainerVerifier(Running):
 
     def __init__(self, url: str, engine: ContainerEngine, name: str) -> None:
         super().__init__(url, "docker")
-        self.engine = engine
-        self._name = name
+        self._engine, self._name = engine, name
 
     async def end(self) -> None:
         """Wait for the end of the container."""
-        await self.engine.tool("wait", self._name, wall_s=_END_S)
+        await self._engine.tool("wait", self._name, wall_s=_END_S)
 
     async def stop(self) -> None:
         """Remove the container."""
-        await self.engine.tool("rm", "-f", "-v", self._name)
+        await self._engine.tool("rm", "-f", "-v", self._name)
+
+    async def last_words(self) -> tuple[str, str]:
+        """See `Running.last_words`."""
+        return await _last_words(self._engine, self._name)
 
 
 class Containers:
@@ -156,7 +158,7 @@ class Containers:
             url = await _address(engine, name, network, port)
             verifier = ContainerVerifier(url, engine, name)
             tell("waiting_for_healthcheck", f"The verifier is waited for at {spec.health_path}.")
-            await _until_well(verifier, name, spec, health)
+            await verifier.until_well(spec.health_path, health)
         except BaseException:
             await asyncio.shield(engine.tool("rm", "-f", "-v", name))
             raise
@@ -272,8 +274,7 @@ async def _address(engine: ContainerEngine, name: str, network: _Network, port: 
             return f"http://{address}:{port}"
     elif own_port := a_mapping(_first(a_mapping(settings.get("Ports")).get(f"{port}/tcp"))).get("HostPort"):
         return f"http://127.0.0.1:{own_port}"
-    ended = await _ended(engine, name)
-    raise AbsentVerifierError("failed", f"did not come up: {ended}")
+    raise AbsentVerifierError("failed", f"did not come up: {''.join(await _last_words(engine, name))}")
 
 
 def _inspected(output: bytes) -> JsonObject:
@@ -299,32 +300,13 @@ def _first(things: JsonValue) -> JsonValue:
     return things[0] if isinstance(things, list) and things else None
 
 
-async def _until_well(verifier: ContainerVerifier, name: str, spec: VerifierSpec, health: Health) -> None:
-    """Wait for the health check, or for the end of the container.
-
-    Raises:
-        AbsentVerifierError: It ended, or is not well.
-    """
-    saw = await health_of(health(verifier.url + spec.health_path), verifier.end())
-    if saw is None:
-        return
-    engine = verifier.engine
-    state = await engine.tool("inspect", "--type", "container", "--format", "{{.State.Running}}", name)
-    if state.stdout.strip() != b"true":
-        raise AbsentVerifierError("failed", f"did not come up: {await _ended(engine, name)}")
-    said = await _said(engine, name)
-    raise AbsentVerifierError("failed", f"did not come up: {saw} at {spec.health_path}{said}")
-
-
-async def _ended(engine: ContainerEngine, name: str) -> str:
-    state = await engine.tool("inspect", "--type", "container", "--format", "{{.State.ExitCode}}", name)
-    code = state.stdout.decode(errors="replace").strip()
-    return f"its container ended with exit code {code}{await _said(engine, name)}"
-
-
-async def _said(engine: ContainerEngine, name: str) -> str:
+async def _last_words(engine: ContainerEngine, name: str) -> tuple[str, str]:
+    form = "{{.State.Running}} {{.State.ExitCode}}"
+    state = await engine.tool("inspect", "--type", "container", "--format", form, name)
+    is_running, _, code = state.stdout.decode(errors="replace").strip().partition(" ")
     logs = await engine.tool("logs", "--tail", _LOG_LINES, name)
-    return tail(logs.stdout + logs.stderr)
+    ended = "" if is_running == "true" else f"its container ended with exit code {code}"
+    return ended, tail(logs.stdout + logs.stderr)
 
 
 def _can_listen(address: str) -> bool:

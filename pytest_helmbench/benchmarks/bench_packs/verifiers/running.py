@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
@@ -22,7 +21,7 @@ from pytest_helmbench.sandbox.fence import Door
 _OPTION = "--helmbench-verifier"
 _WANTED = "[ID=]docker, [ID=]podman, [ID=]cloud, [ID=]process:COMMAND or [ID=]URL, for example http://127.0.0.1:4010"
 _COMMAND_WANTED = "name the command behind it, for example 'process:python3 server.py'"
-_URL_WANTED = "give scheme, host, port and perhaps a path"
+_URL_WANTED = "give scheme, host, port and perhaps a path, without user name, query or fragment"
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _PROCESS = "process:"
 
@@ -105,9 +104,8 @@ def _choice(text: str, value: str) -> Choice:
     # A password, which would be the reason to refuse a URL, is not repeated.
     shown = excerpt(re.sub(r"//[^/]*@", "//…@", text), 200)
     if _URL.match(value):
-        wrong = wrong_with(value)
-        if wrong:
-            raise HelmbenchError(f"{_OPTION} is {shown!r}: {wrong}\n  hint: {_URL_WANTED}")
+        if not is_usable(value):
+            raise HelmbenchError(f"{_OPTION} is {shown!r}: no usable URL\n  hint: {_URL_WANTED}")
         return Choice(Mode.URL, value.rstrip("/"))
     if value == Mode.PROCESS or value.startswith(_PROCESS):
         return Choice(Mode.PROCESS, command=_command(shown, value.removeprefix(_PROCESS)))
@@ -126,17 +124,15 @@ def _command(shown: str, text: str) -> tuple[str, ...]:
     return words
 
 
-def wrong_with(url: str) -> str:
-    """Return why a URL cannot be used; empty when it can."""
+def is_usable(url: str) -> bool:
+    """Return whether a server can be at a URL, which names neither user nor query."""
     try:
         parts = urlsplit(url)
-        if not _URL.match(url) or not parts.hostname or parts.port == 0 or any(map(str.isspace, url)):
-            return "no server can be at this URL"
+        named = bool(_URL.match(url) and parts.hostname and parts.port != 0)
     except ValueError:
-        return "no server can be at this URL"
-    if parts.username is not None:
-        return "a URL with a user name or password is not taken"
-    return "a URL with a query or fragment is not taken" if parts.query or parts.fragment else ""
+        return False
+    more = parts.username is not None or parts.query or parts.fragment
+    return named and not more and not any(map(str.isspace, url))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +168,8 @@ class AbsentVerifierError(HelmbenchError):
         super().__init__(f"{reason}\n  hint: {hint}" if hint else reason)
 
 
-class Running(ABC):
-    """A server that answers a pack's verifier requests.
+class Running:
+    """A server that answers a pack's verifier requests: as it stands here, one that the session did not start.
 
     Args:
         url: Where we reach it, without a trailing slash.
@@ -184,28 +180,31 @@ class Running(ABC):
         self.url = url
         self.mode = mode
 
-    @abstractmethod
     async def end(self) -> None:
         """Wait until it has ended by itself, as far as that can be seen from here."""
+        await asyncio.Event().wait()
 
-    @abstractmethod
     async def stop(self) -> None:
         """End it, if we started it."""
+
+    async def last_words(self) -> tuple[str, str]:
+        """Return how its server ended, empty while it runs, and the end of what that has said."""
+        return "", ""
+
+    async def until_well(self, path: str, health: Health) -> None:
+        """Wait for the health check at a path, or for the end of the server.
+
+        Raises:
+            AbsentVerifierError: It ended, or is not well.
+        """
+        saw = await health_of(health(self.url + path), self.end())
+        ended, said = await self.last_words()
+        if ended or saw is not None:  # what has ended while a check passes was another server
+            raise AbsentVerifierError("failed", f"did not come up: {ended or f'{saw} at {path}'}{said}")
 
     async def admit(self, door: Door) -> None:
         """Let it reach a port of ours, where it is kept from them."""
         del door  # most are not
-
-
-class UserServer(Running):
-    """A server that the session did not start."""
-
-    async def end(self) -> None:
-        """Wait for ever: nothing is known of that."""
-        await asyncio.Event().wait()
-
-    async def stop(self) -> None:
-        """Do nothing: the server is not ours to end."""
 
 
 async def health_of(looking: Awaitable[str | None], ending: Awaitable[object]) -> str | None:

@@ -18,7 +18,6 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     AbsentVerifierError,
     Health,
     Running,
-    health_of,
 )
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, FenceView, program_files
@@ -57,8 +56,7 @@ class ProcessVerifier(Running):
         super().__init__(f"http://{_LOOPBACK}:{port}", "custom_url")
         self._around = around
         self.process = process
-        self.said = bytearray()
-        """The end of its output."""
+        self._said = bytearray()  # the end of its output
         self._programs = programs
         self._listening = asyncio.create_task(self._listen())
 
@@ -93,19 +91,21 @@ class ProcessVerifier(Running):
             with suppress(OSError):
                 await self._around[0].open((door,))
 
-    async def last_words(self) -> str:
-        """Return how the server ended, and what it said last."""
-        code = await self.process.wait()
-        await asyncio.wait((self._listening,), timeout=_GRACE_S)
-        return f"its server ended with exit code {code}{tail(bytes(self.said))}"
+    async def last_words(self) -> tuple[str, str]:
+        """See `Running.last_words`."""
+        ended, code = "", self.process.returncode
+        if code is not None:
+            await asyncio.wait((self._listening,), timeout=_GRACE_S)
+            ended = f"its server ended with exit code {code}"
+        return ended, tail(bytes(self._said))
 
     async def _listen(self) -> None:
         stream = self.process.stdout
         if stream is None:
             return
         while chunk := await stream.read(_KEPT):
-            self.said += chunk
-            del self.said[:-_KEPT]
+            self._said += chunk
+            del self._said[:-_KEPT]
 
 
 def tail(said: bytes) -> str:
@@ -139,7 +139,7 @@ async def start_process(
         raise AbsentVerifierError("missing_dependency", f"cannot be started: there is no program {name!r}")
     verifier = await _started((program, *arguments), folder, fence)
     try:
-        await _until_well(verifier, spec, health)
+        await verifier.until_well(spec.health_path, health)
     except BaseException:
         await asyncio.shield(verifier.stop())
         raise
@@ -178,20 +178,6 @@ async def _started(argv: tuple[str, ...], folder: Path, fence: Fence | None) -> 
         return ProcessVerifier(process, port, programs)
     forward = Forward(partial(enclosed.socket, "connect", port))
     return ProcessVerifier(process, await forward.listen(), programs, (enclosed, forward))
-
-
-async def _until_well(verifier: ProcessVerifier, spec: VerifierSpec, health: Health) -> None:
-    """Wait for the health check, or for the end of the server.
-
-    Raises:
-        AbsentVerifierError: It ended, or is not well.
-    """
-    saw = await health_of(health(verifier.url + spec.health_path), verifier.end())
-    if verifier.process.returncode is not None:  # then it was another server that is well
-        raise AbsentVerifierError("failed", f"did not come up: {await verifier.last_words()}")
-    if saw is not None:
-        said = tail(bytes(verifier.said))
-        raise AbsentVerifierError("failed", f"did not come up: {saw} at {spec.health_path}{said}")
 
 
 def _free_port() -> int:

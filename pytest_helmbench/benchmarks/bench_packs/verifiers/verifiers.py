@@ -22,10 +22,9 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     Health,
     Mode,
     Running,
-    UserServer,
     Waits,
     health_of,
-    wrong_with,
+    is_usable,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import start_process
 from pytest_helmbench.core.json_types import JsonObject
@@ -218,7 +217,7 @@ class Verifiers:
 
     async def _is_well(self, spec: VerifierSpec, running: Running) -> bool:
         """Look at a verifier that has failed an item: one that is only busy is left alone."""
-        within_s = self._waits.url_s if isinstance(running, UserServer) else self._waits.again_s
+        within_s = self._waits.url_s if type(running) is Running else self._waits.again_s
         looking = self._health(spec, within_s)(running.url + spec.health_path)
         return await health_of(looking, running.end()) is None
 
@@ -237,7 +236,7 @@ class Verifiers:
             case Mode.URL:
                 return await self._reached(spec, choice.url, "custom_url")
             case Mode.CLOUD:
-                if spec.default_mode is not VerifierDefault.CLOUD or wrong_with(spec.url):
+                if spec.default_mode is not VerifierDefault.CLOUD or not is_usable(spec.url):
                     missing = "has no server of its author's in the manifest"
                     raise AbsentVerifierError("missing_dependency", missing, _CHOOSE)
                 return await self._reached(spec, spec.url, "cloud")
@@ -269,7 +268,7 @@ class Verifiers:
         saw = await self._health(spec, self._waits.url_s)(well)
         if saw is not None:
             raise AbsentVerifierError("stopped", f"is not well at {excerpt(well, 200)}: {saw}", _CHOOSE)
-        return UserServer(url.rstrip("/"), mode)
+        return Running(url.rstrip("/"), mode)
 
     def _health(self, spec: VerifierSpec, within_s: float) -> Health:
         return partial(self._gate().unhealthy, within_s=within_s, any_answer=not spec.health_path)
