@@ -106,10 +106,6 @@ _NO_LINE = "no line starts with 'diff --git' or '---'"
             "there seems to be a patch in it, but none that git reads: no",
         ),
         (json.dumps({"patch": _FIX}), "there seems to be a patch in it, but none that git reads: no line"),
-        (
-            "```diff\n--- a/x\n+++ b/x\n@@\n-a\n+b\n```",
-            "a hunk needs its line numbers, as in '@@ -1,3 +1,4 @@', this one has '@@'",
-        ),
     ],
 )
 def test_what_is_no_patch(text: str, message: str) -> None:

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import excerpt, without_surrogates
+from pytest_helmbench.core.scrub import without_surrogates
 
 _HEADER = re.compile(r"^(?:diff --git |--- |\+\+\+ |@@ -)[^\n]*$", re.MULTILINE)
 _SECTION = re.compile(r"^(?=diff --git )|^(?=--- .*\n\+\+\+ .*\n@@ )", re.MULTILINE)
 _GIT_NAMES = re.compile(r'diff --git "?([abciow])/.* "?([abciow])/')
 _PREFIX = re.compile(r'"?([abciow])/')
 _NO_FILE = "/dev/null"
-_UNNUMBERED = re.compile(r"^--- .*\n\+\+\+ .*\n(@@(?! -\d).*)", re.MULTILINE)
 _LARGEST_ASSET = 16 * 1024 * 1024
 _LEAST_CHARACTERS = 12
 _FENCE = re.compile(r"([ \t]*)((?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})[^`]*$")
@@ -48,11 +47,6 @@ def read_patch(text: str) -> str:
     Raises:
         MalformedPatchError: There is none.
     """
-    unnumbered = _UNNUMBERED.search(text)
-    if unnumbered is not None:
-        shown = excerpt(unnumbered[1], 40)
-        message = f"a hunk needs its line numbers, as in '@@ -1,3 +1,4 @@', this one has {shown!r}"
-        raise MalformedPatchError(message)
     kept: list[str] = []
     taken: set[str] = set()
     for block in reversed(patch_blocks(text)):
