@@ -13,7 +13,6 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
-from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.store.table_rows import foreign_json, foreign_text
 
 BENCH_PACK = "bench_pack"
@@ -99,7 +98,6 @@ class BenchPackManifest:
         hash: SHA-256 (hex) over the files of the pack.
         measures_speed: It says so (`measures: speed`).
         most_at_once: Scenarios that it wants to run at a time on a model (`concurrency`); None where it does not say.
-        warnings: What is odd in it, but usable.
     """
 
     root: Path
@@ -115,7 +113,6 @@ class BenchPackManifest:
     hash: str
     measures_speed: bool = False
     most_at_once: int | None = None
-    warnings: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

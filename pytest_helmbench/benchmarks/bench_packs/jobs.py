@@ -120,7 +120,7 @@ class LoadedBenchPack(JudgedByItself):
         self.targets = targets
         self.work = work
         self._least = least
-        self.warnings: Sequence[Problem] = manifest.warnings
+        self.warnings: Sequence[Problem] = ()
         self.stands_for_all = not scenarios
         scenarios = scenarios or (ScenarioMeta(manifest.id, manifest.name),)
         self.outline = BenchPackOutline(

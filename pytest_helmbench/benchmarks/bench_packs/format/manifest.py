@@ -73,7 +73,6 @@ def load_manifest(root: Path) -> BenchPackManifest:
     document = Document(None) if text is None else _document(path, text)
     faults = [] if text is None else validate(document, BENCH_PACK_SCHEMA)
     data = document.mapping()
-    warnings = tuple(_odd_measures(path, document))
     module, page = _entry(root, document, faults)
     verifiers = _verifiers(root, document, faults)
     reader.findings.add(path, *sorted(faults, key=lambda fault: fault.line or 0))
@@ -97,7 +96,6 @@ def load_manifest(root: Path) -> BenchPackManifest:
         hash=_content_hash(root),
         measures_speed=data.get("measures") == "speed",
         most_at_once=a_whole_number(data.get("concurrency")),
-        warnings=warnings,
     )
 
 
@@ -126,13 +124,6 @@ def _entry(root: Path, document: Document, faults: list[Fault]) -> tuple[Path, s
     if document.mapping().get("type") == "web" or _WEB.match(entry):
         return root, f"it is a page on the web ({named(entry)}), which only the desktop app can show"
     return _place(root, document, ("entry",), entry, faults) if entry.strip() else root, None
-
-
-def _odd_measures(path: Path, document: Document) -> Iterator[Problem]:
-    stated = document.mapping().get("measures")
-    if stated is not None and stated != "speed":
-        message = f"measures is {named(str(stated))}, which is not known and says nothing"
-        yield Problem(path, document.line("measures"), message, 'known: "speed"')
 
 
 def _unmet(asked: JsonObject) -> str | None:

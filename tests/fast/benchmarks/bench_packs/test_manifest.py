@@ -130,17 +130,6 @@ def test_a_page_on_the_web_is_an_obstacle(tmp_path: Path, changes: dict[str, Any
     assert loaded(tmp_path, changes).obstacle == expected
 
 
-def test_what_is_measured_and_not_known_is_a_warning(tmp_path: Path) -> None:
-    assert not (manifest := loaded(tmp_path, {"measures": "speed"})).warnings
-    assert manifest.measures_speed
-    manifest = loaded(tmp_path, {"measures": "Speed"})
-    (warning,) = manifest.warnings
-    assert warning.text(tmp_path) == (
-        "benchlocal.pack.json:24: measures is 'Speed', which is not known and says nothing\n  hint: known: \"speed\""
-    )
-    assert not manifest.measures_speed
-
-
 _MODULE = "\n  hint: name a module of the pack, relative to this file"
 _LINE = "\n  hint: one line of text, at most 200 characters"
 _TEXT = json.dumps(healthy_manifest(), indent=1)
