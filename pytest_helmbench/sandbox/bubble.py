@@ -212,6 +212,22 @@ def system_view(local: LocalPrograms) -> Iterable[str]:
     yield from bind(local.launcher, f"{OWN_FOLDER}/launch.pyc")
 
 
+def own_view(
+    shared_bytes: int,
+    temporary_bytes: int,
+    binds: Iterable[tuple[Path, str, bool]],
+    env: Iterable[tuple[str, str]],
+) -> Iterable[str]:
+    """Return the flags of what is one sandbox's own; a mount is a path here, one there, and true when read-only."""
+    yield from ("--perms", "1777", "--size", str(shared_bytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
+    yield from ("--perms", "1777", "--size", str(temporary_bytes), "--tmpfs", "/tmp")
+    for source, target, read_only in sorted(binds, key=lambda one: PurePosixPath(one[1]).parts):
+        yield from bind(source, target, read_only=read_only)
+    yield from ("--remount-ro", "/", "--chdir", "/")
+    for name, value in dict(env).items():
+        yield from ("--setenv", name, value)
+
+
 def bind(source: Path, target: str, *, read_only: bool = True) -> Iterable[str]:
     """Return the flags of a mount; folders above it are open to all, whatever user the command is."""
     for folder in reversed(PurePosixPath(target).parents[:-1]):

@@ -19,7 +19,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Limits, Unavailable
-from pytest_helmbench.sandbox.bubble import SYSTEM, Bubble, BubbleKit, bind, system_view
+from pytest_helmbench.sandbox.bubble import SYSTEM, Bubble, BubbleKit, own_view, system_view
 from pytest_helmbench.sandbox.cgroups import find_group_place
 from pytest_helmbench.sandbox.detection import NO_SANDBOX
 from pytest_helmbench.sandbox.local import LocalPrograms
@@ -214,26 +214,11 @@ class Fence:
 
 
 def _flags(view: FenceView) -> Iterable[str]:
-    yield from (
-        "--perms",
-        "1777",
-        "--size",
-        str(_SHARED_MEMORY_BYTES),
-        "--tmpfs",
-        "/dev/shm",
-        "--remount-ro",
-        "/dev",
-    )
-    yield from ("--perms", "1777", "--size", str(_TEMPORARY_BYTES), "--tmpfs", "/tmp")
     binds = [(path, str(path), True) for path in view.reads]
     binds += [(path, str(path), False) for path in view.writes]
     binds += [(path, place, False) for path, place in view.mounts]
-    for source, place, read_only in sorted(binds, key=lambda one: Path(one[1]).parts):
-        if source.exists():
-            yield from bind(source, place, read_only=read_only)
-    yield from ("--remount-ro", "/", "--chdir", "/")
-    for name, value in view.env.items():
-        yield from ("--setenv", name, value)
+    there = [one for one in binds if one[0].exists()]
+    return own_view(_SHARED_MEMORY_BYTES, _TEMPORARY_BYTES, there, view.env.items())
 
 
 def program_files(program: str) -> tuple[Path, ...]:

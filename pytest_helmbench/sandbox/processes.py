@@ -125,7 +125,6 @@ async def run_tool(
     argv: Sequence[str],
     env: Mapping[str, str],
     *,
-    given: bytes = b"",
     wall_s: float,
     descriptors: tuple[int, ...] = (),
 ) -> Ended:
@@ -136,7 +135,7 @@ async def run_tool(
     """
     launch = Launch(argv=tuple(argv), env=env, kill=kill_one, descriptors=descriptors)
     limits = Limits(wall_s=wall_s, output_bytes=_TOOL_OUTPUT)
-    return await supervise(launch, Streams(given=given), limits)
+    return await supervise(launch, Streams(given=b""), limits)
 
 
 async def kill_one(process: Process) -> None:

@@ -65,6 +65,10 @@ _READ_ONLY = (
     "the file or its folder cannot be written",
     "SQLite writes two more files beside the database; give a writable place with --helmbench-db=PATH",
 )
+_NO_ROOM = (
+    "the disk failed or is full",
+    "what was stored before is intact; make room and continue with --helmbench-resume",
+)
 _ADVICE = {
     sqlite3.SQLITE_ERROR: (
         "its tables are not those of pytest-helmbench",
@@ -84,14 +88,8 @@ _ADVICE = {
         "another process holds the write lock",
         "close the program that has a transaction open, or give another file with --helmbench-db=PATH",
     ),
-    sqlite3.SQLITE_FULL: (
-        "the disk is full",
-        "what was stored before is intact; make room and continue with --helmbench-resume",
-    ),
-    sqlite3.SQLITE_IOERR: (
-        "the disk failed or is full",
-        "what was stored before is intact; make room and continue with --helmbench-resume",
-    ),
+    sqlite3.SQLITE_FULL: _NO_ROOM,
+    sqlite3.SQLITE_IOERR: _NO_ROOM,
     sqlite3.SQLITE_INTERRUPT: (
         "a query took too many steps",
         "give the file as it was written: no run is so large",

@@ -113,12 +113,8 @@ def read_only_uri(path: Path) -> str:
     return f"{path.absolute().as_uri()}?{'mode=ro' if has_log else 'mode=ro&immutable=1'}"
 
 
-def read_shard_file(path: Path, now_s: float | None = None) -> ShardFile:
+def read_shard_file(path: Path) -> ShardFile:
     """Return what a results file says of the shards in it.
-
-    Args:
-        path: The file.
-        now_s: Seconds since the epoch; None for now.
 
     Raises:
         StoreError: It is missing, damaged, no results file, of another version, or holds no run.
@@ -135,7 +131,7 @@ def read_shard_file(path: Path, now_s: float | None = None) -> ShardFile:
             runs = tuple(_runs(conn))
             for run in runs:
                 _check_share(conn, path, run)
-            held_by = _holder(conn, runs, time.time() if now_s is None else now_s)
+            held_by = _holder(conn, runs)
         except MALFORMED as error:
             raise StoreError(
                 path, f"its table of shards cannot be read ({type(error).__name__})", UNCHANGED
@@ -244,12 +240,12 @@ def _check_share(conn: sqlite3.Connection, path: Path, run: ShardRun) -> None:
             )
 
 
-def _holder(conn: sqlite3.Connection, runs: tuple[ShardRun, ...], now_s: float) -> str:
+def _holder(conn: sqlite3.Connection, runs: tuple[ShardRun, ...]) -> str:
     """Return who writes one of these runs, for people; empty for none."""
     leases = leases_of(conn)
     for run in runs:
         lease = leases.get(run.session_id)
-        if run.status == "running" and lease is not None and lease.is_held(now_s):
+        if run.status == "running" and lease is not None and lease.is_held(time.time()):
             return lease.holder
     return ""
 

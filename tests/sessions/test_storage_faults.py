@@ -57,7 +57,7 @@ def test_a_full_disk_stops_the_calls_and_a_resumed_session_asks_only_for_the_res
     full = run_tree(pytester, *arguments, url=provider.url, apart=True)
     assert full.ret == pytest.ExitCode.TESTS_FAILED
     shown = full.stdout.str()
-    assert f"NOT ALL IS STORED: {database}: the disk is full (database or disk is full)" in shown
+    assert f"NOT ALL IS STORED: {database}: the disk failed or is full (database or disk is full)" in shown
     assert "hint: what was stored before is intact; make room and continue with --helmbench-resume" in shown
     assert "replies cannot be stored, so nothing more is asked: " in shown
     assert "not everything was stored: " in shown

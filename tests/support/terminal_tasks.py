@@ -81,12 +81,10 @@ class Judge:
         """Judge what a script leaves, which may end as it likes."""
         task, engine = self.task(checker), self.room.engine
         limits = Limits(wall_s=20, disk_bytes=64 * _MIB)
-        async with opened_place(task, engine, limits, self.assets) as place:
-            async with await engine.open(place.spec) as box:
+        async with opened_place(task, engine, limits, self.assets) as (spec, workspace):
+            async with await engine.open(spec) as box:
                 await box.run(Command(("sh", "-c", script)))
-            return await evaluate_terminal(
-                task, place.workspace, engine, evaluator=evaluator, assets=self.assets
-            )
+            return await evaluate_terminal(task, workspace, engine, evaluator=evaluator, assets=self.assets)
 
 
 def writing(contents: Mapping[str, str]) -> str:

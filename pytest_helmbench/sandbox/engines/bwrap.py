@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from pathlib import PurePosixPath
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
@@ -25,7 +24,7 @@ from pytest_helmbench.sandbox.box import (
     Streams,
     Unavailable,
 )
-from pytest_helmbench.sandbox.bubble import Bubble, BubbleKit, bind, system_view
+from pytest_helmbench.sandbox.bubble import Bubble, BubbleKit, own_view, system_view
 from pytest_helmbench.sandbox.cgroups import GroupPlace, find_group_place
 from pytest_helmbench.sandbox.local import LocalEngine, limits_text, local_environment
 from pytest_helmbench.sandbox.processes import Launch, supervise, watch_disk, watch_family
@@ -97,7 +96,7 @@ class BubblewrapEngine(LocalEngine):
         try:
             launch = Launch(
                 argv=bubble.argv(
-                    _own_view(spec, workspace, command, limits),
+                    _view(spec, workspace, command, limits),
                     command.argv,
                     command.workdir or spec.workdir,
                     self._settings(limits, workspace),
@@ -123,17 +122,11 @@ class BubblewrapEngine(LocalEngine):
         return taken_on if workspace.uid is None else f"{taken_on},uid={workspace.uid}"
 
 
-def _own_view(spec: BoxSpec, workspace: Workspace, command: Command, limits: Limits) -> Iterable[str]:
-    """Return what is this box's own: temporary folders, workspace, mounts, environment."""
+def _view(spec: BoxSpec, workspace: Workspace, command: Command, limits: Limits) -> Iterable[str]:
+    mounts = [(mount.source, mount.target, mount.read_only) for mount in spec.mounts]
+    env = (*local_environment(), *spec.env, *command.env)
     shared = min(limits.disk_bytes, _SHARED_MEMORY_BYTES)
-    yield from ("--perms", "1777", "--size", str(shared), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
-    yield from ("--perms", "1777", "--size", str(limits.disk_bytes), "--tmpfs", "/tmp")
-    yield from bind(workspace.path, spec.workdir, read_only=False)
-    for mount in sorted(spec.mounts, key=lambda mount: PurePosixPath(mount.target).parts):
-        yield from bind(mount.source, mount.target, read_only=mount.read_only)
-    yield from ("--remount-ro", "/", "--chdir", "/")
-    for name, value in dict((*local_environment(), *spec.env, *command.env)).items():
-        yield from ("--setenv", name, value)
+    return own_view(shared, limits.disk_bytes, [(workspace.path, spec.workdir, False), *mounts], env)
 
 
 async def _find(kind: SandboxEngine, _pull: UsersWord[bool]) -> BubblewrapEngine | Unavailable:

@@ -148,7 +148,7 @@ def test_no_line_of_a_pack_that_has_the_secret_does_harm(
     good = [Item("good") for _ in range(2)]
 
     async def go() -> list[Any]:
-        bridge = Bridge(Node(str(program), (20, 0, 0)), place, fence=None, bounds=CALM)
+        bridge = Bridge(Node(str(program)), place, fence=None, bounds=CALM)
         try:
             first = await outcomes(bridge, [*map(Item, kept), good[0]])
             return [*first, *await outcomes(bridge, [*map(Item, lost), good[1]])]

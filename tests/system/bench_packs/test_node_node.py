@@ -28,9 +28,9 @@ def test_the_option_goes_before_the_variable_and_the_variable_before_the_path(tm
     _program(tmp_path / "c" / "node", "echo v24.5.6")
     environ = {"HELMBENCH_NODE": named, "PATH": str(tmp_path / "c")}
 
-    assert find_node(UsersWord(Path(stated)), environ) == Node(stated, (20, 1, 2))
-    assert find_node(None, environ) == Node(named, (22, 3, 4))
-    assert find_node(None, environ | {"HELMBENCH_NODE": ""}) == Node(str(tmp_path / "c" / "node"), (24, 5, 6))
+    assert find_node(UsersWord(Path(stated)), environ) == Node(stated)
+    assert find_node(None, environ) == Node(named)
+    assert find_node(None, environ | {"HELMBENCH_NODE": ""}) == Node(str(tmp_path / "c" / "node"))
 
 
 def test_without_node_it_is_said_what_to_install(tmp_path: Path) -> None:

@@ -334,11 +334,12 @@ def test_a_command_that_is_allowed_works_in_a_container(bare: Judge) -> None:
     engine = bare.room.engine
 
     async def judged(allowed: tuple[str, ...]) -> tuple[int | None, AgentFinding]:
-        async with opened_place(task, engine, Limits(), allowed_commands=UsersWord(allowed)) as place:
-            async with await engine.open(place.spec) as box:
+        place = opened_place(task, engine, Limits(), allowed_commands=UsersWord(allowed))
+        async with place as (spec, workspace):
+            async with await engine.open(spec) as box:
                 ended = await box.run(Command(("chroot", "/", "true")))
             finding = await evaluate_terminal(
-                task, place.workspace, engine, allowed_commands=UsersWord(("chroot",))
+                task, workspace, engine, allowed_commands=UsersWord(("chroot",))
             )
             return ended.exit_code, finding
 

@@ -33,15 +33,9 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A Node.js that can run Bench Packs.
-
-    Args:
-        path: The program, absolute.
-        version: Major, minor, patch.
-    """
+    """A Node.js that can run Bench Packs, by its absolute path."""
 
     path: str
-    version: tuple[int, int, int]
 
 
 def find_node(stated: UsersWord[Path] | None, environ: Mapping[str, str]) -> Node | str:
@@ -66,7 +60,7 @@ def find_node(stated: UsersWord[Path] | None, environ: Mapping[str, str]) -> Nod
         return _refusal(f"{path}: {found}")
     if found[0] < LEAST_NODE:
         return _refusal(f"{path} is {'.'.join(map(str, found))}")
-    return Node(str(Path(path).absolute()), found)
+    return Node(str(Path(path).absolute()))
 
 
 def _refusal(why: str) -> str:
@@ -79,10 +73,8 @@ def _version(path: str) -> tuple[int, int, int] | str:
         asked = subprocess.run(
             [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_WAIT_S, check=False
         )
-    except subprocess.TimeoutExpired:
-        return f"it did not tell its version within {_WAIT_S:g} s"
-    except (OSError, ValueError) as error:
-        return f"it cannot be started ({excerpt(str(error))})"
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        return f"it does not tell its version ({excerpt(str(error))})"
     said = asked.stdout.decode("utf-8", "replace").strip()
     match = _VERSION.match(said)
     if asked.returncode != 0 or match is None:

@@ -77,16 +77,13 @@ def code_image(task: PackTask) -> str | None:
     return image
 
 
-async def evaluate_code(
-    task: PackTask, reply: str, engine: Engine, *, limits: Limits = CODE_LIMITS, parity: bool = False
-) -> CodeFinding:
+async def evaluate_code(task: PackTask, reply: str, engine: Engine, *, parity: bool = False) -> CodeFinding:
     """Run a row's tests against the code in a reply.
 
     Args:
         task: Of code_completion.
         reply: What the model answers, without its thoughts.
         engine: What runs the code; `engine.obstacle(code_image(task))` says beforehand whether it can.
-        limits: Of each of the two processes; the row's own timeout wins.
         parity: The whole reply is the code, as the published rule has it: fences and bare bodies fail.
 
     Raises:
@@ -95,7 +92,7 @@ async def evaluate_code(
     """
     tests = code_tests_of(task)
     image = code_image(task)
-    limits = replace(limits, wall_s=task.environment.timeout_s or limits.wall_s)
+    limits = replace(CODE_LIMITS, wall_s=task.environment.timeout_s or CODE_LIMITS.wall_s)
     if not reply.strip():
         finding = CodeFinding(Verdict.FAILED, "no_code", "the reply holds no code")
     elif tests.language != "python":

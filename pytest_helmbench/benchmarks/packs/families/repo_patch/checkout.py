@@ -81,27 +81,23 @@ _LAST_LINES = 3
 
 
 @contextmanager
-def hardened(workspace: Workspace, git_dir: str) -> Iterator[None]:
+def hardened(workspace: Workspace) -> Iterator[None]:
     """Make a repository deaf: its own configuration, attributes and hooks are gone, for good.
 
     Inside, a configuration stands that lets git do nothing but what it is told; at the end, a plain one, so that
     nothing of a foreign repository runs when git is called in it.
-
-    Args:
-        workspace: That holds the repository.
-        git_dir: Git's own folder in it, such as `.git`.
     """
-    own = workspace.get(f"{git_dir}/config", limit_bytes=_MIB) or b""
+    own = workspace.get(".git/config", limit_bytes=_MIB) or b""
     form = _SHA256 if _IS_SHA256.search(own) else _SHA1
     for name in ("config.worktree", "index.lock", "info/grafts", "hooks"):
-        workspace.remove(f"{git_dir}/{name}")
-    attributes = f"{git_dir}/info/attributes"
-    workspace.put(f"{git_dir}/config", f"{form}{_PLAIN}{_DEAF}".encode())
+        workspace.remove(f".git/{name}")
+    attributes = ".git/info/attributes"
+    workspace.put(".git/config", f"{form}{_PLAIN}{_DEAF}".encode())
     workspace.put(attributes, _ATTRIBUTES)
     try:
         yield
     finally:
-        workspace.put(f"{git_dir}/config", f"{form}{_PLAIN}".encode())
+        workspace.put(".git/config", f"{form}{_PLAIN}".encode())
         workspace.remove(attributes)
 
 
@@ -135,7 +131,7 @@ async def opened_git(
     engine: Engine, spec: BoxSpec, workspace: Workspace, git_dir: str | None = None
 ) -> AsyncIterator[Git]:
     """Open git over a workspace whose repository is deaf meanwhile."""
-    with hardened(workspace, ".git"):
+    with hardened(workspace):
         async with await engine.open(spec) as box:
             yield Git(box, git_dir)
 
@@ -186,13 +182,11 @@ class Checkout:
     Args:
         spec: Boxes over it are opened with this.
         workspace: The working tree, with git's own folder in it.
-        commit: The base commit in full.
         modules: Names of what stands at the top of the repository, or of its `src`: its own, whatever else has them.
     """
 
     spec: BoxSpec
     workspace: Workspace
-    commit: str
     modules: tuple[str, ...] = ()
 
 
@@ -220,11 +214,11 @@ async def opened_checkout(
     )
     try:
         if environment.repository is not None:
-            commit = await _from_pack(spec, workspace, engine, environment.repository, base)
+            await _from_pack(spec, workspace, engine, environment.repository, base)
         else:
-            commit = await _from_image(spec, workspace, engine, base)
+            await _from_image(spec, workspace, engine, base)
         await asyncio.to_thread(lay_out, workspace, assets)
-        yield Checkout(spec, workspace, commit, await asyncio.to_thread(_modules, workspace))
+        yield Checkout(spec, workspace, await asyncio.to_thread(_modules, workspace))
     finally:
         await asyncio.to_thread(workspace.close)
 
@@ -242,8 +236,8 @@ def _workdir_of(task: PackTask) -> str:
     return path
 
 
-async def _from_image(spec: BoxSpec, workspace: Workspace, engine: Engine, base: str) -> str:
-    """Copy the repository out of the image; return the commit that it is at."""
+async def _from_image(spec: BoxSpec, workspace: Workspace, engine: Engine, base: str) -> None:
+    """Copy the repository out of the image, which must be at the base commit."""
     image = spec.image
     if image is None:
         raise _missing(base, "the row names neither an image nor a repository")
@@ -260,16 +254,14 @@ async def _from_image(spec: BoxSpec, workspace: Workspace, engine: Engine, base:
     head, commit = await _found(spec, workspace, engine, base, check_out=False)
     if commit is None or commit != head:
         raise _wrong(base, f"but the repository of {image} is at {_shown(head or 'no commit')}")
-    return head
 
 
-async def _from_pack(spec: BoxSpec, workspace: Workspace, engine: Engine, source: Path, base: str) -> str:
-    """Copy a clone or a bundle, and check the base commit out; return it."""
+async def _from_pack(spec: BoxSpec, workspace: Workspace, engine: Engine, source: Path, base: str) -> None:
+    """Copy a clone or a bundle, and check the base commit out."""
     await asyncio.to_thread(_put_repository, workspace, source)
     head, commit = await _found(spec, workspace, engine, base, check_out=True)
     if commit is None:
         raise _wrong(base, f"which {source.name} does not hold: it is at {_shown(head or 'no commit')}")
-    return commit
 
 
 async def _found(

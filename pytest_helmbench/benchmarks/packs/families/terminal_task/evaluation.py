@@ -193,8 +193,9 @@ class Checking:
 
     async def without(self, collects: bool) -> Ran:
         """Run it over a workspace as the agent found it."""
-        async with opened_place(self.task, self.engine, CHECK_LIMITS, self.assets, self.allowed) as ground:
-            return await self.run(ground.workspace, collects=collects)
+        place = opened_place(self.task, self.engine, CHECK_LIMITS, self.assets, self.allowed)
+        async with place as (_, workspace):
+            return await self.run(workspace, collects=collects)
 
     def _argv(
         self, witness: Witness, folder: Workspace, place: str, *, lends_pytest: bool

@@ -90,19 +90,19 @@ class TerminalTask(AgentFamily):
         task, assets = rule.task, plan_assets(tools.files, rule.task.assets)
         evaluator = plan_checker_files(tools.files, task)
         allowed = tools.settings.allow_commands
-        async with opened_place(task, engine, session.command_limits, assets, allowed) as ground:
-            await session.work(ground.spec, ground.workspace)
+        async with opened_place(task, engine, session.command_limits, assets, allowed) as (spec, workspace):
+            await session.work(spec, workspace)
             return await evaluate_terminal(
-                task, ground.workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed
+                task, workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed
             )
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         """See `Family.trials`. A row holds no workspace that must pass; that of the start must have a verdict."""
         task, assets, engine = rule.task, plan_assets(tools.files, rule.task.assets), await tools.engine()
         evaluator, allowed = plan_checker_files(tools.files, task), tools.settings.allow_commands
-        async with opened_place(task, engine, CHECK_LIMITS, assets, allowed) as ground:
+        async with opened_place(task, engine, CHECK_LIMITS, assets, allowed) as (_, workspace):
             found = await evaluate_terminal(
-                task, ground.workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed
+                task, workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed
             )
         yield Trial("the untouched workspace", None, found.verdict, found.message)
 

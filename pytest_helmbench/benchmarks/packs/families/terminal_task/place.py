@@ -97,14 +97,6 @@ _CAPABILITIES = {"chroot": "SYS_CHROOT"}
 _LINKED = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalPlace:
-    """A workspace that an agent works in; its boxes are opened with `spec`."""
-
-    spec: BoxSpec
-    workspace: Workspace
-
-
 @asynccontextmanager
 async def opened_place(
     task: PackTask,
@@ -112,8 +104,8 @@ async def opened_place(
     limits: Limits,
     assets: Sequence[PlannedFile] = (),
     allowed_commands: UsersWord[tuple[str, ...]] = NOTHING_NAMED,
-) -> AsyncIterator[TerminalPlace]:
-    """Make the workspace of a task, and remove it at the end.
+) -> AsyncIterator[tuple[BoxSpec, Workspace]]:
+    """Make the workspace of a task with the way its boxes are opened, and remove it at the end.
 
     Args:
         task: Of terminal_task.
@@ -133,7 +125,7 @@ async def opened_place(
         filled = replace(spec, fill_from_image=task.environment.materialize_workdir_from_image)
         await (await engine.open(filled)).close()
         await asyncio.to_thread(lay_out, workspace, assets)
-        yield TerminalPlace(spec, workspace)
+        yield spec, workspace
     finally:
         await asyncio.to_thread(workspace.close)
 
