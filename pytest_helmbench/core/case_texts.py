@@ -44,7 +44,7 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
     if with_text:
         wrong = [replace(one, observed=full_observed(one), observed_text=None) for one in wrong]
-    headline = "; ".join(_short(evaluation) for evaluation in wrong)
+    headline = "; ".join(short_text(evaluation) for evaluation in wrong)
     lines = [f"{quoted(headline)}", f"  case: {job.name}"]
     for evaluation in wrong:
         lines += _details(evaluation)
@@ -85,7 +85,8 @@ def error_text(outcome: Outcome) -> str:
     return f"{message}\n  not a model failure: never judged"
 
 
-def _short(evaluation: Evaluation) -> str:
+def short_text(evaluation: Evaluation) -> str:
+    """Return in one line what is wrong by one rule; its turn or criterion goes before."""
     criterion = f"{evaluation.criterion}: " if evaluation.criterion else ""
     if evaluation.reason in REASON_TEXTS:
         return f"{criterion}{REASON_TEXTS[evaluation.reason]}"

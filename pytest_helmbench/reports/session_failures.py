@@ -1,4 +1,4 @@
-"""Failed cases at the end of a session: one in three lines, alike errors once, the others by a command."""
+"""Failed cases at the end of a session: one in a few lines, alike errors once, the others by a command."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.core.case import JUDGED_RULE
-from pytest_helmbench.core.case_texts import REASON_TEXTS, expected_text, has_lines, under
+from pytest_helmbench.core.case_texts import (
+    REASON_TEXTS,
+    expected_text,
+    has_lines,
+    short_text,
+    under,
+)
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, excerpt, full_observed, quoted, scrub
 
@@ -45,8 +52,10 @@ def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, s
         with_text: The message and running text of the reply are shown.
     """
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
+    if with_text:
+        wrong = [replace(one, observed=full_observed(one)) for one in wrong]
     first = wrong[0]
-    observed, unlike = full_observed(first) if with_text else first.observed, ""
+    observed, unlike = first.observed, ""
     form = REASON_TEXTS.get(first.reason or "")
     if observed == HIDDEN_TEXT:
         observed = form or _NOT_SHOWN
@@ -65,22 +74,24 @@ def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, s
         "observed": observed,
         "unlike": unlike,
         "said": said if with_text and said and said != REDACTED else "",
-        "more": f" (and {len(wrong) - 1} more criteria)" if len(wrong) > 1 else "",
+        "also": "; ".join(map(short_text, wrong[1:])),
     }
     return {name: scrub(text) for name, text in found.items()}  # xdist sends no lone surrogates
 
 
 def brief_text(parts: Mapping[str, str]) -> str:
-    """Return what a terminal shows of a case that was judged wrong, in three lines: message, expected, observed.
+    """Return what a terminal shows of a wrong case, line by line: message, expected, observed, what else is wrong.
 
     Args:
         parts: See `brief_parts`.
     """
     observed = _marked(parts["observed"], parts["unlike"]) if parts["unlike"] else parts["observed"]
     said = f": {_in_short(parts['said'])}" if parts["said"] else ""
-    lines = [("expected", parts["expected"]), ("observed", observed + said + parts["more"])]
+    lines = [("expected", parts["expected"]), ("observed", observed + said)]
     if parts["asked"]:
         lines.insert(0, ("asked", _in_short(_HEADING.sub("", parts["asked"]))))
+    if parts["also"]:
+        lines.append(("also", _in_short(parts["also"])))
     return quoted("\n".join(f"  {name + ':':<9} {_laid(text)}" for name, text in lines))
 
 
@@ -94,9 +105,7 @@ def _in_short(text: str) -> str:
 
 def _marked(observed: str, expected: str) -> str:
     """Return what was observed with `»…«` around the words that are wrong; as it is where all or none are."""
-    plain = expected.removeprefix("not: ")
-    listed = plain.removeprefix("contains none of ")
-    unwanted = (plain != expected) != (listed != plain)
+    listed, unwanted = ruled_out(expected)
     known = {found.casefold() for found in _WORD.findall(listed)}
 
     def is_wrong(word: str) -> bool:
@@ -106,6 +115,13 @@ def _marked(observed: str, expected: str) -> str:
     if all(map(is_wrong, words)):
         return observed
     return _WORD.sub(lambda found: f"»{found[0]}«" if is_wrong(found[0]) else found[0], observed)
+
+
+def ruled_out(expected: str) -> tuple[str, bool]:
+    """Return the words of what was expected, and whether a reply must not have them."""
+    plain = expected.removeprefix("not: ")
+    words = plain.removeprefix("contains none of ")
+    return words, (plain != expected) != (words != plain)
 
 
 def failed_listing(runs: Sequence[int], db: Path, usual: Path) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
+from pytest_helmbench.core.scrub import HIDDEN_TEXT
 from pytest_helmbench.reports.session_failures import brief_parts, brief_text, same_errors
 from pytest_helmbench.reports.session_progress import Progress, live_text, progress_text
 from pytest_helmbench.reports.tables import table
@@ -53,7 +55,11 @@ def _brief(
         "", "rule", "0" * 16, False, 0.0, reason, None, expected, observed, observed_text=text or None
     )
     outcome = Outcome(Verdict.FAILED, evaluations=(wrong,))
-    parts = brief_parts(outcome, asked, with_text=bool(text or asked))
+    return _shown(outcome, asked, with_text=bool(text or asked))
+
+
+def _shown(outcome: Outcome, asked: str, *, with_text: bool) -> str:
+    parts = brief_parts(outcome, asked, with_text=with_text)
     assert "".join(parts.values()).encode()  # xdist can send it
     return brief_text(parts)
 
@@ -79,3 +85,16 @@ def test_a_failed_case_is_told_in_three_lines_that_mark_what_differs() -> None:
     assert _brief("7", "(text of the reply)", reason="echo").endswith("only repeats what it was given")
     assert _brief("\ud800", "7").startswith("  expected: \N{REPLACEMENT CHARACTER}")
     assert _brief("7", "x", reason="echo").endswith("observed: the reply only repeats what it was given: x")
+
+
+def test_each_wrong_turn_is_told() -> None:
+    last = Evaluation("", "sqe", "0" * 16, False, 0.0, None, None, "SAFE", "UNSAFE")
+    said = "Take \x1b two."
+    turn = replace(
+        last, criterion="turn 2", expected="contains doctor", observed=HIDDEN_TEXT, observed_text=said
+    )
+    outcome = Outcome(Verdict.FAILED, evaluations=(last, turn, replace(last, criterion="each", passed=True)))
+    lines = ["  expected: SAFE", "  observed: UNSAFE", "  also:     turn 2: expected contains doctor"]
+    assert _shown(outcome, "", with_text=False).splitlines() == lines
+    lines[2] += ", observed Take \\x1b two."
+    assert _shown(outcome, "", with_text=True).splitlines() == lines
