@@ -238,7 +238,7 @@ def _verdict_cells(row: ResultRow, lost: str) -> tuple[str, ...]:
         row.reason or "",
         lost,
         str(row.severity),
-        first.expected if first is not None else "",
+        f"{first.criterion}: {first.expected}".removeprefix(": ") if first is not None else "",
         full_observed(first) if first is not None else "",
     )
 

@@ -70,10 +70,11 @@ def _run(pytester: pytest.Pytester, provider: Provider, *orders: int) -> pytest.
 
 
 def test_a_failure_names_its_turn_and_shows_the_reply_there(
-    pytester: pytest.Pytester, provider: Provider
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = ["  asked:    It is 1001.", "  expected: turn 2: contains lost", "  observed: It was shipped."]
     _run(pytester, provider, 1001, 7).stdout.fnmatch_lines(lines)
+    assert "turn 2: contains lost  It was shipped." in captured(capsys, "show", "1", "--failed")[1]
     assert rows(pytester.path / "helmbench.db", "SELECT calls, cost_usd FROM v_costs") == [(4, 0.502)]
     provider.reply = lambda request: _reply(request) if "1001" in request.prompt else "Soon."
     again = run_tree(pytester, "-v", "--helmbench-resume=1", url=provider.url)
