@@ -30,6 +30,7 @@ from pytest_helmbench.reports.page import first_screen, plots
 from pytest_helmbench.reports.page.columns import Block, PagePart, observed_of, run_blocks, told_evaluation
 from pytest_helmbench.reports.page.first_screen import ShownBoard, shown_board
 from pytest_helmbench.reports.run_facts import cautions, cost_cells, doubts, rate_text
+from pytest_helmbench.reports.session_failures import ruled_out
 from pytest_helmbench.reports.tables import cost_text, points_lost, rate, reasons_text, seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.gates import JudgedCases, RunGates, read_gates
@@ -377,13 +378,13 @@ def _case_line(row: ResultRow, part: PagePart, *, with_text: bool) -> CaseLine:
 def _marked(expected: str, observed: str) -> Iterator[tuple[str, bool]]:
     """Yield what was observed in pieces, each with whether it makes the difference.
 
-    Those are the words that were not expected; after `not:` those that were ruled out. `page.js` marks alike.
+    Those are the words that were not expected, or that were ruled out. `page.js` marks alike.
     """
     if observed == HIDDEN_TEXT or has_lines(observed):
         yield observed, False
         return
-    is_ruled_out = expected.startswith("not: ")
-    known = set(_PIECES.findall(expected.removeprefix("not: ")))
+    words, is_ruled_out = ruled_out(expected)
+    known = set(_PIECES.findall(words))
     pieces = [(text, (text in known) is is_ruled_out) for text in _PIECES.findall(observed)]
     marked = [(text, differs and text[0].isalnum()) for text, differs in pieces]
     yield from marked if any(differs for _, differs in marked) else ((text, True) for text, _ in pieces)

@@ -84,6 +84,8 @@ def test_running_text_that_was_observed_stands_where_the_texts_of_a_case_are(rep
         ("not: HAND_OVER", "HAND_OVER", ["HAND_OVER"]),
         ("not: includes NURSE", '["NURSE", "OFFICE"]', ["NURSE"]),
         ("includes NURSE", '["OFFICE"]', ["OFFICE"]),
+        ("contains none of NURSE", "Ask the NURSE.", ["NURSE"]),
+        ("not: contains none of NURSE", "A NURSE", ["A"]),
         ("8", "8.", ["8", "."]),
     ],
 )

@@ -289,11 +289,12 @@ const headOf = (text, scope) => Object.assign(el("th", text), { scope });
 const table = (heads, rows) => put(el("table", null, "plain"),
   put(el("thead"), put(el("tr"), ...heads.map((name) => headOf(name, "col")))),
   put(el("tbody"), ...rows.map((cells) => put(el("tr"), ...cells.map((one) => el("td", one))))));
-// What was observed, the words marked that were not expected; after `not:` those that were ruled out.
+// What was observed, the words marked that were not expected, or that were ruled out.
 function marked(expected, observed, passed) {
-  const box = el("td", null, "value"), out = expected.startsWith("not: "), pieces = observed.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
+  const box = el("td", null, "value"), is = expected.replace(/^not: /, ""), words = is.replace(/^contains none of /, "");
+  const out = (is !== expected) !== (words !== is), pieces = observed.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
   if (passed || observed === HIDDEN || /^[✗✓] /.test(observed) || expected === "<redacted>") { box.textContent = observed; return box; }
-  const known = new Set(expected.replace(/^not: /, "").match(/[\p{L}\p{N}_]+/gu));
+  const known = new Set(words.match(/[\p{L}\p{N}_]+/gu));
   const differ = pieces.map((one) => known.has(one) === out && /^[\p{L}\p{N}]/u.test(one)), none = !differ.includes(true);
   pieces.forEach((one, j) => box.append(none || differ[j] ? el("mark", one) : one));
   return box;
@@ -339,7 +340,7 @@ function side(run, i, [more, texts], first) {
   top.append(`${run.model}, run ${run.run}: `, el("strong", get("outcome"), get("outcome")), get("reason") ? ` (${get("reason")})` : "");
   const verdicts = more.e ?? (get("rule") === null ? [] : [["", get("rule"), get("outcome") === "passed" ? 1 : 0, null, get("parse"), get("expected"), get("observed")]]);
   box.append(top, ...verdicts.map(verdictTable));
-  if (texts?.v) box.append(el("h3", "Conversation"), ...titled(texts.v));
+  if (texts?.v?.length) box.append(el("h3", "Conversation"), ...titled(texts.v));
   if (texts && "r" in texts) box.append(el("h3", "Reply"), ...laid(texts.r, verdicts.map((one) => one[6] ?? "")));
   box.append(...titled(texts?.w, "h3"));
   if (!texts && meta.texts === "failures") box.append(el("p", "The texts of this case are not in this file: it was written with --with-text=failures.", "hint"));
