@@ -70,11 +70,14 @@ def fetched(address: str) -> Path:
     if match is None:
         raise HubError(f"{address} is no address of a dataset\n  hint: write {_FORM}")
     try:
-        hub, http = import_module("huggingface_hub"), import_module("httpx")
+        hub, errors = import_module("huggingface_hub"), import_module("huggingface_hub.errors")
     except ImportError as error:
         what = f"{address}: huggingface_hub is not installed"
         raise HubError(f"{what}\n  hint: pip install 'pytest-helmbench[tables]'") from error
-    faults = (OSError, http.HTTPError)
+    faults = (
+        *errors.HfHubHTTPError.__bases__,
+        ValueError,
+    )  # OSError, and that of its HTTP library: httpx, httpx2
     try:
         return _fetched(hub, _looked_up(hub, match, faults))
     except faults as error:
