@@ -267,7 +267,7 @@ SHOWN: Type[int | None] = Type(
     record=None,
 )
 CONTENT: Type[str] = Type(
-    "one file that exists; --helmbench-variant='NAME: system_prompt=PATH' each, to compare several",
+    "one file that exists; to compare several, give each a --helmbench-variant='NAME: system_prompt=PATH'",
     _one_path,
     "PATH",
     Path.is_file,
