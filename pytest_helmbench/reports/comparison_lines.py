@@ -169,7 +169,7 @@ def conclusion_text(found: RunComparison, scope: ScopeChange) -> str:
     if verdict is Conclusion.NOT_WORSE:
         return f"not worse{beyond}{very_cases}"
     if verdict is Conclusion.NO_CHANGE:
-        return f"no verdict differs in {found.cases_compared} cases"
+        return f"no verdict differs in {found.cases_compared} case{'' if found.cases_compared == 1 else 's'}"
     reason = found.reason_of(scope)
     if reason:
         return f"inconclusive{very_cases}: {reason}"
