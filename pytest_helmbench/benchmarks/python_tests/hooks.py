@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import CancelledError, wait
+from concurrent.futures import wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -27,19 +27,18 @@ from pytest_helmbench.benchmarks.python_tests.jobs import (
     HandWrittenWork,
     outline_of_tests,
 )
-from pytest_helmbench.benchmarks.python_tests.judge_fixture import AskedJudge, JudgeVerdict, Marking
+from pytest_helmbench.benchmarks.python_tests.judge_fixture import SLICE_S, AskedJudge, Marking
 from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import NO_MODEL_CALL, Outcome, Verdict
 from pytest_helmbench.core.outline import RowOutline
-from pytest_helmbench.core.problem import CaseError, HelmbenchError
+from pytest_helmbench.core.problem import CaseError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_id, escaped_path
 from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 
-_SLICE_S = 0.5
 _NOTHING_NAMED = (
     "the fixtures helmbench_model, helmbench_openai, helmbench_async_openai and helmbench_judge cannot be asked for"
     " here\n"
@@ -276,7 +275,7 @@ class HandWrittenTests:
     ) -> tuple[RelayAddress, Marking]:
         opened = job.passing.begin()
         engine.launch(job)
-        while not wait((opened,), _SLICE_S).done:
+        while not wait((opened,), SLICE_S).done:
             if engine.has_ended(job):
                 self._raise(item, CaseError(error_text(self._obtain(item, job, engine))))
             self._session.tick()
@@ -288,18 +287,7 @@ class HandWrittenTests:
         except UnjudgedError as error:
             none = Finding(error.outcome.verdict, error.outcome.reason, error.outcome.message)
             self._skip(item, self._conclude(item, job, none).message)
-
-        def helmbench_judge(reply: object, rubric: str, context: str | None = None) -> JudgeVerdict:
-            __tracebackhide__ = True
-            verdict = marking.ask(rubric, reply, context)
-            while not wait((verdict,), _SLICE_S).done:
-                self._session.tick()
-            try:
-                return verdict.result()
-            except (HelmbenchError, CancelledError) as error:
-                raise CaseError(f"the marking model gave no verdict: {error}") from None
-
-        return helmbench_judge
+        return AskedJudge(marking, self._session.tick)
 
     def _conclude_early(self, item: pytest.Item, error: BaseException, *, in_setup: bool) -> None:
         """Say how a test has ended that raised something; raise what is to be reported instead, if anything."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future, wait
 
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Reply, Usage
+from pytest_helmbench.core.problem import CaseError, HelmbenchError
 from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.engine.questions import Judge, judged_evaluations, usable_judges
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+
+SLICE_S = 0.5
+"""Seconds of one wait, between which a session can end."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -33,10 +37,6 @@ class JudgeVerdict:
 
     def __repr__(self) -> str:
         return quoted(f"{'PASS' if self.passed else 'FAIL'}: {self.justification or '(no justification)'}")
-
-
-AskedJudge = Callable[..., JudgeVerdict]
-"""`helmbench_judge(reply, rubric, context=None)`."""
 
 
 class Marking:
@@ -91,3 +91,39 @@ class Marking:
         """Give up what was asked."""
         for verdict in self._asked:
             verdict.cancel()
+
+
+class AskedJudge:
+    """The fixture as a test calls it.
+
+    Args:
+        marking: The questions of the test.
+        tick: Called while an answer is waited for, every `SLICE_S` seconds.
+    """
+
+    def __init__(self, marking: Marking, tick: Callable[[], None]) -> None:
+        self._marking = marking
+        self._tick = tick
+
+    def __call__(self, reply: object, rubric: str, context: str | None = None) -> JudgeVerdict:
+        """Return whether a reply meets a rubric.
+
+        Args:
+            reply: A text, or a chat completion of the package `openai`.
+            rubric: What passes: `polite, and names a dose`.
+            context: The question that the reply answers; None to leave it out.
+
+        Raises:
+            CaseError: The marking model gave no verdict.
+        """
+        __tracebackhide__ = True
+        verdict = self._marking.ask(rubric, reply, context)
+        while not wait((verdict,), SLICE_S).done:
+            self._tick()
+        try:
+            return verdict.result()
+        except (HelmbenchError, CancelledError) as error:
+            raise CaseError(f"the marking model gave no verdict: {error}") from None
+
+    def __repr__(self) -> str:
+        return "helmbench_judge"

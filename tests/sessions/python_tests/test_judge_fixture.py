@@ -47,7 +47,13 @@ def test_a_verdict_is_a_call_of_its_test_and_shows_its_justification(
     result = run_own_tests(pytester, provider, *urls)
 
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["helmbench: judged by test/judge", "E*assert FAIL: Because please.*"])
+    result.stdout.fnmatch_lines(
+        [
+            "helmbench: judged by test/judge",
+            "E*assert FAIL: Because please.*",
+            "E*where FAIL* = helmbench_judge(*",
+        ]
+    )
     db = pytester.path / "helmbench.db"
     calls = [
         ("test_own.py::test_doses", "judge 1", "test/judge", 0),
