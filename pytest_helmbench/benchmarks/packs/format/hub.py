@@ -74,10 +74,7 @@ def fetched(address: str) -> Path:
     except ImportError as error:
         what = f"{address}: huggingface_hub is not installed"
         raise HubError(f"{what}\n  hint: pip install 'pytest-helmbench[tables]'") from error
-    faults = (
-        *errors.HfHubHTTPError.__bases__,
-        ValueError,
-    )  # OSError, and that of its HTTP library: httpx, httpx2
+    faults = (*errors.HfHubHTTPError.__bases__, ValueError)  # the first is of its HTTP library
     try:
         return _fetched(hub, _looked_up(hub, match, faults))
     except faults as error:
