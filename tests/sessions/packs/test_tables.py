@@ -183,6 +183,7 @@ def test_problems_come_all_at_once_by_line_and_the_other_rows_run(folder: Folder
         ("input\na\n", ("--helmbench-rubric=Be kind",), "a marking model reads its replies, and none is"),
         ("input,input\na,b\n", (), "two columns are named 'input'"),
         ("", (), "it is empty"),
+        ("input,gold\n", (), "there is no row in it"),
     ],
 )
 def test_a_table_that_is_not_understood_ends_the_session_with_the_words_to_add(

@@ -16,6 +16,7 @@ from pytest_helmbench.benchmarks.packs.format.pack_files import PackBounds, Pack
 from pytest_helmbench.benchmarks.packs.format.row_files import (
     Line,
     ReadRow,
+    TableError,
     decode_row,
     jsonl_rows,
     unusable,
@@ -161,6 +162,8 @@ def load_pack(
         rows = jsonl_rows(path, digest) if tables is None else tables.rows(path, digest)
         problem = unusable(path.resolve() if path == root else path) or intake.read(path, rows)
         reader.findings.problems += [] if problem is None else [problem]
+    if manifest.path == root and not intake.seen and not reader.findings.problems:
+        raise TableError(root, "there is no row in it", "write a question into the line below the header")
     hash_files(files, digest)
     problems = tuple(reader.findings.problems)
     if row_files and not problems:
