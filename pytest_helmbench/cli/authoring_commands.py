@@ -64,7 +64,10 @@ class _Keeper(Protocol):
     "--from", "source", metavar="TABLE", help="Keep a table (or hf://OWNER/NAME) as a question pack."
 )
 @click.option("--as-jsonl", is_flag=True, help="With --from: write its rows to tasks.jsonl, not the table.")
-@click.option("--columns", metavar="FIELD=COLUMN,…", help="With --from: as --helmbench-columns.")
+@click.option(
+    "--columns", "--helmbench-columns", metavar="FIELD=COLUMN,…", help="With --from: as of a session."
+)
+@click.option("--rubric", "--helmbench-rubric", metavar="TEXT", help="With --from: as of a session.")
 @no_db_option
 @click.pass_context
 def init_command(
@@ -74,13 +77,14 @@ def init_command(
     *,
     as_jsonl: bool,
     columns: str | None,
+    rubric: str | None,
 ) -> None:
     """Write a small working benchmark to PATH.
 
     With --from, PATH becomes a question pack of a table. Git ignores its results, and existing files stay as they are.
     """
     if source is not None:
-        settings = Project.at(Path.cwd()).settings(columns=columns)
+        settings = Project.at(Path.cwd()).settings(columns=columns, rubric=rubric)
         understood, kept = _kept(source, path, settings, as_rows=as_jsonl)
         _write(path, kept)
         say(understood)

@@ -242,7 +242,7 @@ def test_a_table_is_kept_as_a_pack_that_is_checked_and_has_the_same_verdicts(
     folder: Folder, capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
 ) -> None:
     folder.write("qa.csv")
-    words = ("init", "my-pack", "--from", "qa.csv", "--columns=question=Frage, answer=Antwort", *form)
+    words = ("init", "my-pack", "--from", "qa.csv", "--helmbench-columns=question=Frage, answer=Antwort", *form)
 
     code, said, _ = captured(capsys, *words)
 
