@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_helmbench.benchmarks.kind import Broken, Loaded
-from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_closed
+from pytest_helmbench.benchmarks.places import absolute, benchmark_root, benchmarks_below, is_closed
 from pytest_helmbench.benchmarks.registry import places_of
 from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict, wrong_turn
@@ -93,7 +93,7 @@ class SessionPlugin:
         self._noted_again = False
         self._tests: HandWrittenTests | None = None
         self._named_files = {
-            (config.invocation_params.dir / argument.split("::")[0]).resolve() for argument in config.args
+            absolute(config.invocation_params.dir / argument.split("::")[0]) for argument in config.args
         }
 
     # Collection
@@ -149,7 +149,7 @@ class SessionPlugin:
 
     def _collector_of(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         try:
-            loaded = self._library.of_file(file_path, named=file_path.resolve() in self._named_files)
+            loaded = self._library.of_file(file_path, named=file_path in self._named_files)
         except UnreadableBenchmarkError as error:
             folder = file_path.parent
             places = places_of(folder)
@@ -308,7 +308,7 @@ class SessionPlugin:
 
     def _named_but_broken(self, loaded: Loaded, path: Path) -> Broken:
         """A healthy file whose scenario or pack is broken elsewhere must not run silently empty."""
-        if path.resolve() not in self._named_files:
+        if path not in self._named_files:
             return ()
         return loaded.broken_around(path)
 

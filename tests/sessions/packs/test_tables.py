@@ -199,6 +199,15 @@ def test_a_table_that_is_not_understood_ends_the_session_with_the_words_to_add(
         assert '--helmbench-rubric="…" with --helmbench-marking-model=ID' in result.stderr.str()
 
 
+def test_a_link_beside_its_table_runs_by_its_name(folder: Folder) -> None:
+    (folder.path / "latest.csv").symlink_to(folder.write("qa.csv").name)
+
+    result = folder.run("latest.csv", _COLUMNS)
+
+    result.assert_outcomes(passed=34, failed=16)
+    assert _SAID.format("latest.csv", "") in result.outlines
+
+
 def test_a_rubric_has_a_marking_model_read_replies(folder: Folder) -> None:
     folder.write("qa.jsonl", b'{"prompt": "Comfort me.", "context": {"mood": "low"}}\n')
     folder.provider.reply, folder.provider.verdict = None, "PASS"
@@ -242,7 +251,14 @@ def test_a_table_is_kept_as_a_pack_that_is_checked_and_has_the_same_verdicts(
     folder: Folder, capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
 ) -> None:
     folder.write("qa.csv")
-    words = ("init", "my-pack", "--from", "qa.csv", "--helmbench-columns=question=Frage, answer=Antwort", *form)
+    words = (
+        "init",
+        "my-pack",
+        "--from",
+        "qa.csv",
+        "--helmbench-columns=question=Frage, answer=Antwort",
+        *form,
+    )
 
     code, said, _ = captured(capsys, *words)
 
