@@ -24,7 +24,7 @@ REASON_TEXTS = {
 MARKS = ("✗", "✓")
 """Begin the line of one of several rules in `observed`: wrong, right."""
 _LINES_LIMIT = 4_000
-HIDDEN = "hidden by the pack (--helmbench-show-hidden)"
+HIDDEN = "hidden (--helmbench-show-hidden)"
 
 
 class Named(Protocol):

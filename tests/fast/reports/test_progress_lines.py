@@ -76,7 +76,7 @@ def test_a_failed_case_is_told_in_three_lines_that_mark_what_differs() -> None:
     assert _brief("not: contains none of RISK", "all RISK").endswith("observed: »all« RISK")
     assert _brief("RISK", "CALM").endswith("observed: CALM")
     assert _brief("<redacted>", "(text of the reply)").splitlines() == [
-        "  expected: hidden by the pack (--helmbench-show-hidden)",
+        "  expected: hidden (--helmbench-show-hidden)",
         "  observed: text of the reply, not shown in CI (--helmbench-with-text=failures)",
     ]
     assert _brief("7", "(text of the reply)", text="\n::error::\x1b[2J").endswith(

@@ -59,7 +59,7 @@ _WRONG: tuple[tuple[str, str, Any], ...] = (
     ("repo_patch", "eval.gold_patch", {"source": "inline", "patch": ["CANARY_P"]}),
     ("terminal_task", "eval.expected_state", {"path": "CANARY_Q"}),
 )
-_HIDDEN_BY = "hidden by the pack (--helmbench-show-hidden)"
+_HIDDEN_BY = "hidden (--helmbench-show-hidden)"
 _JUDGE = "--helmbench-marking-model=test/judge"
 _OF_ANSWERS = ("ACCEPTED", "REJECTED", "TEXT")  # a model reads free answers that words do not decide
 _CANARIES_OF_JUDGES = {f"CANARY_{name}" for name in ("RUBRIC", "JUDGED", "WORDS", "FILE", *_OF_ANSWERS)}

@@ -176,7 +176,7 @@ def test_scores_are_shares_by_family_and_metadata_in_every_report(
     }
     assert groups == {**shares, **{f"{name}={value}": (0, 0, 1) for name, value in hostile.items()}}
     markdown = (pytester.path / "report.md").read_text()
-    for text in ("mixed", "| subject=algebra |", "62.5 %", "`hidden by the pack (--helmbench-show-hidden)`"):
+    for text in ("mixed", "| subject=algebra |", "62.5 %", "`hidden (--helmbench-show-hidden)`"):
         assert text in markdown
     for text in ("\x1b", "\u202e"):
         assert text not in markdown + result.stdout.str()

@@ -185,7 +185,7 @@ def test_hidden_values_are_shown_only_to_who_asks(pytester: pytest.Pytester, pro
             for case in suite.iter("testcase")
             if (failure := case.find("failure")) is not None
         }
-        hidden = dict.fromkeys(headlines, "expected hidden by the pack (--helmbench-show-hidden)")
+        hidden = dict.fromkeys(headlines, "expected hidden (--helmbench-show-hidden)")
         assert messages == (headlines if asks else hidden)
         shown = [line.strip() for line in result.outlines if line.startswith("  expected: ")]
         assert {line.replace("expected: ", "expected ") for line in shown} == set(messages.values())
