@@ -357,8 +357,8 @@ def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
         messages = messages if isinstance(messages, list) else []
         found["m"] = [_message(one) for one in messages[: opening(row) or None]]
         found["q"] = scrubbed({**body, "messages": messages} if row.conversation else body)
-    if row.conversation:
-        found["v"] = list(spoken_texts(before_reply(row)[opening(row) :]))
+    if spoken := list(spoken_texts(before_reply(row)[opening(row) :])) if row.conversation else []:
+        found["v"] = spoken
     if row.reply is not None:
         found["r"] = scrub(row.reply)
     words = [["thoughts", scrub(row.thoughts)]] if row.thoughts else []

@@ -289,15 +289,13 @@ const headOf = (text, scope) => Object.assign(el("th", text), { scope });
 const table = (heads, rows) => put(el("table", null, "plain"),
   put(el("thead"), put(el("tr"), ...heads.map((name) => headOf(name, "col")))),
   put(el("tbody"), ...rows.map((cells) => put(el("tr"), ...cells.map((one) => el("td", one))))));
-// What was observed, the words marked that were not expected, or that were ruled out.
+// What was observed, the words marked that make it wrong.
 function marked(expected, observed, passed) {
-  const box = el("td", null, "value"), is = expected.replace(/^not: /, ""), words = is.replace(/^contains none of /, "");
-  const out = (is !== expected) !== (words !== is), pieces = observed.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
-  if (passed || observed === HIDDEN || /^[✗✓] /.test(observed) || expected === "<redacted>") { box.textContent = observed; return box; }
-  const known = new Set(words.match(/[\p{L}\p{N}_]+/gu));
+  if (passed || observed === HIDDEN || /^[✗✓] /.test(observed) || expected === "<redacted>") return el("td", observed, "value");
+  const [, not, ban, words] = expected.match(/^(not: )?(contains none of )?(.*)/s), pieces = observed.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
+  const known = new Set(words.match(/[\p{L}\p{N}_]+/gu)), out = !not !== !ban;
   const differ = pieces.map((one) => known.has(one) === out && /^[\p{L}\p{N}]/u.test(one)), none = !differ.includes(true);
-  pieces.forEach((one, j) => box.append(none || differ[j] ? el("mark", one) : one));
-  return box;
+  return put(el("td", null, "value"), ...pieces.map((one, j) => none || differ[j] ? el("mark", one) : one));
 }
 const plain = (value) => typeof value === "string" ? value : JSON.stringify(value, null, 1);
 const pre = (text) => { const made = el("pre", plain(text)); made.tabIndex = 0; return made; };
@@ -340,7 +338,7 @@ function side(run, i, [more, texts], first) {
   top.append(`${run.model}, run ${run.run}: `, el("strong", get("outcome"), get("outcome")), get("reason") ? ` (${get("reason")})` : "");
   const verdicts = more.e ?? (get("rule") === null ? [] : [["", get("rule"), get("outcome") === "passed" ? 1 : 0, null, get("parse"), get("expected"), get("observed")]]);
   box.append(top, ...verdicts.map(verdictTable));
-  if (texts?.v?.length) box.append(el("h3", "Conversation"), ...titled(texts.v));
+  if (texts?.v) box.append(el("h3", "Conversation"), ...titled(texts.v));
   if (texts && "r" in texts) box.append(el("h3", "Reply"), ...laid(texts.r, verdicts.map((one) => one[6] ?? "")));
   box.append(...titled(texts?.w, "h3"));
   if (!texts && meta.texts === "failures") box.append(el("p", "The texts of this case are not in this file: it was written with --with-text=failures.", "hint"));
