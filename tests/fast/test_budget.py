@@ -19,32 +19,32 @@ from pytest_helmbench.cli.main import helmbench
 from pytest_helmbench.options.declarations import OPTIONS
 
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
-_PACKAGE_LINES = 77_500
+_PACKAGE_LINES = 77_010
 """Most raw lines of the package; the target that is still to be reached is 60,000."""
 _ROOM_LINES = {
-    "benchmarks/packs": (13_300, 11_500),
-    "benchmarks/bench_packs": (6_170, 5_200),
-    "benchmarks/scenario_trees": (5_400, 3_900),
+    "benchmarks/packs": (13_030, 11_500),
+    "benchmarks/bench_packs": (5_925, 5_200),
+    "benchmarks/scenario_trees": (5_150, 3_900),
     "benchmarks": (1_770, 1_700),
-    "gateway": (8_000, 6_500),
-    "run, results": (7_550, 5_000),
-    "store": (5_320, 3_700),
-    "reports, view, imports": (8_200, 5_200),
-    "pytest_side": (4_700, 3_800),
-    "sandbox": (3_590, 3_000),
-    "engine": (1_850, 1_800),
+    "gateway": (7_745, 6_500),
+    "run, results": (7_430, 5_000),
+    "store": (5_315, 3_700),
+    "reports, view, imports": (7_920, 5_200),
+    "pytest_side": (4_610, 3_800),
+    "sandbox": (3_540, 3_000),
+    "engine": (1_700, 1_800),
     "core": (3_200, 1_800),
-    "scoring": (2_720, 2_600),
-    "cli": (2_950, 1_900),
-    "files, judging, options, plugin": (4_450, 2_400),
+    "scoring": (2_635, 2_600),
+    "cli": (2_785, 1_900),
+    "files, judging, options, plugin": (4_280, 2_400),
 }
 """Most raw lines of each room, and the target that is still to be reached."""
 _MOST = {
-    "modules": (388, 400),
-    "settings": (75, 75),
+    "modules": (382, 400),
+    "settings": (74, 75),
     "commands": (20, 20),
-    "dependencies": (15, 15),
-    "test lines": (54_700, 45_000),
+    "dependencies": (14, 15),
+    "test lines": (54_690, 45_000),
 }
 
 
