@@ -44,7 +44,7 @@ _MOST = {
     "settings": (74, 75),
     "commands": (20, 20),
     "dependencies": (14, 15),
-    "test lines": (54_690, 45_000),
+    "test lines": (54_730, 45_000),
 }
 
 

@@ -8,21 +8,15 @@ A page's files and commands are its fenced blocks. A comment before a block says
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
-from commands import programs
 from paths import ROOT
 from provider import Provider, Request, build_reply
-from readme import TASK_PAGES
+from readme import TASK_PAGES, page_blocks, ran, with_programs
 from trees import clear_environment
 
-_BLOCK = re.compile(r"(?:^<!-- ([^>]+) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INSTALL = "python3 -m venv .venv && . .venv/bin/activate && pip install -q pytest-helmbench\n"
 
 
@@ -51,14 +45,6 @@ def _is_shown(line: str, output: str) -> bool:
     return re.search(pattern, "\n".join(" ".join(one.split()) for one in output.splitlines())) is not None
 
 
-def _run(command: str) -> tuple[int, str]:
-    """Return the exit status and the output of a shell's commands."""
-    done = subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", command], capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("page", TASK_PAGES)
 def test_every_command_of_a_page_runs_from_an_empty_folder(
     pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch, page: str
@@ -66,19 +52,15 @@ def test_every_command_of_a_page_runs_from_an_empty_folder(
     clear_environment(monkeypatch)
     provider.reply = _reply
     monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
-    path = os.pathsep.join((str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]))
-    monkeypatch.setenv("PATH", path)
-    text = (ROOT / "docs" / f"{page}.md").read_text("utf-8")
-    if "<!-- local server -->" in text:  # it has its usual port, and no variable
+    with_programs(monkeypatch)
+    if "<!-- local server -->" in (ROOT / "docs" / f"{page}.md").read_text(
+        "utf-8"
+    ):  # it has its usual port, and no variable
         monkeypatch.setenv("PYTEST_ADDOPTS", f"--helmbench-base-url={provider.url}")
         provider.cost_usd = None
     output, commands = "", 0
-    for mark, language, block in _BLOCK.findall(text):
-        if mark.startswith("file: "):
-            saved = pytester.path / mark.removeprefix("file: ")
-            saved.parent.mkdir(parents=True, exist_ok=True)
-            saved.write_text(block, "utf-8")
-        elif mark == "install":
+    for mark, language, block in page_blocks(page, pytester.path):
+        if mark == "install":
             assert block == _INSTALL
         elif mark == "key":
             assert block.startswith("export OPENAI_API_KEY=")
@@ -87,7 +69,7 @@ def test_every_command_of_a_page_runs_from_an_empty_folder(
             assert [line for line in block.splitlines() if not _is_shown(line, output)] == [], output
         else:
             assert language == "bash", block
-            status, output = _run(block)
+            status, output = ran(block)
             assert f"ends {status}" == (mark or "ends 0"), f"{block}\n{output}"
             commands += 1
     assert commands > 2
@@ -95,4 +77,4 @@ def test_every_command_of_a_page_runs_from_an_empty_folder(
         (job,) = yaml.safe_load(workflow.read_text("utf-8"))["jobs"].values()
         install, *steps = [step["run"] for step in job["steps"] if "run" in step]
         assert install == "pip install pytest-helmbench"
-        assert [_run(step)[0] for step in steps] == [0]
+        assert [ran(step)[0] for step in steps] == [0]

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
+from commands import programs
 from paths import ROOT
 
-__all__ = ["TASK_PAGES", "readme_command"]
+__all__ = ["TASK_PAGES", "page_blocks", "ran", "readme_command", "with_programs"]
+
+_BLOCK = re.compile(r"(?:^<!-- ([^>]+) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 TASK_PAGES = (
     "test-my-application",
@@ -25,3 +34,28 @@ def readme_command(name: str) -> str:
     )
     assert found is not None, name
     return found[1]
+
+
+def page_blocks(page: str, folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield mark, language and text of the blocks of a task page, in order; a file's block is saved instead."""
+    for mark, language, block in _BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text("utf-8")):
+        if mark.startswith("file: "):
+            saved = folder / mark.removeprefix("file: ")
+            saved.parent.mkdir(parents=True, exist_ok=True)
+            saved.write_text(block, "utf-8")
+        else:
+            yield mark, language, block
+
+
+def with_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a shell find pytest and helmbench."""
+    path = os.pathsep.join((str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]))
+    monkeypatch.setenv("PATH", path)
+
+
+def ran(command: str) -> tuple[int, str]:
+    """Return the exit status and the output of a shell's commands."""
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""A real model in llama.cpp's server has a conversation with a tool."""
+"""A real model in llama.cpp's server has a conversation with a tool, and answers a table."""
 
 from __future__ import annotations
 
@@ -13,11 +13,19 @@ from pathlib import Path
 
 import pytest
 from inner_pytest import run_pytest_apart
+from readme import page_blocks, ran, with_programs
 from trees import Part, Tree, rows, write_tree
 from waiting import until
 
 _COMMAND = shlex.split(os.environ.get("HELMBENCH_LLAMA_SERVER", ""))
 """Such as `llama-server -m model.gguf --jinja`, and a template of its own where the model's has no tools."""
+
+pytestmark = [
+    pytest.mark.real_model,
+    pytest.mark.skipif(
+        not (_COMMAND and shutil.which(_COMMAND[0])), reason="HELMBENCH_LLAMA_SERVER is no command"
+    ),
+]
 
 _TALK = """## Turn 1
 
@@ -64,10 +72,6 @@ def real_url(tmp_path: Path) -> Iterator[str]:
         server.wait()
 
 
-@pytest.mark.real_model
-@pytest.mark.skipif(
-    not (_COMMAND and shutil.which(_COMMAND[0])), reason="HELMBENCH_LLAMA_SERVER is no command"
-)
 def test_a_real_model_has_a_conversation_with_a_tool(pytester: pytest.Pytester, real_url: str) -> None:
     job = "You help customers of a shop. Look up every order with the tool before you answer."
     tree = Tree(_RULES.splitlines(), perturbations={"PT1": Part(_TALK, 5)}, conditions={}, body=job)
@@ -85,3 +89,19 @@ def test_a_real_model_has_a_conversation_with_a_tool(pytester: pytest.Pytester, 
     shown = pytester.run(sys.executable, "-m", "pytest_helmbench", "show", "last", "P1-B1-S1-PT1")
     assert shown.ret == 0
     assert "So it is shipped? Say yes or no." in shown.stdout.str()
+
+
+def test_every_command_of_the_page_on_local_models_runs_against_a_real_one(
+    pytester: pytest.Pytester, real_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_programs(monkeypatch)
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"--helmbench-base-url={real_url}")
+    blocks = page_blocks("compare-local-models", pytester.path)
+    commands = [block for mark, language, block in blocks if language == "bash" and mark != "install"]
+
+    said = [ran(block) for block in commands]
+
+    assert all(status in (0, 1) for status, _ in said), said
+    asked = "SELECT count(*) FROM results WHERE run_id IN (1, 2) AND outcome IN ('passed', 'failed')"
+    ((judged,),) = rows(pytester.path / "helmbench.db", asked)
+    assert judged == 6, said
