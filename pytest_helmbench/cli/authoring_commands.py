@@ -50,7 +50,7 @@ _OF_KINDS = {name: places for places in all_places() for name in places.schemas}
 
 @runtime_checkable
 class _Keeper(Protocol):
-    """What an `Authoring` may be besides: able to keep a table as a benchmark."""
+    """An `Authoring` that can also keep a table as a benchmark."""
 
     def kept(
         self, source: Path, name: str, session: SessionValues, *, as_rows: bool

@@ -193,12 +193,12 @@ class CaseJob(ABC):
 
     @property
     def model_id(self) -> str:
-        """What the model is called: limits fall under it."""
+        """Name of the model; limits fall under it."""
         return self.target.model.entry.id
 
     @property
     def system_prompt(self) -> str | None:
-        """What its model is told before every case; None for nothing."""
+        """System prompt of its model; None for none."""
         return self.target.model.entry.system_prompt
 
     @property

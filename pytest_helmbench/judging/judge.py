@@ -119,7 +119,7 @@ def _in_braces(names: Sequence[str]) -> str:
 
 
 class Spoken(NamedTuple):
-    """What one speaker said in a conversation.
+    """One speech of a conversation.
 
     The speakers are `system`, `user`, `model`, `scripted reply`, `tool call` and `tool answer`.
     """

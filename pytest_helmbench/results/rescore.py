@@ -447,7 +447,7 @@ class StoredAnswers:
 
     @property
     def given(self) -> Sequence[GivenAnswer]:
-        """What was said, the model's own answers first."""
+        """The answers that were given, those of the model first."""
         if self.own is None or self._case.reply is None or self._turns:
             return [*self._turns, *self._judged]
         return [GivenAnswer("case", "", self._case.reply, self.own), *self._judged]

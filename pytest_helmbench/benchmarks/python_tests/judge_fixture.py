@@ -55,7 +55,7 @@ class Marking:
         self._loop = asyncio.get_running_loop()
         self._asked: list[Future[JudgeVerdict]] = []
         self.fault: Outcome | None = None
-        """What kept the marking model from a verdict: the test is an error, whatever it makes of that."""
+        """The fault of the marking model: it makes the test an error, even where the test catches it."""
 
     def judges(self) -> tuple[Judge, ...]:
         """Return the marking model; see `usable_judges` for errors. From any thread."""

@@ -73,12 +73,12 @@ class Pack:
 
     @property
     def columns(self) -> Columns | None:
-        """Of its tables; None where it has none."""
+        """Columns of its tables; None where it has none."""
         return None if self.tables is None else self.tables.columns
 
     @property
     def understood(self) -> str:
-        """What was understood of tables, in a line; empty where there are none."""
+        """One line on how its tables were understood; empty where there are none."""
         columns = self.columns
         if columns is None:
             return ""

@@ -304,7 +304,7 @@ class MeasuredRule(ReplyRule):
     Seconds go from sending the request that was answered to the last byte, our own waiting apart; USD are of the
     case's own call, as the provider, `models.yml` or the price list has it.
 
-    Of a conversation, that is the slowest turn, and the sum of all calls.
+    In a conversation the slowest turn counts, and the sum of all calls.
 
     Args:
         type: `latency_below` or `cost_below`.

@@ -77,7 +77,7 @@ def load_scoring(reader: Reader, path: Path, behaviours: Iterable[str]) -> Scori
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkFile:
-    """What `benchmark.yml` says; None where it says nothing.
+    """The keys of `benchmark.yml`; None for a key that it does not have.
 
     Args:
         system: See `Scenario.system`.
