@@ -213,7 +213,7 @@ def turns(body: Body) -> tuple[str, tuple[Message, ...], list[Fault]]:
     if not any(_TURN.fullmatch(slug(heading.title)) for heading in sections):
         block, faults = compose(body)
         return block, (), [*faults, *_scripted_alone(sections)]
-    said, faults, number = list[Message](), list[Fault](), 0
+    said, faults, numbered = list[Message](), list[Fault](), list[tuple[Heading, int]]()
     lead = trimmed(body.text[body.start : sections[0].start])
     if lead:
         message = f"text stands before the first turn: {lead.splitlines()[0]!r}"
@@ -221,8 +221,7 @@ def turns(body: Body) -> tuple[str, tuple[Message, ...], list[Fault]]:
     for heading, end in zip(sections, [*(one.start for one in sections[1:]), body.end], strict=True):
         inner, turn = body.part(heading.end, end), _TURN.fullmatch(slug(heading.title))
         if turn is not None:
-            faults += _out_of_order(heading, int(turn[1]), number + 1)
-            number = int(turn[1])
+            numbered.append((heading, int(turn[1])))
             text, odd = compose(inner, level=3)
             faults += odd
             said.append(Message("user", text))
@@ -236,7 +235,7 @@ def turns(body: Body) -> tuple[str, tuple[Message, ...], list[Fault]]:
         if not said[-1].content:
             message = f"there is no text below '## {heading.title}', and no provider takes an empty message"
             faults.append(Fault(heading.line, message, "write the message, or remove the heading"))
-    return said[0].content, tuple(said[1:]), faults
+    return said[0].content, tuple(said[1:]), [*faults, *_out_of_order(numbered)]
 
 
 def _scripted_alone(sections: list[Heading]) -> Iterator[Fault]:
@@ -247,10 +246,13 @@ def _scripted_alone(sections: list[Heading]) -> Iterator[Fault]:
             yield Fault(heading.line, message, hint, usable=True)
 
 
-def _out_of_order(heading: Heading, found: int, expected: int) -> Iterator[Fault]:
-    if found != expected:
-        message = f"'## {heading.title}' is out of order: '## Turn {expected}' comes here"
-        yield Fault(heading.line, message, "number the turns from 1, in the order in which they are sent")
+def _out_of_order(numbered: list[tuple[Heading, int]]) -> Iterator[Fault]:
+    """Yield the first turn with another number than its place: those behind it often follow from it."""
+    for place, (heading, number) in enumerate(numbered, start=1):
+        if number != place:
+            message = f"'## {heading.title}' is out of order: '## Turn {place}' comes here"
+            yield Fault(heading.line, message, "number the turns from 1, in the order in which they are sent")
+            return
 
 
 def _misplaced(heading: Heading, said: list[Message], *, is_last: bool) -> Iterator[Fault]:

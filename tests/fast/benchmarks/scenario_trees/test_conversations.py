@@ -148,7 +148,6 @@ BROKEN: dict[str, tuple[dict[str, str], str]] = {
         {"perturbations.md": "# PT1\n\nHello\n\n## Turn 2\n\na\n\n## Turn 2\n\nb\n\n## Other part\n\nc\n"},
         """perturbations.md:3: text stands before the first turn: 'Hello'
 perturbations.md:5: '## Turn 2' is out of order: '## Turn 1' comes here
-perturbations.md:9: '## Turn 2' is out of order: '## Turn 3' comes here
 perturbations.md:13: the section 'Other part' stands outside of the turns, so no message holds it""",
     ),
     "scripted replies in the wrong places": (
