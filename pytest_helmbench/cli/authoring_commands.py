@@ -19,8 +19,8 @@ from pytest_helmbench.benchmarks.authoring import BrokenCaseError, Prompt, Readi
 from pytest_helmbench.benchmarks.kind import SchemaOwner, SessionValues
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.benchmarks.registry import all_places, authoring_at, authoring_of
-from pytest_helmbench.cli.at_hand import benchmark_option, kept_values, listing_lines, nearest, readings
 from pytest_helmbench.cli.check_command import check_command
+from pytest_helmbench.cli.lookup import benchmark_option, kept_values, listing_lines, nearest, readings
 from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
@@ -32,7 +32,7 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.whole_file import put_in_place
+from pytest_helmbench.core.whole_file import write_atomically
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.files.anchors_file import ANCHORS_SCHEMA
 from pytest_helmbench.files.models_file import MODELS_SCHEMA
@@ -170,7 +170,7 @@ def _ignore_results(path: Path) -> Path:
     text = ignore.read_text(encoding="utf-8") if ignore.is_file() else ""
     if _IGNORED not in text.split():
         text += "" if not text or text.endswith("\n") else "\n"
-        put_in_place(ignore, f"{text}{_IGNORED}\n")
+        write_atomically(ignore, f"{text}{_IGNORED}\n")
     return ignore
 
 

@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.authoring import Checked, counted
 from pytest_helmbench.benchmarks.kind import Installer, SessionValues
 from pytest_helmbench.benchmarks.places import absolute, benchmark_root
 from pytest_helmbench.benchmarks.registry import authoring_at, meant_places
-from pytest_helmbench.cli.at_hand import kept_values
+from pytest_helmbench.cli.lookup import kept_values
 from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,

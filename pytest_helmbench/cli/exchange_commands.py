@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.cli.at_hand import database_of, kept_values, recorded_unstated_lines, run_of
+from pytest_helmbench.cli.lookup import database_of, kept_values, recorded_unstated_lines, run_of
 from pytest_helmbench.cli.output import (
     CommandError,
     complain,

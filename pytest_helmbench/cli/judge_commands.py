@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from pytest_helmbench.benchmarks.places import benchmark_root
-from pytest_helmbench.cli.at_hand import (
+from pytest_helmbench.cli.lookup import (
     benchmark_option,
     database_of,
     kept_values,

@@ -15,7 +15,7 @@ import click
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts, quoted, quoted_page
-from pytest_helmbench.core.whole_file import put_in_place
+from pytest_helmbench.core.whole_file import write_atomically
 from pytest_helmbench.reports.formats import size_note
 from pytest_helmbench.reports.tables import readable_json
 
@@ -68,7 +68,7 @@ def write_file(path: Path, content: str | bytes) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        put_in_place(path, content)
+        write_atomically(path, content)
     except OSError as error:
         raise CommandError(
             f"{path}: cannot be written: {error.strerror}\n  hint: name another file"

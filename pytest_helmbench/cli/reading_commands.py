@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pytest_helmbench.benchmarks.kind_record import record_of
-from pytest_helmbench.cli.at_hand import database_of, nearest, recorded_unstated_lines, run_of
+from pytest_helmbench.cli.lookup import database_of, nearest, recorded_unstated_lines, run_of
 from pytest_helmbench.cli.output import CommandError, as_json_option, db_option, say, say_json
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.cli.at_hand import database_of
+from pytest_helmbench.cli.lookup import database_of
 from pytest_helmbench.cli.output import (
     CommandError,
     ReportOutput,
@@ -17,9 +17,9 @@ from pytest_helmbench.cli.output import (
     report_options,
     say,
 )
+from pytest_helmbench.core.gc_paused import gc_paused
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts, scrub
-from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.comparison_lines import comparison_markdown, comparison_text
 from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
 from pytest_helmbench.reports.headline import Headline, SessionState, cause_of, gate_block, headline
@@ -89,7 +89,7 @@ def report_command(
     gates = _gates(gate, limits["min_coverage"])
     refs = _named(runs, path)
     texts = shown_texts([(ref.path, ref.run_id) for ref in refs], to.asked)
-    with uncollected():
+    with gc_paused():
         found = [
             run_report(ref.path, ref.run_id, with_text=texts.any, all_cases=form == PAGE) for ref in refs
         ]

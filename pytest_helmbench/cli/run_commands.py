@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Reading
-from pytest_helmbench.cli.at_hand import benchmark_option, listing_lines, nearest, readings
+from pytest_helmbench.cli.lookup import benchmark_option, listing_lines, nearest, readings
 from pytest_helmbench.cli.output import CommandError, complain, db_option, say
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.light_dataclass import dataclass

@@ -14,9 +14,9 @@ import click
 from pytest_helmbench.cli.exchange_commands import merge_command
 from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say
 from pytest_helmbench.cli.project import Project
+from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shard import Shard
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.run.spread_session import ShardedWork, key_variables, packed
@@ -24,7 +24,7 @@ from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 
 if TYPE_CHECKING:
-    from pytest_helmbench.run.spread import Spreaded
+    from pytest_helmbench.run.spread import SpreadResult
 
 _FILE = click.Path(path_type=Path)
 _HEAD = ("worker", "host", "versions", "sandboxes", "key variables")
@@ -97,7 +97,7 @@ def spread_command(
     return _merged(found, out, **ending)
 
 
-def _merged(found: Spreaded, out: Path, *, junitxml: Path | None, gate: bool) -> int:
+def _merged(found: SpreadResult, out: Path, *, junitxml: Path | None, gate: bool) -> int:
     complain(found.problems)
     if found.misused:
         raise CommandError(f"pytest cannot use its arguments:\n{found.misused}", code=_UNSAFE)
@@ -179,7 +179,7 @@ def _check(hosts: Mapping[str, tuple[str, str]], run: Callable[..., Mapping[str,
     return 0
 
 
-async def _sandboxes(wanted: UsersWord[str]) -> str:
+async def _sandboxes(wanted: Granted[str]) -> str:
     """Return which sandboxes this host has; `none: ` and why where there is none."""
     found = await find_engine(wanted, pull=NOT_ALLOWED)
     return f"none: {found.reason}" if isinstance(found, Unavailable) else found.name

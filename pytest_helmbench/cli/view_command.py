@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.cli.at_hand import database_of, run_of
+from pytest_helmbench.cli.lookup import database_of, run_of
 from pytest_helmbench.cli.output import complain, db_option, say, texts_option
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.store.reading import opened

@@ -63,7 +63,7 @@ def no_time_to_wait() -> Iterator[None]:
         _in_haste.reset(token)
 
 
-def hasty_s() -> float | None:
+def time_left_s() -> float | None:
     """Return the CPU seconds that are left inside of `no_time_to_wait`, 0 or more; None outside."""
     latest_s = _in_haste.get()
     return None if latest_s is None else max(0.0, latest_s - time.thread_time())
@@ -73,7 +73,7 @@ _given_up: ContextVar[threading.Event | None] = ContextVar("given_up", default=N
 
 
 @contextmanager
-def given_up_together() -> Iterator[None]:
+def cancel_on_error() -> Iterator[None]:
     """Give up the calls inside, also those of threads that are waited for there, when an exception ends the waiting."""
     given_up = threading.Event()
     token = _given_up.set(given_up)

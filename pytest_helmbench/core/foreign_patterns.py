@@ -6,7 +6,7 @@ import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.core.bounded_calls import LIMIT_S, RuleTimeoutError, TakesTimeError, hasty_s
+from pytest_helmbench.core.bounded_calls import LIMIT_S, RuleTimeoutError, TakesTimeError, time_left_s
 from pytest_helmbench.core.problem import HelmbenchError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def found(pattern: str, text: str) -> bool:
         RuleTimeoutError: It took more than two seconds of CPU time.
         TakesTimeError: Inside of `no_time_to_wait`, there was no time for it.
     """
-    left_s = hasty_s()
+    left_s = time_left_s()
     if left_s == 0:
         raise TakesTimeError
     compiled = _compiled(pattern)

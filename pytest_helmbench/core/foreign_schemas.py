@@ -37,7 +37,7 @@ _TOO_DEEP = "too deep"
 _DEFINITION = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 
 
-def schema_breach(schema: JsonObject, value: JsonValue) -> str | None:
+def schema_violation(schema: JsonObject, value: JsonValue) -> str | None:
     """Return where and by which keyword a value breaks a schema (`$.category: enum`).
 
     Args:
@@ -99,7 +99,7 @@ def fault_in_process(text: str) -> list[JsonValue] | str | None:
 
 
 def breach_in_process(schema: str, value: JsonValue) -> str | None:
-    """Do what `schema_breach` does where it may take long."""
+    """Do what `schema_violation` does where it may take long."""
     return _breach(_read(schema), value)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.users_word import UsersWord
 
 NO_MODEL = "no-model"
 """Represents the model in the ids of a dry run that names none."""
@@ -97,11 +97,11 @@ class ModelEntry:
     tokens_per_minute: float | None = None
     price: Price | None = None
     budget_tokens: int | None = None
-    base_url: UsersWord[str] | None = None
-    api_key_env: UsersWord[str] | None = None
-    http: UsersWord[HttpTemplate] | None = field(default=None, hash=False)
-    headers: UsersWord[Mapping[str, str]] | None = field(default=None, hash=False)
-    function: UsersWord[str] | None = None
+    base_url: Granted[str] | None = None
+    api_key_env: Granted[str] | None = None
+    http: Granted[HttpTemplate] | None = field(default=None, hash=False)
+    headers: Granted[Mapping[str, str]] | None = field(default=None, hash=False)
+    function: Granted[str] | None = None
     version: str | None = None
     system_prompt: str | None = None
     variant_of: str | None = None

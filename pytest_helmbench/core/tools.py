@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import field
 
-from pytest_helmbench.core.foreign_schemas import schema_breach
+from pytest_helmbench.core.foreign_schemas import schema_violation
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
@@ -214,7 +214,7 @@ class Toolbox:
 
 def _breach(schema: JsonObject, arguments: JsonObject) -> str:
     try:
-        breach = schema_breach(schema, dict(arguments))
+        breach = schema_violation(schema, dict(arguments))
     except HelmbenchError as error:
         return str(error).partition("\n")[0]
     return "they are nested too deeply" if breach is None else breach

@@ -10,7 +10,7 @@ from pathlib import Path
 _DATABASE = b"SQLite format 3\0"
 
 
-def put_in_place(path: Path, content: str | bytes) -> None:
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file as a whole: a reader meets the old one or the new one.
 
     What is no ordinary file (a pipe, `/dev/stdout`) is written to. Text is UTF-8, with its line ends as they are.
@@ -34,7 +34,7 @@ def put_in_place(path: Path, content: str | bytes) -> None:
 
 
 def try_place(path: Path) -> None:
-    """Do nothing where `put_in_place` can write a file; nothing is left there.
+    """Do nothing where `write_atomically` can write a file; nothing is left there.
 
     Raises:
         OSError: It cannot.

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pytest_helmbench.core.bounded_calls import (
     RuleFailedError,
     TakesTimeError,
-    given_up_together,
+    cancel_on_error,
     no_time_to_wait,
 )
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
@@ -26,7 +26,7 @@ _LONG = 100_000
 """Characters of a reply from which on no rule is quick."""
 
 
-async def held(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T:
+async def apply_rule(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T:
     """Return what a rule finds in a reply; other cases go on where it takes its time.
 
     Args:
@@ -43,7 +43,7 @@ async def held(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T:
         with no_time_to_wait():
             found = _finding(rule, reply)
     except TakesTimeError:
-        with given_up_together():
+        with cancel_on_error():
             found = await asyncio.to_thread(_finding, rule, reply)
     if isinstance(found, Outcome):
         raise UnjudgedError(with_reply(found, reply))

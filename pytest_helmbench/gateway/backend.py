@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, RecordedReply, ResultRecord
 from pytest_helmbench.gateway.limiter import Limiter
-from pytest_helmbench.gateway.permits import AttemptUsage, Ending, FailedCase, Permit, PermitRequest
+from pytest_helmbench.gateway.permits import AttemptResult, Ending, FailedCase, Permit, PermitRequest
 
 Question: TypeAlias = tuple[str | None, str | None, str, int]
 """Id of the model, its address, hash of the request, repetition: one server's reply is not that of another."""
@@ -136,7 +136,7 @@ class Backend(Protocol):
     async def acquire(self, wanted: PermitRequest) -> Permit:
         """Wait until an attempt may go; raises `RefusedError` and its kinds."""
 
-    def settle(self, permit: Permit, used: AttemptUsage, record: AttemptRecord) -> None:
+    def settle(self, permit: Permit, used: AttemptResult, record: AttemptRecord) -> None:
         """Give a permit back and put the attempt on record, in one step."""
 
     def release(self, permit: Permit) -> None:
@@ -223,7 +223,7 @@ class LocalBackend:
             raise
         return permit
 
-    def settle(self, permit: Permit, used: AttemptUsage, record: AttemptRecord) -> None:
+    def settle(self, permit: Permit, used: AttemptResult, record: AttemptRecord) -> None:
         """See `Backend.settle`: the record first, so that nothing is counted that could be lost."""
         try:
             self._record_attempt(record)
@@ -240,7 +240,7 @@ class LocalBackend:
     def release(self, permit: Permit) -> None:
         """See `Backend.release`."""
         self._take_back(permit)
-        self._limiter.settle(permit, AttemptUsage(Ending.OTHER))
+        self._limiter.settle(permit, AttemptResult(Ending.OTHER))
 
     def _take_back(self, permit: Permit) -> None:
         if permit.reserved_usd and self._disk is not None:
@@ -248,7 +248,7 @@ class LocalBackend:
 
     def lose(self, permit: Permit) -> None:
         """Give back a permit whose holder is gone: its request may be out, and be billed."""
-        self._limiter.settle(permit, AttemptUsage(Ending.OTHER, unanswered=True))
+        self._limiter.settle(permit, AttemptResult(Ending.OTHER, unanswered=True))
 
     def failed(self, model: str, case: FailedCase) -> None:
         """See `Backend.failed`."""

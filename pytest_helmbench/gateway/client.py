@@ -38,7 +38,7 @@ _ESCAPES = tuple(b"%s%d" % (mark, high) for mark in (b"\\u00", b"%") for high in
 """Beginnings of escaped ASCII. A key that is written so has one, or a backslash before a character of its own."""
 
 
-class Echoes:
+class KeyRedactor:
     """Finds keys in bytes, and cuts them out: plain, escaped as in JSON, percent-encoded, and in base64.
 
     A server that knows a key can write it in a way that is none of these.
@@ -105,7 +105,7 @@ class _Target:
     url: str
     headers: list[str] = field(repr=False)
     options: Mapping[int, object] = field(repr=False)
-    echoes: Echoes = field(repr=False)
+    echoes: KeyRedactor = field(repr=False)
     handles: list[pycurl.Curl]
 
     def handle(self) -> pycurl.Curl:
@@ -140,7 +140,7 @@ _ALWAYS: Mapping[int, object] = {
 class _Arriving:
     """An answer as it arrives."""
 
-    def __init__(self, on_event: OnEvent | None, echoes: Echoes, deadline: ReadDeadline) -> None:
+    def __init__(self, on_event: OnEvent | None, echoes: KeyRedactor, deadline: ReadDeadline) -> None:
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._size = 0
@@ -301,7 +301,7 @@ def _target(endpoint: Endpoint) -> _Target:
         url,
         [*lines, "Expect:"],
         options,
-        Echoes(endpoint.secrets),
+        KeyRedactor(endpoint.secrets),
         handles=[],
     )
 

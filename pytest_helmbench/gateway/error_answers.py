@@ -138,7 +138,7 @@ _ANY: _Codes = frozenset({None, *range(600)} - {429})
 _ASKED_WRONG: _Codes = frozenset({*range(400, 500)} - {429})
 
 
-_TOLD: tuple[tuple[FaultKind, str, str, str, _Codes], ...] = (
+_RULES: tuple[tuple[FaultKind, str, str, str, _Codes], ...] = (
     (
         FaultKind.DEAD_MODEL,
         "no_credit",
@@ -271,7 +271,7 @@ def _class_of(code: int | None, said: ErrorBody) -> tuple[FaultKind, str]:
     """Return the class and its word, by body first and then by status."""
     text, named = said.message[:LONGEST_READ], said.words | {f"={code}"}
     both = f"{text}\n{' '.join(sorted(said.words))}"
-    for kind, reason, words, pattern, codes in _TOLD:
+    for kind, reason, words, pattern, codes in _RULES:
         if not named.isdisjoint(words.split()) or (
             code in codes and re.search(pattern, both, re.IGNORECASE) is not None
         ):

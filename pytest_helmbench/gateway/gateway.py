@@ -35,7 +35,7 @@ from pytest_helmbench.gateway.faults import (
 from pytest_helmbench.gateway.http_answers import Client, RawAnswer, TransportError
 from pytest_helmbench.gateway.local_answers import answered_here
 from pytest_helmbench.gateway.permits import (
-    AttemptUsage,
+    AttemptResult,
     Ending,
     ModelFoundStoppedError,
     ModelStoppedError,
@@ -316,7 +316,7 @@ class Gateway:
         except TransportError as error:
             return self._settle_fault(trace, permit, error.fault, None)
         except (asyncio.CancelledError, ModelStoppedError):
-            used = AttemptUsage(Ending.OTHER, unanswered=not request.is_free)
+            used = AttemptResult(Ending.OTHER, unanswered=not request.is_free)
             record = trace.record(
                 error="cancelled", unanswered=used.unanswered, reserved_usd=permit.reserved_usd
             )
@@ -363,7 +363,7 @@ class Gateway:
         call = trace.request.call
         usage = priced_usage(call, counted_usage(trace.request, parsed), parsed.provider_model)
         reply = replace(parsed, usage=usage, latency_ms=answer.latency_ms, key=self._next_key())
-        used = AttemptUsage(Ending.REPLY, usage, self.patience.announced_pause_s(answer.headers))
+        used = AttemptResult(Ending.REPLY, usage, self.patience.announced_pause_s(answer.headers))
         record = trace.record(answer=answer, reply=reply, reserved_usd=permit.reserved_usd)
         self._backend.settle(permit, used, record)
         if call.forwarded is not None:
@@ -389,7 +389,7 @@ class Gateway:
         pause_s = self.patience.announced_pause_s(answer.headers if answer is not None else {})
         if fault.kind is FaultKind.RATE_LIMITED:
             pause_s = fault.retry_after_s or 0.0  # not cut: whether it is too long, the limiter decides
-        used = AttemptUsage(
+        used = AttemptResult(
             _ENDINGS.get(fault.kind, Ending.OTHER),
             fault.usage,
             pause_s,

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.meant import THOUGHT_FIELDS
+from pytest_helmbench.core.reply_text import THOUGHT_FIELDS
 from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 

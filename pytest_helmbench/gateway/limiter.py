@@ -22,7 +22,7 @@ from pytest_helmbench.gateway.limits import (
     may_have_cost_usd,
 )
 from pytest_helmbench.gateway.permits import (
-    AttemptUsage,
+    AttemptResult,
     BudgetSpentError,
     Ending,
     FailedCase,
@@ -216,10 +216,10 @@ class Limiter:
         except asyncio.CancelledError:
             # The permit may have been granted in the same turn of the loop: it must not leak.
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self.settle(waiter.result(), AttemptUsage(Ending.OTHER))
+                self.settle(waiter.result(), AttemptResult(Ending.OTHER))
             raise
 
-    def settle(self, permit: Permit, used: AttemptUsage) -> None:
+    def settle(self, permit: Permit, used: AttemptResult) -> None:
         """Give a permit back; one that has come back already counts no second time."""
         out = self._out.pop(permit.number, None)
         if out is None:
@@ -317,7 +317,7 @@ class Limiter:
         self.close(RefusedError(sentence))
         self._on_overdrawn(sentence)
 
-    def _check_pause(self, state: _LimitsInUse, used: AttemptUsage, now: float) -> None:
+    def _check_pause(self, state: _LimitsInUse, used: AttemptResult, now: float) -> None:
         """Stop a model that its provider keeps waiting for longer than a case may take."""
         if not used.pause_s:
             return

@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from pathlib import Path
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.threads import start_thread
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.attempt import PreparedCall
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
@@ -45,7 +45,7 @@ async def answered_here(request: PreparedCall, timeout_s: float) -> RawAnswer:
 _TOO_MANY = 429
 
 
-async def call_function(named: UsersWord[str], body: JsonObject, timeout_s: float) -> RawAnswer:
+async def call_function(named: Granted[str], body: JsonObject, timeout_s: float) -> RawAnswer:
     """Call a function with the messages of a request and return its reply as an answer of a provider.
 
     Args:
@@ -79,7 +79,7 @@ async def call_function(named: UsersWord[str], body: JsonObject, timeout_s: floa
     return RawAnswer(200, {}, json.dumps(document).encode(), (time.perf_counter() - started) * 1000)
 
 
-def check_function(named: UsersWord[str]) -> None:
+def check_function(named: Granted[str]) -> None:
     """Import a function before it is asked first.
 
     Raises:

@@ -138,7 +138,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptUsage:
+class AttemptResult:
     """What came of a permit.
 
     Args:

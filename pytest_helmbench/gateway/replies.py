@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.meant import Finish, finish_of, is_thought, meant, stated_thoughts
 from pytest_helmbench.core.outcome import Reply, Usage
+from pytest_helmbench.core.reply_text import Finish, finish_of, is_thought, meant, stated_thoughts
 from pytest_helmbench.gateway.error_answers import classify
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, is_stream, streamed_document

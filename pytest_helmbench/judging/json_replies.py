@@ -7,7 +7,7 @@ import math
 import re
 from typing import Never
 
-from pytest_helmbench.core.foreign_schemas import schema_breach
+from pytest_helmbench.core.foreign_schemas import schema_violation
 from pytest_helmbench.core.json_types import JsonObject, JsonValue, without_twins
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse, Reply
@@ -67,7 +67,7 @@ def read_reply(reply: Reply, schema: JsonObject | None, *, strict: bool) -> Read
     if reason == "refusal" or not reply.text.strip():
         return Reading(None, None, reason)
     found = _found_json(reply.text, strict=strict)
-    breach = None if found is None else "" if schema is None else schema_breach(schema, found[0])
+    breach = None if found is None else "" if schema is None else schema_violation(schema, found[0])
     if found is None or breach is None:
         refused = _REFUSAL.match(reply.text.lstrip()[:400])
         return Reading(None, None, reason or ("refusal" if refused else "invalid_json"))

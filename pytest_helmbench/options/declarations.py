@@ -11,8 +11,8 @@ from math import inf
 from pathlib import Path
 from typing import Literal
 
+from pytest_helmbench.core.granted import NOT_ALLOWED, NOTHING_NAMED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
 from pytest_helmbench.options.option import (
     COLUMNS,
     CONTENT,
@@ -45,7 +45,7 @@ _AMOUNT: Type[float] = Type("an amount in USD, for example 25", float, "USD")
 _WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args", record=None)
 _PATH: Type[Path] = Type("a path", Path, "PATH")
 
-_LEAVE: Type[UsersWord[bool]] = users(FLAG)
+_LEAVE: Type[Granted[bool]] = users(FLAG)
 _COMMAND: Type[str] = Type("a command that can be started", str, "COMMAND", bool, blank=False)
 
 SAMPLING = Group("sampling", sparse=True)
@@ -102,16 +102,16 @@ class PackOptions:
         "rubric by which a marking model reads replies to a table without answers",
         use="judges",
     )
-    sandbox: UsersWord[str] = PACKS(
+    sandbox: Granted[str] = PACKS(
         users(choice("MODE", "auto", "gvisor", "docker", "podman", "bwrap", "none")),
-        UsersWord("auto"),
+        Granted("auto"),
         "sandbox of foreign code: auto, gvisor, docker, podman, bwrap, or none, which skips it",
     )
-    unprotected: UsersWord[bool] = PACKS(
+    unprotected: Granted[bool] = PACKS(
         _LEAVE, NOT_ALLOWED, "without a sandbox run Bench Packs and agents with your rights"
     )
-    pull: UsersWord[bool] = PACKS(_LEAVE, NOT_ALLOWED, "fetch container images that are not here")
-    allow_commands: UsersWord[tuple[str, ...]] = PACKS(
+    pull: Granted[bool] = PACKS(_LEAVE, NOT_ALLOWED, "fetch container images that are not here")
+    allow_commands: Granted[tuple[str, ...]] = PACKS(
         users(names("NAME", "chroot")),
         NOTHING_NAMED,
         "a dangerous command that a row may need: chroot",
@@ -125,19 +125,19 @@ class PackOptions:
         absent="the manifest's `cluster`",
         use="judges",
     )
-    agent: UsersWord[str] | None = PACKS(
+    agent: Granted[str] | None = PACKS(
         users(_COMMAND),
         None,
         "external agent for repo_patch and terminal_task rows",
         absent="the built-in one",
     )
-    agent_env: UsersWord[tuple[str, ...]] = PACKS(
+    agent_env: Granted[tuple[str, ...]] = PACKS(
         users(names("NAME")), NOTHING_NAMED, "a variable that the agent sees"
     )
-    agent_mount: UsersWord[tuple[str, ...]] = PACKS(
+    agent_mount: Granted[tuple[str, ...]] = PACKS(
         users(texts("PATH")), NOTHING_NAMED, "a file or folder that the agent may read"
     )
-    agent_host: UsersWord[tuple[str, ...]] = PACKS(
+    agent_host: Granted[tuple[str, ...]] = PACKS(
         users(names("HOST")), NOTHING_NAMED, "a machine that the agent may reach by HTTP(S)"
     )
 
@@ -150,17 +150,17 @@ class BenchPackOptions:
         partial: The score from which a partial result passes; minus infinity: always; None: never.
     """
 
-    node: UsersWord[Path] | None = BENCH_PACKS(
+    node: Granted[Path] | None = BENCH_PACKS(
         users(FILE), None, "Node.js to run them with", absent="HELMBENCH_NODE, else node on PATH"
     )
-    verifiers: UsersWord[tuple[str, ...]] = BENCH_PACKS(
+    verifiers: Granted[tuple[str, ...]] = BENCH_PACKS(
         users(texts("[ID=]MODE")),
         NOTHING_NAMED,
         "how verifiers run: docker, podman, cloud, process:COMMAND or a URL",
         absent="as the Bench Pack says",
         name="verifier",
     )
-    build: UsersWord[str] | None = BENCH_PACKS(
+    build: Granted[str] | None = BENCH_PACKS(
         users(choice("HOW", "offline", "online")),
         None,
         "build the images of verifiers: offline, or online, where apt-get, pip and npm have a network",
@@ -197,42 +197,42 @@ class Options:
         stated: The names of the options that were given.
     """
 
-    models: UsersWord[tuple[str, ...]] = _MODELS(
+    models: Granted[tuple[str, ...]] = _MODELS(
         users(names("ID")), NOTHING_NAMED, "model under test", absent="models.yml", name="model"
     )
-    marking_models: UsersWord[tuple[str, ...]] = _MODELS(
+    marking_models: Granted[tuple[str, ...]] = _MODELS(
         users(texts("ID")),
         NOTHING_NAMED,
         "judge where no rule can decide; a second one measures their agreement",
         absent="models.yml",
         name="marking-model",
     )
-    variants: UsersWord[tuple[str, ...]] = _MODELS(
+    variants: Granted[tuple[str, ...]] = _MODELS(
         users(Type("text", tuple, "NAME[: K=V, …]", action="append", ini="linelist", record=None)),
         NOTHING_NAMED,
         "run every model under other settings, as MODEL:NAME: 'careful: system_prompt=careful.md, temperature=0'",
         absent="the models as they are",
         name="variant",
     )
-    models_file: UsersWord[Path] | None = _MODELS(
+    models_file: Granted[Path] | None = _MODELS(
         users(FILE), None, "models.yml to use", absent="the benchmark's own"
     )
-    base_url: UsersWord[str] | None = _MODELS(
+    base_url: Granted[str] | None = _MODELS(
         users(text("URL")),
         None,
         "OpenAI-compatible server of every model under test that has none in models.yml",
         absent="the provider's",
     )
-    api_key_env: UsersWord[str] | None = _MODELS(
+    api_key_env: Granted[str] | None = _MODELS(
         users(text("NAME")), None, "environment variable that holds the key", absent="the provider's"
     )
-    marking_base_url: UsersWord[str] | None = _MODELS(
+    marking_base_url: Granted[str] | None = _MODELS(
         users(text("URL")),
         None,
         "server of the judges",
         absent="their provider's, or --helmbench-base-url",
     )
-    marking_api_key_env: UsersWord[str] | None = _MODELS(
+    marking_api_key_env: Granted[str] | None = _MODELS(
         users(text("NAME")),
         None,
         "environment variable that holds the judges' key",
@@ -385,7 +385,7 @@ class Options:
     paths: tuple[str, ...] = _CASES(
         _WORDS, ("benchmark",), "benchmarks to run when no path is given", use="ini"
     )
-    trusted: UsersWord[tuple[str, ...]] = _CASES(
+    trusted: Granted[tuple[str, ...]] = _CASES(
         users(_WORDS),
         NOTHING_NAMED,
         "benchmarks whose code, addresses and variables count; relative to the ini file",

@@ -12,8 +12,8 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.users_word import UsersWord
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -37,7 +37,7 @@ class Type(Generic[T]):
         ini: pytest's name for the type of the ini key.
         record: Makes of the final value what `evaluation_runs.settings` holds, in a type of JSON; None where it does
             not belong there.
-        users: The value gives rights, so it is kept as a `UsersWord`.
+        users: The value gives rights, so it is kept as a `Granted`.
     """
 
     wanted: str
@@ -95,7 +95,7 @@ class Option:
     @property
     def default_text(self) -> str:
         """What applies where nothing is given; empty where that is nothing at all."""
-        default = self.default.value if isinstance(self.default, UsersWord) else self.default
+        default = self.default.value if isinstance(self.default, Granted) else self.default
         if self.absent or default is None or default == () or isinstance(default, bool):
             return self.absent
         if isinstance(default, tuple):
@@ -133,9 +133,9 @@ class Group:
         return declared
 
 
-def users(type_: Type[T]) -> Type[UsersWord[T]]:
+def users(type_: Type[T]) -> Type[Granted[T]]:
     """Return a type whose values give rights."""
-    return cast("Type[UsersWord[T]]", replace(type_, users=True))
+    return cast("Type[Granted[T]]", replace(type_, users=True))
 
 
 def declared_in(values: type) -> Mapping[str, Option]:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_helmbench.core.codes import Selection
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.shard import Shard
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.backend import CacheMode, RecordedUse
 from pytest_helmbench.options.declarations import OPTIONS, Options
 from pytest_helmbench.options.option import OUTPUT_FILE, Option, declared_in
@@ -147,7 +147,7 @@ def resolve_settings(
     return replace(
         settings,
         db=root_dir / db,
-        trusted=UsersWord(tuple(map(str, trusted_roots(settings.trusted.value, ini, start_dir)))),
+        trusted=Granted(tuple(map(str, trusted_roots(settings.trusted.value, ini, start_dir)))),
         stated=stated,
     )
 
@@ -195,7 +195,7 @@ def _value(option: Option, given: object, start: Path) -> object:
             if not option.type.fits(part):
                 raise _unfit(option, shown)
         loaded = option.type.load(value)
-        return UsersWord(loaded) if option.type.users else loaded
+        return Granted(loaded) if option.type.users else loaded
     except UnicodeDecodeError:
         raise _unfit(option, given, "a file in UTF-8") from None
     except ValueError:
@@ -229,4 +229,4 @@ def _recorded(values: DataclassInstance) -> Iterator[tuple[str, object]]:
         elif option is None or option.type.record is None or (option.group.sparse and value is None):
             continue
         else:
-            yield name, option.type.record(value.value if isinstance(value, UsersWord) else value)
+            yield name, option.type.record(value.value if isinstance(value, Granted) else value)

@@ -19,7 +19,7 @@ from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import Wanted
 from pytest_helmbench.gateway.permits import (
-    AttemptUsage,
+    AttemptResult,
     BudgetSpentError,
     FailedCase,
     ModelStoppedError,
@@ -163,7 +163,7 @@ class RemoteBackend:
         """See `Backend.acquire`."""
         return cast("Permit", await self._ask("admit", wanted))
 
-    def settle(self, permit: Permit, used: AttemptUsage, record: AttemptRecord) -> None:
+    def settle(self, permit: Permit, used: AttemptResult, record: AttemptRecord) -> None:
         """See `Backend.settle`."""
         self.send("settle", permit, used, record)
 

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.core.whole_file import put_in_place
+from pytest_helmbench.core.whole_file import write_atomically
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.every_eval_ever import eee_export
 from pytest_helmbench.reports.exports import (
@@ -144,7 +144,7 @@ def write_reports(
     for path, name in wanted.items():
         try:
             text = REPORTS[name](found, texts=texts, top=top)
-            put_in_place(path, text)
+            write_atomically(path, text)
         except OSError as error:
             note(f"{path}: the report cannot be written: {error.strerror}")
         except HelmbenchError as error:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.meant import Finish, finish_of
 from pytest_helmbench.core.outcome import (
     FORM_REASONS,
     NO_ANSWER,
@@ -18,6 +17,7 @@ from pytest_helmbench.core.outcome import (
     ResultRecord,
     Verdict,
 )
+from pytest_helmbench.core.reply_text import Finish, finish_of
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import RecordedOutcomes
 

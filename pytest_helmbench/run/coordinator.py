@@ -22,7 +22,7 @@ from pytest_helmbench.run.commits import Commits
 from pytest_helmbench.run.cost_estimate import budget_of
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, Plan
-from pytest_helmbench.run.run_book import RunBook
+from pytest_helmbench.run.session_runs import SessionRuns
 from pytest_helmbench.run.targets import model_limits, session_concurrency
 from pytest_helmbench.store.cost_queries import (
     answering_models,
@@ -63,7 +63,7 @@ class Coordinator:
         self.settings = settings
         self.library = library
         self.gates = gates
-        self.book = RunBook(settings, library.hidden)
+        self.book = SessionRuns(settings, library.hidden)
         self.baselines = None if gates.baseline is None else self._baselines(gates.baseline)
         self.comparisons: Mapping[int, RunComparison] = {}
         self.changed: dict[str, None] = {}

@@ -20,11 +20,11 @@ from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.shard_variables import ShardError
 from pytest_helmbench.run.plan import CHARACTERS_PER_TOKEN, Plan, PlannedRun
 from pytest_helmbench.store.benchmark_places import BenchmarkKey, place_of
-from pytest_helmbench.store.cost_queries import Spread, price_history
+from pytest_helmbench.store.cost_queries import CostRange, price_history
 
 _COMPLETION_TOKENS = (20, 150, 1_024)  # low, expected, high where nothing is known
 
-History = Mapping[str, Spread]
+History = Mapping[str, CostRange]
 
 
 @dataclass(frozen=True, slots=True)

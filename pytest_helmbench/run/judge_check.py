@@ -11,9 +11,9 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.meant import meant
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.reply_text import meant
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.questions import Judge, Judges, judged_evaluations
 from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, UnjudgedError, usable_endpoint

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.benchmarks.kind_record import record_of
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.options.option import Resume
 from pytest_helmbench.options.settings import Settings
@@ -127,8 +127,8 @@ def as_continued(settings: Settings, resume: Resume) -> Settings:
         )
     return replace(
         settings,
-        models=UsersWord(models),
-        marking_models=settings.marking_models or UsersWord(judges),
+        models=Granted(models),
+        marking_models=settings.marking_models or Granted(judges),
     )
 
 

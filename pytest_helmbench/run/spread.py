@@ -80,7 +80,7 @@ class _Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Spreaded:
+class SpreadResult:
     """What came of it.
 
     Args:
@@ -215,7 +215,7 @@ class Spread:
             else:
                 self._submit(share)
 
-    def run(self) -> Spreaded:
+    def run(self) -> SpreadResult:
         """Wait until all have ended; Ctrl-C lets them end, and brings in what they have recorded."""
         with self._hearing():
             while any(share.state in ("waiting", "running") for share in self._shares):
@@ -226,7 +226,7 @@ class Spread:
         self._questions.close()
         problems = tuple(problem for share in self._shares if (problem := share.problem) is not None)
         there = [share for share in self._shares if share.image.path.is_file()]
-        return Spreaded(
+        return SpreadResult(
             files=tuple(share.image.path for share in there),
             problems=problems,
             hosts={share.image.path.name: share.host for share in there if share.host},

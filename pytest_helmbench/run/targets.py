@@ -13,9 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.model import NO_MODEL, ModelEntry, ModelsFile, StatedModel
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.work import Route
 from pytest_helmbench.files.models_file import load_models, load_variants
@@ -134,8 +134,8 @@ def _reasons(entry: ModelEntry) -> bool:
 
 def _endpoint(
     entry: ModelEntry,
-    base_url: UsersWord[str] | None,
-    key_env: UsersWord[str] | None,
+    base_url: Granted[str] | None,
+    key_env: Granted[str] | None,
     settings: Settings,
     environ: Mapping[str, str],
 ) -> Endpoint | Unusable:
@@ -223,7 +223,7 @@ def _slots(endpoint: Endpoint, settings: Settings) -> int | None:
 
 _FLOOR_JUDGE = "baseline/first"
 _SOURCE = "source"
-Word = UsersWord[str] | None
+Word = Granted[str] | None
 
 
 def named_models(root: Path, settings: Settings) -> tuple[tuple[ModelEntry, ...], tuple[ModelEntry, ...]]:
@@ -321,10 +321,10 @@ def _as_stated(stated: StatedModel) -> ModelEntry:
     """Return a model of a file that the user represents."""
     return replace(
         stated.entry,
-        base_url=None if stated.base_url is None else UsersWord(stated.base_url),
-        api_key_env=None if stated.api_key_env is None else UsersWord(stated.api_key_env),
-        http=None if stated.http is None else UsersWord(stated.http),
-        headers=UsersWord(stated.headers) if stated.headers else None,
+        base_url=None if stated.base_url is None else Granted(stated.base_url),
+        api_key_env=None if stated.api_key_env is None else Granted(stated.api_key_env),
+        http=None if stated.http is None else Granted(stated.http),
+        headers=Granted(stated.headers) if stated.headers else None,
         function=_code(stated.entry.model_id),
     )
 
@@ -337,7 +337,7 @@ def _as_far_as_said(stated: StatedModel, base_url: Word, key_env: Word, settings
     if stated.base_url is None:
         return replace(entry, api_key_env=None if stated.api_key_env is None else key_env)
     # Who names the address represents the variable beside it.
-    key = key_env if stated.api_key_env is None else UsersWord(stated.api_key_env)
+    key = key_env if stated.api_key_env is None else Granted(stated.api_key_env)
     return entry if is_embedded(entry.model_id) else replace(entry, base_url=base_url, api_key_env=key)
 
 
@@ -361,7 +361,7 @@ def source_version(model_id: str) -> str | None:
 
 
 def _code(model: str) -> Word:
-    return UsersWord(model) if model.startswith(FUNCTION_PREFIX) else None
+    return Granted(model) if model.startswith(FUNCTION_PREFIX) else None
 
 
 def _named_code(model: str, settings: Settings) -> Word:

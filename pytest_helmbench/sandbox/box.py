@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self, TypeAlias
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
 _MIB = 1024 * 1024
@@ -176,12 +176,12 @@ class SandboxEngine:
     auto_place: int | None = None
     is_variant: bool = False
 
-    async def find(self, pull: UsersWord[bool]) -> Engine | Unavailable:
+    async def find(self, pull: Granted[bool]) -> Engine | Unavailable:
         """Return the engine as it works here, or why it does not; what its killed sessions left is removed."""
         return await self.finder(self, pull)
 
 
-SandboxFinder: TypeAlias = "Callable[[SandboxEngine, UsersWord[bool]], Awaitable[Engine | Unavailable]]"
+SandboxFinder: TypeAlias = "Callable[[SandboxEngine, Granted[bool]], Awaitable[Engine | Unavailable]]"
 
 
 class Engine(ABC):

@@ -16,9 +16,9 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import (
     BoxSpec,
     Command,
@@ -204,7 +204,7 @@ class ContainerEngine(Engine):
         path: str,
         *,
         rootless: bool,
-        pull: UsersWord[bool],
+        pull: Granted[bool],
         filters: bool = True,
     ) -> None:
         super().__init__(kind)
@@ -422,7 +422,7 @@ class ContainerEngine(Engine):
 
 
 async def find_containers(
-    kind: SandboxEngine, pull: UsersWord[bool], *, program: ContainerProgram, name: str = ""
+    kind: SandboxEngine, pull: Granted[bool], *, program: ContainerProgram, name: str = ""
 ) -> ContainerEngine | Unavailable:
     """Return the engine, or why there is none; containers of killed sessions are removed.
 

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox import engines
 from pytest_helmbench.sandbox.box import (
     Box,
@@ -44,7 +44,7 @@ def image_engines() -> tuple[SandboxEngine, ...]:
     return tuple(kind for kind in sandbox_engines() if kind.runs_images and not kind.is_variant)
 
 
-async def find_engine(wanted: UsersWord[str], *, pull: UsersWord[bool]) -> Engine | Unavailable:
+async def find_engine(wanted: Granted[str], *, pull: Granted[bool]) -> Engine | Unavailable:
     """Return what runs foreign code in this session, or why nothing does; what killed sessions left is removed.
 
     Args:
@@ -67,7 +67,7 @@ async def find_engine(wanted: UsersWord[str], *, pull: UsersWord[bool]) -> Engin
     return containers or local or Unavailable("no sandbox: " + "; ".join((*why_no_containers, *why_no_local)))
 
 
-async def _first(pull: UsersWord[bool], *, runs_images: bool) -> tuple[Engine | None, tuple[str, ...]]:
+async def _first(pull: Granted[bool], *, runs_images: bool) -> tuple[Engine | None, tuple[str, ...]]:
     """Return the first engine that works of those that `auto` takes, and why those before it do not."""
     reasons: list[str] = []
     for kind in sandbox_engines():

@@ -15,9 +15,9 @@ from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Limits, Unavailable
 from pytest_helmbench.sandbox.bubble import SYSTEM, Bubble, BubbleKit, own_view, system_view
 from pytest_helmbench.sandbox.cgroups import find_group_place
@@ -59,16 +59,16 @@ class FenceView:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class OpenPort:
     """A port of this machine that a program in the fence may reach, at the same number.
 
     Args:
-        port: On the loopback device, here and there.
-        serve: Serves what connects to a listening socket.
-        owner: Whose port it is; numbers are given anew.
+        number: On the loopback device, the same on both sides.
+        serve: Serves the connections of a listening socket.
+        owner: The server behind the port; a number may go to another server later.
     """
 
-    port: int
+    number: int
     serve: Callable[[socket.socket], Awaitable[object]]
     owner: object
 
@@ -91,24 +91,24 @@ class Enclosed:
         self.descriptors = descriptors
         self._gate = gate
         self._asking, self._opening = asyncio.Lock(), asyncio.Lock()
-        self._doors: dict[int, object] = {}
+        self._open_ports: dict[int, object] = {}
         self._waiting: asyncio.Event | None = None
 
     def go(self) -> None:
         """Have the program itself started, now or as soon as what stands before it is ready."""
         self._gate.send(b"go")
 
-    async def open(self, doors: Iterable[Door]) -> None:
+    async def open(self, ports: Iterable[OpenPort]) -> None:
         """Let the program reach ports of ours; those that it reaches already stay.
 
         Raises:
             OSError: Its network is gone.
         """
         async with self._opening:
-            for door in doors:
-                if self._doors.get(door.port) is not door.owner:
-                    await door.serve(await self.socket("listen", door.port))
-                    self._doors[door.port] = door.owner
+            for port in ports:
+                if self._open_ports.get(port.number) is not port.owner:
+                    await port.serve(await self.socket("listen", port.number))
+                    self._open_ports[port.number] = port.owner
 
     async def socket(self, word: str, port: int) -> socket.socket:
         """Return a socket of its network: one that listens at a port, or one that is connected to it.
@@ -234,7 +234,7 @@ def program_files(program: str) -> tuple[Path, ...]:
         path = Path(os.path.normpath(path.parent / path.readlink()))
 
 
-async def find_fence(mode: UsersWord[str]) -> Fence | Unavailable:
+async def find_fence(mode: Granted[str]) -> Fence | Unavailable:
     """Return the fence for programs of this machine, or why there is none, with the remedy.
 
     Args:

@@ -11,7 +11,14 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.store.database_file import writing
 from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.table_rows import as_json, columns_of, insert_into, made_of, named_rows, safe_text
+from pytest_helmbench.store.table_rows import (
+    as_json,
+    columns_of,
+    from_row,
+    insert_into,
+    named_rows,
+    safe_text,
+)
 
 
 def earlier_detectable(path: Path, benchmark_hash: str) -> tuple[float, ...]:
@@ -69,7 +76,7 @@ def stored_comparisons(path: Path, run_id: int) -> tuple[StoredComparison, ...]:
     with reading(path) as conn:
         found = conn.execute("SELECT * FROM comparisons WHERE run_id = ? ORDER BY id", (run_id,))
         return tuple(
-            made_of(StoredComparison, row, **{name: tuple(json.loads(str(row[name]))) for name in _LISTS})
+            from_row(StoredComparison, row, **{name: tuple(json.loads(str(row[name]))) for name in _LISTS})
             for row in named_rows(found)
         )
 

@@ -9,11 +9,11 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.reading import holds_nothing, reading
-from pytest_helmbench.store.table_rows import made_of, named_rows
+from pytest_helmbench.store.table_rows import from_row, named_rows
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class CostRange:
     """What answered calls of one scenario have cost, in USD per call; unknown costs are left out."""
 
     low: float
@@ -141,7 +141,7 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
     asked = {"run_id": run_id, "model": model}
     with reading(path) as conn:
         rows = [
-            made_of(CostRow, row)
+            from_row(CostRow, row)
             for query in (_COSTS, _IMPORTED_COSTS)
             for row in named_rows(conn.execute(query, asked))
         ]
@@ -189,7 +189,7 @@ def has_unjudged_replies(path: Path, session_id: str) -> bool:
 
 def price_history(
     path: Path, benchmark: BenchmarkKey, model: str, *, purpose: str = "case", judge: str | None = None
-) -> Mapping[str, Spread]:
+) -> Mapping[str, CostRange]:
     """Return what calls have cost so far, by scenario code (`P1-B2-S1`), where that is known; empty without a file.
 
     Args:
@@ -210,7 +210,7 @@ def price_history(
             "purpose": purpose,
             "judge": judge,
         }
-        return {code: Spread(*cost) for code, *cost in conn.execute(_HISTORY, asked)}
+        return {code: CostRange(*cost) for code, *cost in conn.execute(_HISTORY, asked)}
 
 
 _LEFT_OUT = """

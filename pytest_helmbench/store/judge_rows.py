@@ -14,7 +14,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Judgement
 from pytest_helmbench.store.database_file import writing
 from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.table_rows import made_of, named_rows
+from pytest_helmbench.store.table_rows import from_row, named_rows
 
 _JUDGEMENTS = """
     SELECT results.code, results.repetition, judgements.* FROM judgements
@@ -50,7 +50,7 @@ def judged_criteria(path: Path, run_id: int, code: str | None = None) -> tuple[J
     found: dict[tuple[str, int, str], list[Judgement]] = {}
     with reading(path) as conn:
         for row in named_rows(conn.execute(_JUDGEMENTS, {"run_id": run_id, "code": code})):
-            said = made_of(Judgement, row, passed=bool(row["passed"]), of_record=bool(row["of_record"]))
+            said = from_row(Judgement, row, passed=bool(row["passed"]), of_record=bool(row["of_record"]))
             key = (str(row["code"]), int(str(row["repetition"])), said.criterion)
             found.setdefault(key, []).append(said)
     rows = (JudgedCriterion(*key, tuple(said)) for key, said in found.items() if len(said) > 1)

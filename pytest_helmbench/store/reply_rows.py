@@ -14,7 +14,7 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.reading import opened, reading
 from pytest_helmbench.store.result_queries import evaluations_of
-from pytest_helmbench.store.table_rows import made_of, named_rows
+from pytest_helmbench.store.table_rows import from_row, named_rows
 
 CaseKey = tuple[int, str, int]
 """Run, code, repetition."""
@@ -110,16 +110,16 @@ def cases_on_record(
         said = {} if statements is None else statements(conn, run_id)
         evaluations = evaluations_of(conn, run_id)
         for row in named_rows(conn.execute(_RESULTS, (run_id,))):
-            outcome = made_of(
+            outcome = from_row(
                 Outcome,
                 row,
                 verdict=Verdict(str(row["outcome"])),
                 evaluations=evaluations.get(row["id"], ()),
-                usage=made_of(Usage, row),
+                usage=from_row(Usage, row),
                 excerpt=excerpt(str(row["start"] or ""), indented=True),
                 statement=said.get(str(row["id"])),
             )
-            case = made_of(
+            case = from_row(
                 RecordedCase,
                 row,
                 outcome=outcome,

@@ -16,7 +16,7 @@ from pytest_helmbench.core.outcome import FORM_REASONS, Cell, Evaluation, Event,
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.store.plans import IS_CASE
 from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.table_rows import made_of, named_rows
+from pytest_helmbench.store.table_rows import from_row, named_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def evaluations_of(
         reason = row["result_reason"] if row["result_reason"] in FORM_REASONS else None
         parse = None if row["parse"] is None else Parse(str(row["parse"]))
         flags = {"passed": bool(row["passed"]), "in_process": bool(row.get("in_process"))}
-        found[row["result_id"]].append(made_of(Evaluation, row, reason=reason, parse=parse, **flags))
+        found[row["result_id"]].append(from_row(Evaluation, row, reason=reason, parse=parse, **flags))
     return {key: tuple(evaluations) for key, evaluations in found.items()}
 
 
@@ -175,7 +175,7 @@ def results(
     with reading(path) as conn:
         evaluations = evaluations_of(conn, run_id, code, outcome)
         rows = [
-            made_of(
+            from_row(
                 ResultRow,
                 row,
                 neutral=bool(row["neutral"]),
@@ -229,7 +229,7 @@ def calls_of_case(path: Path, run_id: int, code: str) -> tuple[CallRow, ...]:
     """Return every attempt that a case took, judges' too, in the order they were made."""
     with reading(path) as conn:
         rows = named_rows(conn.execute(_CALLS, (run_id, code)))
-        return tuple(made_of(CallRow, row, from_cache=bool(row["from_cache"])) for row in rows)
+        return tuple(from_row(CallRow, row, from_cache=bool(row["from_cache"])) for row in rows)
 
 
 def told_calls(path: Path, run_id: int) -> Mapping[tuple[str, int], tuple[CallRow, ...]]:
@@ -240,7 +240,7 @@ def told_calls(path: Path, run_id: int) -> Mapping[tuple[str, int], tuple[CallRo
     found: defaultdict[tuple[str, int], list[CallRow]] = defaultdict(list)
     with reading(path) as conn:
         for row in named_rows(conn.execute(_TOLD_CALLS, {"run_id": run_id})):
-            call = made_of(CallRow, row, from_cache=bool(row["from_cache"]))
+            call = from_row(CallRow, row, from_cache=bool(row["from_cache"]))
             found[str(row["code"]), call.repetition].append(call)
     return {key: tuple(calls) for key, calls in found.items()}
 

@@ -20,7 +20,7 @@ from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.leases import leases_of, true_status
 from pytest_helmbench.store.plans import IS_CASE
 from pytest_helmbench.store.reading import holds_nothing, opened, reading
-from pytest_helmbench.store.table_rows import made_of, named_rows
+from pytest_helmbench.store.table_rows import from_row, named_rows
 
 OWN_DATA = "own_data"
 """Key of the settings of a run: everything on this machine may show its texts and answers."""
@@ -122,7 +122,7 @@ def _made(
 ) -> tuple[_Run, ...]:
     leases, now_s = leases_of(conn), time.time()
     return tuple(
-        made_of(
+        from_row(
             kind,
             {"outcomes": {}, **row, "settings": _settings(int(str(row["id"])), str(row["settings"]))},
             status=true_status(str(row["status"]), leases.get(str(row["session_id"])), now_s),
@@ -228,7 +228,7 @@ _PULSE_OUTCOMES = ("passed", "failed", "error", "skipped")
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class RunProgress:
     """How far a run is.
 
     Args:
@@ -291,7 +291,7 @@ class PulseReader:
         seen, self._seen = self._seen, int(version)
         return seen != self._seen
 
-    def pulses(self) -> Mapping[int, Pulse]:
+    def pulses(self) -> Mapping[int, RunProgress]:
         """Return how far every run is, by its number."""
         try:
             return {pulse.run_id: pulse for pulse in _pulses(self._conn, time.time())}
@@ -303,13 +303,13 @@ class PulseReader:
         self._conn.close()
 
 
-def pulses(path: Path) -> Mapping[int, Pulse]:
+def pulses(path: Path) -> Mapping[int, RunProgress]:
     """Return how far every run of a file is now."""
     with contextlib.closing(PulseReader(path)) as reader:
         return reader.pulses()
 
 
-def _pulses(conn: sqlite3.Connection, now_s: float) -> Iterator[Pulse]:
+def _pulses(conn: sqlite3.Connection, now_s: float) -> Iterator[RunProgress]:
     leases = leases_of(conn)
     for run_id, status, planned, *counts, ended, session_id in conn.execute(_PULSE_RUNS).fetchall():
         if status == "running":
@@ -318,11 +318,11 @@ def _pulses(conn: sqlite3.Connection, now_s: float) -> Iterator[Pulse]:
         elif None in counts:
             yield _counted(conn, run_id, status, planned)
         else:
-            yield Pulse(run_id, status, planned, f"{status} {counts} {ended}", *counts)
+            yield RunProgress(run_id, status, planned, f"{status} {counts} {ended}", *counts)
 
 
-def _counted(conn: sqlite3.Connection, run_id: int, status: str, planned: int) -> Pulse:
+def _counted(conn: sqlite3.Connection, run_id: int, status: str, planned: int) -> RunProgress:
     rows = conn.execute(_PULSE_RESULTS, (run_id,)).fetchall()
     found = {outcome: count for outcome, count, _, _ in rows}
     counts = (found.get(outcome, 0) for outcome in _PULSE_OUTCOMES)
-    return Pulse(run_id, status, planned, f"{status} {rows}", *counts)
+    return RunProgress(run_id, status, planned, f"{status} {rows}", *counts)

@@ -104,7 +104,7 @@ def named_rows(cursor: sqlite3.Cursor) -> Iterator[dict[str, Cell]]:
         yield dict(zip(names, row, strict=True))
 
 
-def made_of(kind: type[_Value], row: Mapping[str, Any], **given: Any) -> _Value:
+def from_row(kind: type[_Value], row: Mapping[str, Any], **given: Any) -> _Value:
     """Return a dataclass whose fields are the columns of the same names; a column that is missing leaves its default.
 
     Args:

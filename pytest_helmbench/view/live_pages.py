@@ -11,17 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from pytest_helmbench.core.gc_paused import gc_paused
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.page.columns import PagePart
 from pytest_helmbench.reports.page.document import ListedRun, page_of, run_list_page
 from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
 from pytest_helmbench.results.standings import boards
 from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.run_queries import Pulse, PulseReader, RunDetail, run_detail, runs
+from pytest_helmbench.store.run_queries import PulseReader, RunDetail, RunProgress, run_detail, runs
 
 _Read = TypeVar("_Read")
 
@@ -67,7 +67,7 @@ class Seen:
     """
 
     file: int
-    pulses: Mapping[int, Pulse]
+    pulses: Mapping[int, RunProgress]
 
     def record(self, wanted: tuple[int, ...] = ()) -> dict[str, object]:
         """Return it in JSON types: the runs that are wanted, all without any."""
@@ -184,7 +184,7 @@ class LivePages:
         if kept is not None and kept[0] == seen:
             return kept[1]
         texts = shown_texts([(self._path, run) for run in address.runs], self._texts)
-        with uncollected():
+        with gc_paused():
             if address.compared:
                 found = PagePart.compared(self._comparison(*address.runs), texts)
                 parts = [replace(found, baseline=_as_seen(found.baseline, seen))]

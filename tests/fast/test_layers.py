@@ -32,7 +32,7 @@ _SOLE_USERS = {
 }
 _AT_EVERY_START: dict[str, set[str]] = {
     "core/light_dataclass": {"__future__", "collections", "dataclasses", "operator", "typing"},
-    "core/users_word": {"__future__", "pytest_helmbench.core.light_dataclass", "typing"},
+    "core/granted": {"__future__", "pytest_helmbench.core.light_dataclass", "typing"},
     "options/option": {
         "__future__",
         "collections",
@@ -42,7 +42,7 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "os",
         "pathlib",
         "pytest_helmbench.core.light_dataclass",
-        "pytest_helmbench.core.users_word",
+        "pytest_helmbench.core.granted",
         "typing",
     },
     "options/declarations": {
@@ -52,7 +52,7 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "pathlib",
         "pytest_helmbench.options.option",
         "pytest_helmbench.core.light_dataclass",
-        "pytest_helmbench.core.users_word",
+        "pytest_helmbench.core.granted",
         "typing",
     },
     "plugin": {
@@ -90,7 +90,7 @@ _LATE = {
     ("composition", "pytest_helmbench.pytest_side.xdist_controller"),
     ("composition", "pytest_helmbench.pytest_side.xdist_worker"),
     ("composition", "pytest_helmbench.run.resume"),
-    ("run_book", "pytest_helmbench.run.resume"),
+    ("session_runs", "pytest_helmbench.run.resume"),
     (
         "database_file",
         "pytest_helmbench.store.schema",
@@ -122,7 +122,7 @@ _LATE = {
     ("foreign_patterns", "regex"),  # where a benchmark brings a regular expression
     # Only where somebody else's code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),
-    ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),
+    ("verifiers", "pytest_helmbench.gateway.relay.verifier_proxy"),
     ("images", "fcntl"),  # not on Windows
     ("places", "pytest_helmbench.benchmarks.packs.places"),
 }

@@ -63,7 +63,7 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
             for name in (
                 "core",
                 "core.light_dataclass",
-                "core.users_word",
+                "core.granted",
                 "options",
                 "options.declarations",
                 "options.option",

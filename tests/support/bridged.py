@@ -17,9 +17,9 @@ from engines import missing
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
 from pytest_helmbench.benchmarks.bench_packs.node.command import Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.node.process import BridgeBounds, PackFailedError
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox.box import Unavailable
-from pytest_helmbench.sandbox.fence import Door, find_fence
+from pytest_helmbench.sandbox.fence import OpenPort, find_fence
 
 __all__ = ["CALM", "HASTY", "Item", "bridge_to", "outcomes", "real_node"]
 
@@ -56,7 +56,7 @@ class Item:
     def lost(self) -> None:
         pass
 
-    def doors(self) -> Sequence[Door]:
+    def open_ports(self) -> Sequence[OpenPort]:
         return ()
 
     def spent_s(self) -> float:
@@ -77,7 +77,7 @@ def real_node() -> Node:
 @asynccontextmanager
 async def bridge_to(root: Path, *, fenced: bool = True, bounds: BridgeBounds = CALM) -> AsyncIterator[Bridge]:
     """Give a bridge to a pack in a folder; everything of it has ended behind it."""
-    fence = await find_fence(UsersWord("auto")) if fenced else None
+    fence = await find_fence(Granted("auto")) if fenced else None
     if isinstance(fence, Unavailable):
         missing(fence.reason)
     bridge = Bridge(real_node(), pack_place(root, root.parent / "work"), fence=fence, bounds=bounds)

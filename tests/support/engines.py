@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import pytest
 from waiting import until
 
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
+from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine, Limits, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
@@ -87,7 +87,7 @@ def engine_loop() -> Iterator[LoopThread]:
 
 
 def _engine(loop: LoopThread, mode: str, image: str | None) -> Iterator[Running]:
-    found = loop.run(find_engine(UsersWord(mode), pull=NOT_ALLOWED))
+    found = loop.run(find_engine(Granted(mode), pull=NOT_ALLOWED))
     if isinstance(found, Unavailable):
         missing(found.reason)
     obstacle = loop.run(found.obstacle(image))

@@ -1,6 +1,6 @@
 """Words of a manifest, given to all that takes the user's: mypy refuses each line, or calls its comment needless.
 
-Nothing calls this. `tests/fast/test_users_words.py` holds the lines to the list of doors.
+Nothing calls this. `tests/fast/test_granted.py` holds the lines to the list of doors.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, Agent
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import capabilities_of
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, Sandboxes
 from pytest_helmbench.benchmarks.packs.task import PackTask
+from pytest_helmbench.core.granted import NOT_ALLOWED, NOTHING_NAMED, Granted
 from pytest_helmbench.core.model import HttpTemplate, ModelEntry
-from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
 from pytest_helmbench.gateway.local_answers import call_function
 from pytest_helmbench.gateway.providers.application import function_application, http_application
 from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
@@ -43,11 +43,11 @@ async def widen(entry: ModelEntry, task: PackTask) -> None:
     AgentNeeds.parse(NOTHING_NAMED, TEXTS, NOTHING_NAMED, Path())  # type: ignore[arg-type]
     AgentNeeds.parse(NOTHING_NAMED, NOTHING_NAMED, TEXTS, Path())  # type: ignore[arg-type]
     await find_engine(TEXT, pull=NOT_ALLOWED)  # type: ignore[arg-type]
-    await find_engine(UsersWord("auto"), pull=LEAVE)  # type: ignore[arg-type]
+    await find_engine(Granted("auto"), pull=LEAVE)  # type: ignore[arg-type]
     await find_fence(TEXT)  # type: ignore[arg-type]
     Sandboxes(TEXT, pull=NOT_ALLOWED, note=print)  # type: ignore[arg-type]
-    Sandboxes(UsersWord("auto"), pull=LEAVE, note=print)  # type: ignore[arg-type]
-    Sandboxes(UsersWord("auto"), pull=NOT_ALLOWED, note=print, unprotected=LEAVE)  # type: ignore[arg-type]
+    Sandboxes(Granted("auto"), pull=LEAVE, note=print)  # type: ignore[arg-type]
+    Sandboxes(Granted("auto"), pull=NOT_ALLOWED, note=print, unprotected=LEAVE)  # type: ignore[arg-type]
     find_node(Path(TEXT), {})  # type: ignore[arg-type]
     parse_choices(TEXTS)  # type: ignore[arg-type]
     ImageRights(build=TEXT)  # type: ignore[arg-type]

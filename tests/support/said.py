@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 
 __all__ = ["said"]
 
 T = TypeVar("T")
 
 
-def said(value: T | None) -> UsersWord[T] | None:
+def said(value: T | None) -> Granted[T] | None:
     """Return what the user has said, or nothing."""
-    return None if value is None else UsersWord(value)
+    return None if value is None else Granted(value)

@@ -20,7 +20,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits, parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox.fence import Fence
 
 __all__ = ["PROCESS", "SERVER", "Pack", "Seen", "Upstream", "asked", "free_port", "plain", "used"]
@@ -102,11 +102,11 @@ class Pack:
         )
         return Verifiers(
             manifest,
-            parse_choices(UsersWord(choices)),
+            parse_choices(Granted(choices)),
             self.events.append,
             fence=self.fence,
             waits=Waits(**waits),
-            rights=ImageRights(UsersWord("offline") if self.build else None, UsersWord(self.build)),
+            rights=ImageRights(Granted("offline") if self.build else None, Granted(self.build)),
         )
 
     @property

@@ -30,7 +30,7 @@ from pytest_helmbench.gateway.call import ItemClock
 from pytest_helmbench.gateway.relay.conversation import Conversation, Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayRoute
 from pytest_helmbench.options.option import least_score_text
-from pytest_helmbench.sandbox.fence import Door
+from pytest_helmbench.sandbox.fence import OpenPort
 
 _MOST_EVENTS = 1_000
 _TRIES = 3
@@ -45,14 +45,14 @@ class PackAddresses:
         address: Of the model, for the pack's own code.
         docker_base_url: The same as a container reaches it; empty for nowhere.
         verifiers: Each behind an address of its own.
-        doors: The ports in all of them.
+        open_ports: The ports in all of them.
     """
 
     route: RelayRoute
     address: RelayAddress
     docker_base_url: str
     verifiers: OpenVerifiers
-    doors: tuple[Door, ...]
+    open_ports: tuple[OpenPort, ...]
 
 
 class AddressLender:
@@ -112,9 +112,9 @@ class AddressLender:
         bridge_host = await self._verifiers.bridge_address()
         address = await self._relay.open_route(route)
         docker = "" if bridge_host is None else (await self._relay.also_at(address, bridge_host)).base_url
-        relay = Door(urlsplit(address.base_url).port or 0, self._relay.serve, self._relay)
-        await self._verifiers.admit(relay)
-        return PackAddresses(route, address, docker, verifiers, (relay, *verifiers.doors))
+        relay = OpenPort(urlsplit(address.base_url).port or 0, self._relay.serve, self._relay)
+        await self._verifiers.open_port(relay)
+        return PackAddresses(route, address, docker, verifiers, (relay, *verifiers.open_ports))
 
     async def _running_verifiers(self) -> OpenVerifiers:
         """Open the verifiers for an item, now: one that was well before it waited may have died since.
@@ -210,9 +210,9 @@ class ScenarioRun:
         self._conversation.rewind()
         self._progress.clear()
 
-    def doors(self) -> Iterable[Door]:
-        """See `PackAttempt.doors`."""
-        return self._told.addresses.doors
+    def open_ports(self) -> Iterable[OpenPort]:
+        """See `PackAttempt.open_ports`."""
+        return self._told.addresses.open_ports
 
     def spent_s(self) -> float:
         """See `PackAttempt.spent_s`: what its requests wait for our own limits is not counted."""

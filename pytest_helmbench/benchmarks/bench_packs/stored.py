@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.table_rows import made_of, named_rows
+from pytest_helmbench.store.table_rows import from_row, named_rows
 
 _WITHOUT_TEXTS = "result_id, status, pack_results.score, points"
 _JSON = ("timings", "output", "verifier", "artifacts")
@@ -88,7 +88,7 @@ def _value(column: str, cell: Cell) -> JsonValue:
 def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[str, ScenarioResult]:
     """Return what a pack has said about the judged cases of a run, by `results.id`; logs stay where they are."""
     return {
-        str(row["result_id"]): made_of(
+        str(row["result_id"]): from_row(
             ScenarioResult,
             row,
             status=PackStatus(str(row["status"])),
@@ -151,7 +151,7 @@ def pack_score(conn: sqlite3.Connection, run_id: int) -> PackScore | None:
     row = next(named_rows(conn.execute("SELECT * FROM pack_scores WHERE run_id = ?", (run_id,))), None)
     if row is None:
         return None
-    return made_of(
+    return from_row(
         PackScore,
         row,
         categories=tuple(json.loads(str(row["categories"]))),

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
+from pytest_helmbench.core.granted import NOT_ALLOWED, NOTHING_NAMED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.sandbox.box import Engine, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
@@ -29,7 +29,7 @@ class PackSettings:
 
     parity: bool = False
     show_hidden: bool = False
-    allow_commands: UsersWord[tuple[str, ...]] = NOTHING_NAMED
+    allow_commands: Granted[tuple[str, ...]] = NOTHING_NAMED
     answer_form: str | None = None
 
 
@@ -87,11 +87,11 @@ class Sandboxes:
 
     def __init__(
         self,
-        mode: UsersWord[str],
+        mode: Granted[str],
         *,
-        pull: UsersWord[bool],
+        pull: Granted[bool],
         note: Callable[[str], None],
-        unprotected: UsersWord[bool] = NOT_ALLOWED,
+        unprotected: Granted[bool] = NOT_ALLOWED,
     ) -> None:
         self._unprotected = unprotected
         self._fencing: asyncio.Task[Fence | Unavailable] | None = None

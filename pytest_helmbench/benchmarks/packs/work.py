@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
-from pytest_helmbench.engine.rules import held
+from pytest_helmbench.engine.rules import apply_rule
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
 from pytest_helmbench.judging.judge import judged_outcome, with_reply
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
@@ -78,10 +78,10 @@ class PackWork:
     ) -> Evaluation:
         shows = self.settings.show_hidden
         if rule.judge:
-            criterion = await held(partial(family.wants_reading, rule), reply)
+            criterion = await apply_rule(partial(family.wants_reading, rule), reply)
             if criterion is not None:
                 return await self._read(family, case, rule, criterion, reply, context)
-        return await held(partial(family.evaluation, rule, shows=shows), reply)
+        return await apply_rule(partial(family.evaluation, rule, shows=shows), reply)
 
     def asked_of_judge(self, family: Family, criterion: Criterion) -> JudgeRule:
         """Return what a marking model is asked about a reply whose words alone do not say enough."""

@@ -22,7 +22,7 @@ from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
-from pytest_helmbench.engine.rules import held
+from pytest_helmbench.engine.rules import apply_rule
 from pytest_helmbench.engine.work import CaseContext, RunnerSettings, UnjudgedError
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.judging.judge import judged_outcome
@@ -40,7 +40,7 @@ class TreeWork:
         rule = in_turns(case.rule)
         judges = () if rule.judged is None else usable_judges(context)
         reply = await one_reply(case, context)
-        found = await held(partial(rule.evaluations, case, context.settings.strict_json), reply)
+        found = await apply_rule(partial(rule.evaluations, case, context.settings.strict_json), reply)
         if rule.judged is not None:
             asked = replace(case, rule=rule.judged)
             found = (*await judged_evaluations(asked, reply, judges, context), *found)

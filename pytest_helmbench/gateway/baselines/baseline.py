@@ -13,7 +13,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import without_surrogates
 from pytest_helmbench.gateway.baselines.schema_answer import (
     NoAnswerError,
-    Taste,
+    OptionPicker,
     json_list,
     object_of,
     schema_answer,
@@ -60,16 +60,16 @@ def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
     ]
     prompts = [_text(message.get("content")) for message in messages]
     seed = f"{model_id}\n{body.get('seed')}\n{wire}"
-    taste = Taste(model_id, seed, "\n".join([question, *answers]), "\n".join(prompts))
+    picker = OptionPicker(model_id, seed, "\n".join([question, *answers]), "\n".join(prompts))
     wanted = body.get("response_format")
-    called = None if answers else _tool_call(_objects(body, "tools"), taste, question)
+    called = None if answers else _tool_call(_objects(body, "tools"), picker, question)
     if called is not None:
         call: JsonValue = {"id": f"call_{len(messages)}", "type": "function", "function": called}
         reply: dict[str, JsonValue] = {"content": None, "tool_calls": [call]}
     elif answers and wanted is None:
         reply = {"content": f"The answer is: {' '.join(answers)}"}
     else:
-        reply = {"content": _content(model_id, wanted, taste, choices)}
+        reply = {"content": _content(model_id, wanted, picker, choices)}
     return _completion(model_id, wire, reply, sum(map(len, prompts)))
 
 
@@ -136,16 +136,16 @@ def _bound_schemas(model_id: str, open_parts: list[JsonValue]) -> None:
     raise HelmbenchError(f"{model_id}: the schemas of the request have more than {_MOST_NODES} parts")
 
 
-def _content(model_id: str, response_format: JsonValue, taste: Taste, choices: Sequence[str]) -> str:
+def _content(model_id: str, response_format: JsonValue, picker: OptionPicker, choices: Sequence[str]) -> str:
     wanted = response_format if isinstance(response_format, dict) else {}
     kind = wanted.get("type")
     if kind == "json_object":
-        return json.dumps({"answer": taste.words()}, ensure_ascii=False)
+        return json.dumps({"answer": picker.words()}, ensure_ascii=False)
     if kind != "json_schema":
-        return f"Answer: {taste.ranked(choices)[0][0]}" if choices else taste.words()
+        return f"Answer: {picker.ranked(choices)[0][0]}" if choices else picker.words()
     schema = object_of(object_of(wanted["json_schema"])["schema"])
     try:
-        answer = schema_answer(schema, taste)
+        answer = schema_answer(schema, picker)
     except NoAnswerError as error:
         raise HelmbenchError(
             f"{model_id}: {error}\n"
@@ -154,11 +154,13 @@ def _content(model_id: str, response_format: JsonValue, taste: Taste, choices: S
     return json.dumps(answer, ensure_ascii=False)
 
 
-def _tool_call(tools: Sequence[JsonObject], taste: Taste, question: str) -> dict[str, JsonValue] | None:
+def _tool_call(
+    tools: Sequence[JsonObject], picker: OptionPicker, question: str
+) -> dict[str, JsonValue] | None:
     """Return name and arguments of the tool that shares most words with a message; None where none does."""
     functions = [object_of(tool["function"]) for tool in tools if tool.get("type") == "function"]
     shared = [
-        taste.shared_with(_text(function.get("name")), _text(function.get("description")))
+        picker.shared_with(_text(function.get("name")), _text(function.get("description")))
         for function in functions
     ]
     if not any(shared):

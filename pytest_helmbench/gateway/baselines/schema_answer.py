@@ -41,7 +41,7 @@ _TYPES_BY_KEYWORD = {
 _Option = TypeVar("_Option")
 
 
-class Taste:
+class OptionPicker:
     """Chooses where a request leaves a choice. Options are texts, or values that JSON can hold.
 
     `first` takes the first of everything, `random` anything, `lexical` what shares most word stems with a text, and
@@ -133,19 +133,19 @@ _UNREAD = (
 )
 
 
-def schema_answer(schema: JsonObject, taste: Taste) -> JsonValue:
+def schema_answer(schema: JsonObject, picker: OptionPicker) -> JsonValue:
     """Return a value that fits a schema.
 
     Args:
         schema: JSON Schema of the subset that strict structured outputs allow: objects, arrays, `enum`, `const`,
             `anyOf`, texts, numbers, booleans, null, their simple bounds, and `$ref` into the schema itself.
-        taste: Chooses where the schema leaves a choice.
+        picker: Chooses where the schema leaves a choice.
 
     Raises:
         NoAnswerError: The schema contradicts itself, recurses without an end, or uses another keyword.
         TypeError: A keyword holds a value of another type than it should.
     """
-    return _Composer(schema, taste).value(dict(schema), ())
+    return _Composer(schema, picker).value(dict(schema), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class _Composer:
     """Makes values for the parts of one schema. A `path` holds the references that lead to a part."""
 
     root: JsonObject
-    taste: Taste
+    picker: OptionPicker
     made: Iterator[int] = field(default_factory=itertools.count)
 
     def value(self, schema: JsonValue, path: tuple[str, ...]) -> JsonValue:
@@ -162,7 +162,7 @@ class _Composer:
             raise NoAnswerError("the response schema allows no value that ends")
         options = self._options(flat, path)
         if options is not None:
-            return self.taste.ranked(options)[0]
+            return self.picker.ranked(options)[0]
         if "anyOf" in flat:
             return self._from_branches(flat, path)
         match _type_of(flat):
@@ -175,7 +175,7 @@ class _Composer:
             case "integer" | "number" as name:
                 return self._number(flat, whole=name == "integer")
             case "boolean":
-                return self.taste.ranked([True, False])[0]
+                return self.picker.ranked([True, False])[0]
             case "null":
                 return None
             case other:
@@ -236,7 +236,7 @@ class _Composer:
     def _from_branches(self, schema: JsonObject, path: tuple[str, ...]) -> JsonValue:
         beside = {key: value for key, value in schema.items() if key != "anyOf"}
         failure = NoAnswerError("no branch of anyOf in the response schema can be met")
-        branches = self.taste.ranked(json_list(schema["anyOf"]))
+        branches = self.picker.ranked(json_list(schema["anyOf"]))
         for branch in sorted(branches, key=lambda part: self._recurs(part, path)):
             try:
                 return self.value({**beside, **branch} if isinstance(branch, dict) else branch, path)
@@ -264,8 +264,8 @@ class _Composer:
         if options is None:
             found = [self.value(items, path)]
         else:
-            tags = self.taste.tags(options)[:most]
-            others = [option for option in self.taste.ranked(options) if option not in tags]
+            tags = self.picker.tags(options)[:most]
+            others = [option for option in self.picker.ranked(options) if option not in tags]
             found = tags + others[: max(0, least - len(tags))]
         if len(found) < least and schema.get("uniqueItems"):
             raise NoAnswerError(
@@ -275,7 +275,7 @@ class _Composer:
 
     def _text(self, schema: JsonObject) -> str:
         least = _bound(schema, "minLength") or 0
-        words = self.taste.words()
+        words = self.picker.words()
         padded = words if len(words) >= least else ((words or "x") * least)[:least]
         return padded[: _bound(schema, "maxLength")]
 
@@ -289,7 +289,7 @@ class _Composer:
         last = high if high is not None else first
         steps = range(first, min(last, first + _MOST_STEPS) + 1)
         if steps:
-            number = step * (self.taste.ranked(steps) if low is not None else steps)[0]
+            number = step * (self.picker.ranked(steps) if low is not None else steps)[0]
             return number.numerator if number.denominator == 1 else float(number)
         if whole or "multipleOf" in schema:
             raise NoAnswerError("the response schema allows no number between its bounds")

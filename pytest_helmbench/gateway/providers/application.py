@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import HttpTemplate
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.request_template import filled
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.provider import Lack, PricePlace, Provider
 
 FUNCTION_PREFIX = "python:"
@@ -115,7 +115,7 @@ def as_asked(body: JsonObject) -> dict[str, JsonValue]:
     return {key: body[key] for key in body if key not in (_TEMPLATE, _VERSION)}
 
 
-def function_application(named: UsersWord[str], version: str | None = None) -> Provider:
+def function_application(named: Granted[str], version: str | None = None) -> Provider:
     """Return the function that an id names; it is loaded when it is asked first.
 
     Raises:
@@ -126,13 +126,11 @@ def function_application(named: UsersWord[str], version: str | None = None) -> P
         raise HelmbenchError(
             f"model id {model_id!r} names no function\n  hint: write python:package.module:function"
         )
-    function = UsersWord(model_id.removeprefix(FUNCTION_PREFIX))
+    function = Granted(model_id.removeprefix(FUNCTION_PREFIX))
     return _Application("python", function=function, version=version)
 
 
-def http_application(
-    stated: UsersWord[HttpTemplate], host: str, version: str | None = None
-) -> HttpApplication:
+def http_application(stated: Granted[HttpTemplate], host: str, version: str | None = None) -> HttpApplication:
     """Return the application at an address."""
     return HttpApplication(host, template=stated.value, version=version)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.application import (
     FUNCTION_PREFIX,
     function_application,
@@ -213,8 +213,8 @@ def _with_headers(found: Endpoint, entry: ModelEntry, environ: Mapping[str, str]
 def resolve_endpoint(
     entry: ModelEntry,
     *,
-    default_base_url: UsersWord[str] | None,
-    default_key_env: UsersWord[str] | None,
+    default_base_url: Granted[str] | None,
+    default_key_env: Granted[str] | None,
     environ: Mapping[str, str],
 ) -> Endpoint | Unusable:
     """Return where a model is called, or why it cannot be.
@@ -235,8 +235,8 @@ def resolve_endpoint(
 
 def _resolved(
     entry: ModelEntry,
-    default_base_url: UsersWord[str] | None,
-    default_key_env: UsersWord[str] | None,
+    default_base_url: Granted[str] | None,
+    default_key_env: Granted[str] | None,
     environ: Mapping[str, str],
 ) -> Endpoint | Unusable:
     stated = entry.base_url or default_base_url

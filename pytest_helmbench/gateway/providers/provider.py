@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.users_word import UsersWord
 
 _MOST_USD = 1e6  # of a call
 _COSTS = ("cost", "cost_usd", "total_cost", "cost_usd_total", "estimated_cost")
@@ -79,7 +79,7 @@ class Provider:
     list_id: str = ""
     pull: str = ""
     title_header: str = ""
-    function: UsersWord[str] | None = None
+    function: Granted[str] | None = None
     version: str | None = ""
 
     @property

@@ -39,7 +39,7 @@ from pytest_helmbench.results.standings import Board, boards
 from pytest_helmbench.scoring.breakdown import Detection
 from pytest_helmbench.scoring.thresholds import ThresholdError
 from pytest_helmbench.store.result_queries import ResultRow
-from pytest_helmbench.store.run_queries import Pulse, RunSummary
+from pytest_helmbench.store.run_queries import RunProgress, RunSummary
 
 _ASSETS = files("pytest_helmbench.reports.page") / "assets"
 
@@ -253,7 +253,7 @@ class ListedRun:
     """A run in one line, and how far it is."""
 
     run: RunSummary
-    pulse: Pulse
+    pulse: RunProgress
 
 
 def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, refresh_s: float) -> str:

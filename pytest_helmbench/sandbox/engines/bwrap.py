@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import (
     BoxSpec,
     Command,
@@ -129,7 +129,7 @@ def _view(spec: BoxSpec, workspace: Workspace, command: Command, limits: Limits)
     return own_view(shared, limits.disk_bytes, [(workspace.path, spec.workdir, False), *mounts], env)
 
 
-async def _find(kind: SandboxEngine, _pull: UsersWord[bool]) -> BubblewrapEngine | Unavailable:
+async def _find(kind: SandboxEngine, _pull: Granted[bool]) -> BubblewrapEngine | Unavailable:
     """Try every way in which bubblewrap may work with a command."""
     program = shutil.which("bwrap")
     if program is None or not sys.platform.startswith("linux"):

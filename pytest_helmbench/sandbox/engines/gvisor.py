@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox.box import SandboxEngine, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, find_containers
 from pytest_helmbench.sandbox.engines.docker import DOCKER
@@ -14,7 +14,7 @@ from pytest_helmbench.sandbox.engines.podman import PODMAN
 _RUNTIME = "runsc"
 
 
-async def _find(kind: SandboxEngine, pull: UsersWord[bool]) -> ContainerEngine | Unavailable:
+async def _find(kind: SandboxEngine, pull: Granted[bool]) -> ContainerEngine | Unavailable:
     runtime = shutil.which(_RUNTIME)
     if runtime is None:
         return Unavailable(f"{_RUNTIME} is not installed")

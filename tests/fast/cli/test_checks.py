@@ -9,7 +9,7 @@ from trees import CATEGORY_SCHEMA, Part, Tree, write_tree
 
 from pytest_helmbench.benchmarks.scenario_trees.authoring import ReadTree
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.cli.at_hand import listing_lines
+from pytest_helmbench.cli.lookup import listing_lines
 
 
 def test_listing_takes_time_in_proportion_to_the_cases(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.core.whole_file import put_in_place
+from pytest_helmbench.core.whole_file import write_atomically
 
 
 def test_a_report_replaces_a_file_as_a_whole(tmp_path: Path) -> None:
@@ -13,9 +13,9 @@ def test_a_report_replaces_a_file_as_a_whole(tmp_path: Path) -> None:
     link.symlink_to(file)
 
     with pytest.raises(UnicodeEncodeError):
-        put_in_place(file, "half \ud800")
+        write_atomically(file, "half \ud800")
     assert file.read_text() == "old"
-    put_in_place(link, "new\n")
+    write_atomically(link, "new\n")
 
     assert file.read_text() == "new\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.html", "report.html"]

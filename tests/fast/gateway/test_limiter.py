@@ -12,7 +12,7 @@ from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import (
-    AttemptUsage,
+    AttemptResult,
     BudgetSpentError,
     Ending,
     ModelLimits,
@@ -40,8 +40,8 @@ def _ask(
     return PermitRequest(model, prompt_tokens, max_tokens, urgent)
 
 
-def _reply(cost_usd: float | None = None, completion_tokens: int = 10) -> AttemptUsage:
-    return AttemptUsage(Ending.REPLY, Usage(completion_tokens=completion_tokens, cost_usd=cost_usd))
+def _reply(cost_usd: float | None = None, completion_tokens: int = 10) -> AttemptResult:
+    return AttemptResult(Ending.REPLY, Usage(completion_tokens=completion_tokens, cost_usd=cost_usd))
 
 
 class _Crowd:
@@ -66,7 +66,7 @@ class _Crowd:
             if task.done() and not task.cancelled() and task.exception() is None
         ]
 
-    async def settle(self, index: int, used: AttemptUsage) -> None:
+    async def settle(self, index: int, used: AttemptResult) -> None:
         self._gate.settle(self.tasks[index].result(), used)
         await self.turn()
 
@@ -119,7 +119,7 @@ async def test_a_ticket_counts_once_however_often_it_comes_back() -> None:
     assert gate.budget.reserved_usd == pytest.approx(0.02)
     gate.settle(permit, _reply(0.005))
     gate.settle(permit, _reply(0.005))
-    gate.settle(permit, AttemptUsage(Ending.OTHER))
+    gate.settle(permit, AttemptResult(Ending.OTHER))
     assert gate.in_flight == 1
     assert gate.budget.spent_usd == pytest.approx(0.005)
     assert gate.budget.reserved_usd == pytest.approx(0.01)
@@ -132,7 +132,7 @@ async def test_a_dead_model_refuses_who_waits_and_who_comes_and_others_go_on() -
     gate.add_models([ModelLimits("bad", 2), ModelLimits("good", 2)])
     crowd = _Crowd(gate)
     await crowd.ask(*[_ask("bad")] * 5, _ask("good"))
-    dead = AttemptUsage(Ending.DEAD, sentence="the key is wrong")
+    dead = AttemptResult(Ending.DEAD, sentence="the key is wrong")
     await crowd.settle(0, dead)
     await crowd.settle(1, dead)
     assert [str(task.exception()) for task in crowd.tasks[2:5]] == ["the key is wrong"] * 3
@@ -164,7 +164,7 @@ async def test_where_no_price_is_known_one_call_goes_until_a_reply_names_its_cos
     crowd = _Crowd(gate)
     await crowd.ask(*[_ask()] * 8)
     assert crowd.admitted() == [0]
-    await crowd.settle(0, AttemptUsage(Ending.OTHER))
+    await crowd.settle(0, AttemptResult(Ending.OTHER))
     assert crowd.admitted() == [0, 1]
     # A reply of 10 tokens cost a cent: what one of 1,000 may cost is more than there is, so each goes alone.
     await crowd.settle(1, _reply(0.01))
@@ -198,7 +198,7 @@ async def test_without_a_price_the_dearest_token_so_far_is_what_every_token_may_
 async def test_what_was_sent_and_not_answered_counts_as_spent() -> None:
     gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=0.035)
     for _ in range(3):
-        gate.settle(await gate.acquire(_ask()), AttemptUsage(Ending.TIMEOUT, unanswered=True))
+        gate.settle(await gate.acquire(_ask()), AttemptResult(Ending.TIMEOUT, unanswered=True))
     assert gate.budget.spent_usd == pytest.approx(0.03)
     assert gate.budget.unanswered == 3
     assert gate.budget.unanswered_usd == pytest.approx(0.03)
@@ -211,7 +211,7 @@ async def test_a_budget_without_a_price_is_given_up_when_calls_go_unanswered() -
     gate = Limiter(SessionLimits(4, max_cost_usd=1.0), time.monotonic, on_overdrawn=said.append)
     gate.add_models([ModelLimits("m", 4)])
     for _ in range(3):
-        gate.settle(await gate.acquire(_ask()), AttemptUsage(Ending.TIMEOUT, unanswered=True))
+        gate.settle(await gate.acquire(_ask()), AttemptResult(Ending.TIMEOUT, unanswered=True))
     with pytest.raises(RefusedError, match="--helmbench-max-cost cannot be held"):
         await gate.acquire(_ask())
     assert said == [
@@ -226,7 +226,7 @@ async def test_a_pause_holds_back_its_model_alone_and_ends_by_itself() -> None:
     crowd = _Crowd(gate)
     await crowd.ask(_ask("m"))
     started = time.monotonic()
-    await crowd.settle(0, AttemptUsage(Ending.RATE_LIMITED, pause_s=0.5))
+    await crowd.settle(0, AttemptResult(Ending.RATE_LIMITED, pause_s=0.5))
     await crowd.ask(_ask("m"), _ask("other"))
     assert crowd.admitted() == [0, 2]
     await crowd.tasks[1]
@@ -240,7 +240,7 @@ async def test_variants_of_a_model_share_what_its_provider_lets_through() -> Non
     crowd = _Crowd(gate)
     await crowd.ask(*[_ask("plain"), _ask("careful"), _ask("other")] * 2)
     assert crowd.admitted() == [0, 2, 5]  # one call a second of both together
-    await crowd.settle(0, AttemptUsage(Ending.RATE_LIMITED, pause_s=10))
+    await crowd.settle(0, AttemptResult(Ending.RATE_LIMITED, pause_s=10))
     now = 9.0
     await crowd.ask(_ask("other"))
     assert crowd.admitted() == [0, 2, 5, 6]

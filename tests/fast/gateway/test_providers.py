@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import pytest
 from said import said
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.endpoints import (
     Endpoint,
     Unusable,
@@ -255,7 +255,7 @@ def test_a_query_with_a_key_is_refused_and_not_repeated(query: str) -> None:
 
 def _with_headers(**headers: str) -> ModelEntry:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return ModelEntry("a/b", base_url=said(ELSEWHERE), headers=UsersWord(named))
+    return ModelEntry("a/b", base_url=said(ELSEWHERE), headers=Granted(named))
 
 
 def test_extra_headers_go_over_the_usual_ones_and_take_keys_from_the_environment() -> None:

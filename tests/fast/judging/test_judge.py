@@ -14,9 +14,9 @@ import pytest
 from replies import reply_of
 
 from pytest_helmbench.core.case import Case, Message
-from pytest_helmbench.core.meant import meant
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.reply_text import meant
 from pytest_helmbench.judging.judge import (
     AskJudge,
     JudgeTemplate,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
+from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.options.declarations import OPTIONS
 from pytest_helmbench.sandbox import engines
 from pytest_helmbench.sandbox.box import Unavailable
@@ -44,13 +44,13 @@ def test_auto_takes_the_engines_in_their_order() -> None:
 
 @pytest.mark.usefixtures("jail")
 def test_an_engine_is_a_module_among_the_engines() -> None:
-    found = asyncio.run(find_engine(UsersWord("jail"), pull=UsersWord(value=True)))
+    found = asyncio.run(find_engine(Granted("jail"), pull=Granted(value=True)))
     assert found == Unavailable("jail: pull is True")
-    assert asyncio.run(find_engine(UsersWord(AUTO), pull=NOT_ALLOWED)) == Unavailable(
+    assert asyncio.run(find_engine(Granted(AUTO), pull=NOT_ALLOWED)) == Unavailable(
         "no sandbox: jail: pull is False; docker is not installed;"
         " podman is not installed; bwrap is not installed"
     )
-    assert asyncio.run(find_engine(UsersWord("none"), pull=NOT_ALLOWED)) == Unavailable(
+    assert asyncio.run(find_engine(Granted("none"), pull=NOT_ALLOWED)) == Unavailable(
         "--helmbench-sandbox=none: code of models runs in a sandbox, or not at all"
     )
 

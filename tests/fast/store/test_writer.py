@@ -31,7 +31,7 @@ from pytest_helmbench.core.outcome import (
 from pytest_helmbench.core.outline import BehaviourEntry, PillarEntry, Scoring
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.store.benchmark_places import BenchmarkKey
-from pytest_helmbench.store.cost_queries import Spread, price_history
+from pytest_helmbench.store.cost_queries import CostRange, price_history
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.run_queries import run_summary, runs
@@ -449,9 +449,9 @@ def test_price_history_speaks_of_answered_calls_by_scenario(store: Store, path: 
         store.record_result(result(run_id, repetition=number))
     store.flush()
 
-    assert price_history(path, _DEMO, "test/good") == {"P1-B1-S1": Spread(0.5, 1.0, 1.5)}
+    assert price_history(path, _DEMO, "test/good") == {"P1-B1-S1": CostRange(0.5, 1.0, 1.5)}
     of_judges = price_history(path, _DEMO, "test/good", purpose="judge")
-    assert of_judges == {"P1-B1-S1": Spread(0.25, 0.25, 0.25)}
+    assert of_judges == {"P1-B1-S1": CostRange(0.25, 0.25, 0.25)}
     assert price_history(path, _DEMO, "test/unknown") == {}
 
 

@@ -24,9 +24,9 @@ from pytest_helmbench.benchmarks.packs.agent.external import (
     ExternalTask,
     run_external,
 )
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox.box import Unavailable
-from pytest_helmbench.sandbox.fence import Door, find_fence
+from pytest_helmbench.sandbox.fence import OpenPort, find_fence
 from pytest_helmbench.sandbox.workspace import Workspace
 
 _ASKS = """
@@ -55,20 +55,20 @@ def _run(place: Path, provider: Provider, code: str, needs: AgentNeeds | None = 
     """Run a Python program as an agent in the fence; return what it leaves in `found.json`."""
     head = "import json, os, socket, sys, urllib.request\nfound = {}\n" + _ASKS
     (place / "user" / "agent.py").write_text(f"{head}\n{code}\njson.dump(found, open('found.json', 'w'))")
-    command = AgentCommand.parse(UsersWord(f"{sys.executable} agent.py"), place / "user")
+    command = AgentCommand.parse(Granted(f"{sys.executable} agent.py"), place / "user")
     workspace = Workspace(place / "workspace")
 
     async def run() -> None:
-        fence = await find_fence(UsersWord("auto"))
+        fence = await find_fence(Granted("auto"))
         if isinstance(fence, Unavailable):
             missing(fence.reason)
         try:
             async with relayed(provider.url) as relay:
                 conversation, address = await relay.item()
-                door = Door(urlsplit(address.base_url).port or 0, relay.relay.serve, relay.relay)
+                port = OpenPort(urlsplit(address.base_url).port or 0, relay.relay.serve, relay.relay)
                 async with conversation:
                     task = ExternalTask(
-                        "Do it.", workspace, address, "test/good", 60.0, fence, (door,), needs or AgentNeeds()
+                        "Do it.", workspace, address, "test/good", 60.0, fence, (port,), needs or AgentNeeds()
                     )
                     ended = await run_external(command, task)
                     assert ended.exit_code == 0, ended.stderr_tail

@@ -10,7 +10,7 @@ import pytest
 from engines import IMAGE, Running
 
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights, build
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox.containers import ContainerEngine
 from pytest_helmbench.sandbox.workspace import SandboxError
 
@@ -21,7 +21,7 @@ def _built(podman: Running, folder: Path, *lines: str, wall_s: float = 60.0, net
     (folder / "Dockerfile").write_text("\n".join((f"FROM {IMAGE}", f"ENV MARK={mark}", *lines, "")))
     tag = f"localhost/helmbench-test:{mark}"
     assert isinstance(podman.engine, ContainerEngine)
-    rights = ImageRights(UsersWord("online" if network else "offline"))
+    rights = ImageRights(Granted("online" if network else "offline"))
     try:
         podman.wait(build(podman.engine, folder, tag, rights, wall_s))
         run = ("podman", "run", "--rm", "--network=none", tag, "cat", "/said")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_helmbench.benchmarks.bench_packs.node.command import Node, find_node
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 
 _HINT = (
     "\n  hint: install Node.js 20 or newer from https://nodejs.org or your system's packages, "
@@ -28,7 +28,7 @@ def test_the_option_goes_before_the_variable_and_the_variable_before_the_path(tm
     _program(tmp_path / "c" / "node", "echo v24.5.6")
     environ = {"HELMBENCH_NODE": named, "PATH": str(tmp_path / "c")}
 
-    assert find_node(UsersWord(Path(stated)), environ) == Node(stated)
+    assert find_node(Granted(Path(stated)), environ) == Node(stated)
     assert find_node(None, environ) == Node(named)
     assert find_node(None, environ | {"HELMBENCH_NODE": ""}) == Node(str(tmp_path / "c" / "node"))
 
@@ -38,7 +38,7 @@ def test_without_node_it_is_said_what_to_install(tmp_path: Path) -> None:
 
     missing = "Bench Packs need Node.js 20 or newer: "
     assert find_node(None, environ) == f"{missing}there is no `node` on PATH{_HINT}"
-    assert find_node(UsersWord(Path("nod\x1b")), environ) == (
+    assert find_node(Granted(Path("nod\x1b")), environ) == (
         f"{missing}--helmbench-node: there is no program 'nod\\\\x1b'{_HINT}"
     )
     assert find_node(None, environ | {"HELMBENCH_NODE": "/no/node"}) == (
@@ -56,4 +56,4 @@ def test_without_node_it_is_said_what_to_install(tmp_path: Path) -> None:
 )
 def test_what_is_no_new_node_is_refused(tmp_path: Path, text: str, why: str) -> None:
     path = _program(tmp_path / "node", text)
-    assert find_node(UsersWord(Path(path)), {}) == f"Bench Packs need Node.js 20 or newer: {path}{why}{_HINT}"
+    assert find_node(Granted(Path(path)), {}) == f"Bench Packs need Node.js 20 or newer: {path}{why}{_HINT}"

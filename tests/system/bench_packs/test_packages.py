@@ -22,7 +22,7 @@ from trees import clear_environment, rows
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
 from pytest_helmbench.benchmarks.bench_packs.packages import package_needs, packages_folder
 from pytest_helmbench.cli.main import main
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import find_fence
 
@@ -48,7 +48,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _ran(root: Path, packages: Path | None, *, permission: bool = True) -> Any:
     async def go() -> Any:
-        fence = await find_fence(UsersWord("auto")) if permission else None
+        fence = await find_fence(Granted("auto")) if permission else None
         assert not isinstance(fence, Unavailable)
         place = replace(pack_place(root, root.parent / f"work-{root.name}"), packages=packages)
         bridge = Bridge(real_node(), place, fence=fence, bounds=CALM)

@@ -17,8 +17,8 @@ from waiting import lives, until
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierDefault, VerifierEndpoint
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
-from pytest_helmbench.core.users_word import UsersWord
-from pytest_helmbench.sandbox.fence import Door, Fence, find_fence
+from pytest_helmbench.core.granted import Granted
+from pytest_helmbench.sandbox.fence import Fence, OpenPort, find_fence
 
 
 @pytest.fixture
@@ -289,12 +289,12 @@ async def test_in_the_fence_the_packs_own_server_sees_its_folder_and_reaches_the
     (tmp_path / "private").write_text("of the user's")
     pack = Pack(tmp_path / "pack").with_files(server__py=_LOOKS + SERVER, data="of the pack's")
 
-    fence = await find_fence(UsersWord("auto"))
+    fence = await find_fence(Granted("auto"))
     assert isinstance(fence, Fence)
     pack.fence = fence
     verifiers = pack.verifiers(PROCESS)
     async with Upstream(plain(body=b"the relay's")) as relay:
-        door = Door(int(relay.url.rpartition(":")[2]), relay.serve, relay)
+        port = OpenPort(int(relay.url.rpartition(":")[2]), relay.serve, relay)
         try:
             assert await verifiers.ready() is None
             async with await verifiers.open() as opened:
@@ -310,8 +310,8 @@ async def test_in_the_fence_the_packs_own_server_sees_its_folder_and_reaches_the
                 }
                 for tried, expected in tries.items():
                     assert await _looked(opened, tried) == expected, tried
-                await verifiers.admit(door)
-                await verifiers.admit(door)
+                await verifiers.open_port(port)
+                await verifiers.open_port(port)
                 assert await _looked(opened, list(tries)[3]) == "the relay's"
         finally:
             await verifiers.close()

@@ -22,7 +22,7 @@ from pytest_helmbench.benchmarks.packs.agent.external import (
     ExternalTask,
     run_external,
 )
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.box import BoxSpec, Command
 from pytest_helmbench.sandbox.workspace import Workspace
@@ -40,7 +40,7 @@ class Stage:
     def command(self, code: str, *arguments: str) -> AgentCommand:
         """Return a Python program as a command."""
         (self.folder / "agent.py").write_text(code)
-        return AgentCommand.parse(UsersWord(" ".join((sys.executable, "agent.py", *arguments))), self.folder)
+        return AgentCommand.parse(Granted(" ".join((sys.executable, "agent.py", *arguments))), self.folder)
 
     def run(
         self,
@@ -155,19 +155,19 @@ def test_what_it_makes_belongs_to_whoever_runs_in_the_sandbox(bwrap: Running, st
 )
 def test_commands_that_cannot_be_started(tmp_path: Path, text: str, what: str, hint: str) -> None:
     with pytest.raises(AgentCommandError) as caught:
-        AgentCommand.parse(UsersWord(text), tmp_path)
+        AgentCommand.parse(Granted(text), tmp_path)
     assert str(caught.value) == f"--helmbench-agent: {what}" + (f"\n  hint: {hint}" if hint else "")
 
 
 _KILLED = """
 import asyncio, sys
 from pathlib import Path
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, ExternalTask, run_external
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.workspace import Workspace
 place = Path(sys.argv[1])
-command = AgentCommand.parse(UsersWord(sys.argv[2]), place)
+command = AgentCommand.parse(Granted(sys.argv[2]), place)
 task = ExternalTask("task", Workspace(place), RelayAddress("http://127.0.0.1:9/x/v1", "token"), "m")
 asyncio.run(run_external(command, task))
 """

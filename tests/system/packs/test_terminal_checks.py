@@ -21,8 +21,8 @@ from pytest_helmbench.benchmarks.packs.task import (
     Environment,
     PlannedFile,
 )
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Command, Limits
 from pytest_helmbench.sandbox.workspace import SandboxError
 
@@ -315,14 +315,14 @@ def test_assets_are_laid_out_and_read_only_ones_come_back(judge: Judge, tmp_path
 def test_dangerous_commands_need_leave(judge: Judge) -> None:
     task = judge.task(CommandCheck(("true",)), needed=("chroot",))
     message = "it needs chroot, which --helmbench-allow-command=chroot would allow"
-    assert denied_commands(task, UsersWord(())) == message
-    assert denied_commands(task, UsersWord(("chroot",))) is None
+    assert denied_commands(task, Granted(())) == message
+    assert denied_commands(task, Granted(("chroot",))) is None
 
     def judged(*allowed: str) -> AgentFinding:
         engine = judge.room.engine
         with engine.new_workspace() as workspace:
             return judge.room.wait(
-                evaluate_terminal(task, workspace, engine, allowed_commands=UsersWord(allowed))
+                evaluate_terminal(task, workspace, engine, allowed_commands=Granted(allowed))
             )
 
     assert judged() == AgentFinding(Verdict.ERROR, "denied_command", message)
@@ -334,13 +334,11 @@ def test_a_command_that_is_allowed_works_in_a_container(bare: Judge) -> None:
     engine = bare.room.engine
 
     async def judged(allowed: tuple[str, ...]) -> tuple[int | None, AgentFinding]:
-        place = opened_place(task, engine, Limits(), allowed_commands=UsersWord(allowed))
+        place = opened_place(task, engine, Limits(), allowed_commands=Granted(allowed))
         async with place as (spec, workspace):
             async with await engine.open(spec) as box:
                 ended = await box.run(Command(("chroot", "/", "true")))
-            finding = await evaluate_terminal(
-                task, workspace, engine, allowed_commands=UsersWord(("chroot",))
-            )
+            finding = await evaluate_terminal(task, workspace, engine, allowed_commands=Granted(("chroot",)))
             return ended.exit_code, finding
 
     assert bare.room.wait(judged(("chroot",))) == (0, _PASSED)

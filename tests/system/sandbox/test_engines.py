@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from engines import Running, folder_of_image
 
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
+from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.sandbox.box import (
     Box,
     BoxSpec,
@@ -394,7 +394,7 @@ def test_without_a_program_the_reason_is_said(
     bwrap: Running, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    found = bwrap.wait(find_engine(UsersWord(mode), pull=NOT_ALLOWED))
+    found = bwrap.wait(find_engine(Granted(mode), pull=NOT_ALLOWED))
     assert found == Unavailable(
         "no sandbox: docker is not installed; podman is not installed; bwrap is not installed"
         if mode == "auto"
@@ -404,7 +404,7 @@ def test_without_a_program_the_reason_is_said(
 
 def test_auto_uses_containers_for_images_and_bubblewrap_for_the_rest(podman: Running) -> None:
     async def use() -> tuple[str, str, str]:
-        engine = await find_engine(UsersWord("auto"), pull=NOT_ALLOWED)
+        engine = await find_engine(Granted("auto"), pull=NOT_ALLOWED)
         assert not isinstance(engine, Unavailable)
         try:
             async with (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from engines import IMAGE, Running
 
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
+from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.sandbox.box import BoxSpec, Command, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 
@@ -29,7 +29,7 @@ def test_containers_are_started_with_the_runtime_and_everything_else_as_ever(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
     async def use() -> str:
-        engine = await find_engine(UsersWord("gvisor"), pull=NOT_ALLOWED)
+        engine = await find_engine(Granted("gvisor"), pull=NOT_ALLOWED)
         assert not isinstance(engine, Unavailable)
         try:
             async with await engine.open(BoxSpec(image=IMAGE)) as box:
@@ -47,7 +47,7 @@ def test_containers_are_started_with_the_runtime_and_everything_else_as_ever(
 
 def test_without_runsc_the_reason_is_said(bwrap: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert bwrap.wait(find_engine(UsersWord("gvisor"), pull=NOT_ALLOWED)) == Unavailable(
+    assert bwrap.wait(find_engine(Granted("gvisor"), pull=NOT_ALLOWED)) == Unavailable(
         "runsc is not installed"
     )
 
@@ -62,7 +62,7 @@ def test_code_sees_the_kernel_of_gvisor(
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{os.environ.get('HELMBENCH_TESTS_RUNSC', '/nowhere')}")
 
     async def use() -> bytes:
-        engine = await find_engine(UsersWord("gvisor"), pull=NOT_ALLOWED)
+        engine = await find_engine(Granted("gvisor"), pull=NOT_ALLOWED)
         assert not isinstance(engine, Unavailable)
         try:
             async with await engine.open(BoxSpec(image=IMAGE)) as box:

@@ -18,7 +18,7 @@ import pytest
 from engines import IMAGE, Running
 from waiting import PATIENCE_S, until
 
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
+from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.sandbox.box import Command, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders, this_process
@@ -26,12 +26,12 @@ from pytest_helmbench.sandbox.workspace import remove_tree
 
 _SESSION = """
 import asyncio, os, sys
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
+from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.sandbox.box import BoxSpec, Command
 from pytest_helmbench.sandbox.detection import find_engine
 
 async def main(mode, image, mark):
-    engine = await find_engine(UsersWord(mode), pull=NOT_ALLOWED)
+    engine = await find_engine(Granted(mode), pull=NOT_ALLOWED)
     box = await engine.open(BoxSpec(image=image or None))
     running = asyncio.create_task(box.run(Command(("sh", "-c", f"echo > up; exec sleep {mark}"))))
     while box.workspace.get("up", limit_bytes=9) is None:
@@ -57,7 +57,7 @@ def _killed_session(mode: str, image: str, mark: str) -> Path:
 
 
 def _start_session(room: Running, mode: str) -> None:
-    engine = room.wait(find_engine(UsersWord(mode), pull=NOT_ALLOWED))
+    engine = room.wait(find_engine(Granted(mode), pull=NOT_ALLOWED))
     assert not isinstance(engine, Unavailable)
     room.wait(engine.close())
 
@@ -193,12 +193,12 @@ def test_the_next_start_ends_a_sandbox_of_which_somebody_has_killed_half() -> No
 
 _BUSY = """
 import asyncio, sys
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
+from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.sandbox.box import BoxSpec, Command
 from pytest_helmbench.sandbox.detection import find_engine
 
 async def main(mark):
-    engine = await find_engine(UsersWord("bwrap"), pull=NOT_ALLOWED)
+    engine = await find_engine(Granted("bwrap"), pull=NOT_ALLOWED)
     print("ready", flush=True)
     async with await engine.open(BoxSpec()) as box:
         async def one():

@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.process import (
     PackFailedError,
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.sandbox.fence import Door, Fence
+from pytest_helmbench.sandbox.fence import Fence, OpenPort
 
 _BOUNDS = BridgeBounds()
 _SHORTEST_WAIT_S = 0.01
@@ -30,7 +30,7 @@ class PackAttempt(Protocol):
     def lost(self) -> None:
         """Take note that the process died: it begins anew, when its turn comes."""
 
-    def doors(self) -> Iterable[Door]:
+    def open_ports(self) -> Iterable[OpenPort]:
         """Return the ports of ours that it is told of."""
 
     def spent_s(self) -> float:
@@ -99,7 +99,7 @@ class Bridge:
 
         async def act(child: Child, freeze_s: float) -> JsonValue:
             context, given = await attempt.begin()
-            await child.open(attempt.doors())
+            await child.open(attempt.open_ports())
             message: JsonObject = {
                 "op": "run",
                 "key": prepared,

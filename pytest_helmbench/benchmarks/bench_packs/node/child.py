@@ -23,7 +23,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.process import (
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
-from pytest_helmbench.sandbox.fence import Door, Enclosed
+from pytest_helmbench.sandbox.fence import Enclosed, OpenPort
 
 _LATE_S = 1.0  # a check that comes later than this is our own fault, not the process's
 _AFTER_END_S = 0.5
@@ -156,7 +156,7 @@ class Child:
             self._pulse = self._loop.call_later(self._patience_s(), self._check_pulse, self._loop.time())
         return number, answer
 
-    async def open(self, doors: Iterable[Door]) -> None:
+    async def open(self, ports: Iterable[OpenPort]) -> None:
         """Let the process reach ports of ours.
 
         Raises:
@@ -165,7 +165,7 @@ class Child:
         if self._enclosed is None:
             return
         try:
-            await self._enclosed.open(doors)
+            await self._enclosed.open(ports)
         except OSError as error:
             raise self.lose("crashed", f"its network is gone ({excerpt(str(error))})") from error
 

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox import inside as sandbox_inside
 from pytest_helmbench.sandbox.fence import Fence, FenceView, program_files
 from pytest_helmbench.sandbox.local import host_python
@@ -38,7 +38,7 @@ class Node:
     path: str
 
 
-def find_node(stated: UsersWord[Path] | None, environ: Mapping[str, str]) -> Node | str:
+def find_node(stated: Granted[Path] | None, environ: Mapping[str, str]) -> Node | str:
     """Return the Node.js to use, or why there is none and what to install.
 
     Args:

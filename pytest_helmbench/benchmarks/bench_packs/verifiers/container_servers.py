@@ -18,9 +18,9 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     Running,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
+from pytest_helmbench.core.granted import NOT_ALLOWED
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.users_word import NOT_ALLOWED
 from pytest_helmbench.files.strict_json import a_mapping
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words, left_behind

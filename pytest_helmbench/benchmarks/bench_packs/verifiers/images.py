@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import content_digest
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError
+from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words
 from pytest_helmbench.sandbox.local import LocalPrograms
 from pytest_helmbench.sandbox.processes import end_launched
@@ -39,8 +39,8 @@ class ImageRights:
         pull: Images may be fetched (`--helmbench-pull`), those that a Dockerfile starts from too.
     """
 
-    build: UsersWord[str] | None = None
-    pull: UsersWord[bool] = NOT_ALLOWED
+    build: Granted[str] | None = None
+    pull: Granted[bool] = NOT_ALLOWED
 
     @property
     def network(self) -> bool:

@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.users_word import UsersWord
-from pytest_helmbench.sandbox.fence import Door
+from pytest_helmbench.sandbox.fence import OpenPort
 
 _OPTION = "--helmbench-verifier"
 _WANTED = "[ID=]docker, [ID=]podman, [ID=]cloud, [ID=]process:COMMAND or [ID=]URL, for example http://127.0.0.1:4010"
@@ -71,7 +71,7 @@ class Choices:
         return self.named.get(verifier, self.every)
 
 
-def parse_choices(texts: UsersWord[tuple[str, ...]]) -> Choices:
+def parse_choices(texts: Granted[tuple[str, ...]]) -> Choices:
     """Read the values of `--helmbench-verifier`.
 
     Raises:
@@ -202,9 +202,9 @@ class Running:
         if ended or saw is not None:  # what has ended while a check passes was another server
             raise AbsentVerifierError("failed", f"did not come up: {ended or f'{saw} at {path}'}{said}")
 
-    async def admit(self, door: Door) -> None:
+    async def open_port(self, port: OpenPort) -> None:
         """Let it reach a port of ours, where it is kept from them."""
-        del door  # most are not
+        del port  # most are not
 
 
 async def health_of(looking: Awaitable[str | None], ending: Awaitable[object]) -> str | None:

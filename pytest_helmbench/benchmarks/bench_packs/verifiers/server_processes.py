@@ -20,7 +20,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     Running,
 )
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, FenceView, program_files
+from pytest_helmbench.sandbox.fence import Enclosed, Fence, FenceView, OpenPort, program_files
 from pytest_helmbench.sandbox.forward import Forward
 from pytest_helmbench.sandbox.local import LocalPrograms, launched, local_environment
 from pytest_helmbench.sandbox.workspace import SandboxError
@@ -85,11 +85,11 @@ class ProcessVerifier(Running):
             self._listening.cancel()
             self._programs.close()
 
-    async def admit(self, door: Door) -> None:
+    async def open_port(self, port: OpenPort) -> None:
         """Open a port of ours in its network; one that is open stays, and one that has died is noticed elsewhere."""
         if self._around is not None and self.process.returncode is None:
             with suppress(OSError):
-                await self._around[0].open((door,))
+                await self._around[0].open((port,))
 
     async def last_words(self) -> tuple[str, str]:
         """See `Running.last_words`."""

@@ -30,12 +30,12 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import s
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.fence import Door, Fence
+from pytest_helmbench.sandbox.fence import Fence, OpenPort
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 if TYPE_CHECKING:
-    from pytest_helmbench.gateway.relay.counting_proxy import CountingProxies, CountingProxy
+    from pytest_helmbench.gateway.relay.verifier_proxy import CountingProxies, VerifierProxy
 
 _LONGEST = 1200
 _CHOOSE = "--helmbench-verifier=URL names another one"
@@ -71,7 +71,7 @@ class OpenVerifiers:
         self,
         endpoints: tuple[VerifierEndpoint, ...],
         absent: tuple[str, ...],
-        proxies: tuple[tuple[CountingProxy, Callable[[], None]], ...],
+        proxies: tuple[tuple[VerifierProxy, Callable[[], None]], ...],
     ) -> None:
         self.endpoints = endpoints
         self.absent = absent
@@ -83,9 +83,9 @@ class OpenVerifiers:
         return next((proxy.fault for proxy, _ in self._proxies if proxy.fault), None)
 
     @property
-    def doors(self) -> tuple[Door, ...]:
+    def open_ports(self) -> tuple[OpenPort, ...]:
         """The ports of those that run."""
-        return tuple(Door(proxy.port, proxy.serve, proxy) for proxy, _ in self._proxies)
+        return tuple(OpenPort(proxy.port, proxy.serve, proxy) for proxy, _ in self._proxies)
 
     async def __aenter__(self) -> Self:
         return self
@@ -160,7 +160,7 @@ class Verifiers:
             OSError: No port is free.
         """
         endpoints: list[VerifierEndpoint] = []
-        proxies: list[tuple[CountingProxy, Callable[[], None]]] = []
+        proxies: list[tuple[VerifierProxy, Callable[[], None]]] = []
         try:
             for place in self._places:
                 proxy = None
@@ -174,11 +174,11 @@ class Verifiers:
             raise
         return OpenVerifiers(tuple(endpoints), self.absent, tuple(proxies))
 
-    async def admit(self, door: Door) -> None:
+    async def open_port(self, port: OpenPort) -> None:
         """Let those that run reach a port of ours: a verifier may ask the model, at the address that its pack names."""
         for place in self._places:
             if place.running is not None:
-                await place.running.admit(door)
+                await place.running.open_port(port)
 
     async def bridge_address(self) -> str | None:
         """Return this machine's address on the network of the containers; None when none runs or none is there."""
@@ -276,7 +276,7 @@ class Verifiers:
     def _gate(self) -> CountingProxies:
         if self._proxies is None:
             # The HTTP server takes longer to load than a small session to run.
-            from pytest_helmbench.gateway.relay.counting_proxy import CountingProxies
+            from pytest_helmbench.gateway.relay.verifier_proxy import CountingProxies
 
             self._proxies = CountingProxies()
         return self._proxies
@@ -324,7 +324,7 @@ def _sentence(place: _Place, *, hint: bool = False) -> str:
     return f"{words}\n  hint: {absent.hint}" if hint and absent.hint else words
 
 
-def _endpoint(place: _Place, proxy: CountingProxy | None) -> VerifierEndpoint:
+def _endpoint(place: _Place, proxy: VerifierProxy | None) -> VerifierEndpoint:
     spec, running = place.spec, place.running
     if running is None or proxy is None:
         status = place.absent.status if place.absent else "stopped"

@@ -28,7 +28,7 @@ from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, 
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.box import BoxSpec, Limits
-from pytest_helmbench.sandbox.fence import Door
+from pytest_helmbench.sandbox.fence import OpenPort
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 _ASKED_NOTHING = "the agent asked its model nothing and was judged by what it left"
@@ -129,7 +129,7 @@ class _Session:
             conversation.model_id,
             self.limits.wall_s,
             fence,
-            (Door(urlsplit(address.base_url).port or 0, relay.serve, relay),),
+            (OpenPort(urlsplit(address.base_url).port or 0, relay.serve, relay),),
             self.agents.needs,
         )
         self.events = (await run_external(command, task)).events()

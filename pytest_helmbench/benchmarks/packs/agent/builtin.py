@@ -168,7 +168,7 @@ class AgentLimits:
 
 AGENT_LIMITS = AgentLimits()
 
-_TOLD = """\
+_SYSTEM_PROMPT = """\
 You are an agent that works in a sandbox, all on your own: nobody answers questions. Call the function bash to look \
 around, to change files and to check your work; its output comes back to you. When the task is done, reply without a \
 call: a sentence or two on what you did. If you cannot call functions, write one fenced code block labelled bash \
@@ -202,7 +202,7 @@ async def run_agent(
     """
     run = _Run(conversation, box, limits)
     stated = [message.content for message in task if message.role == "system"]
-    run.say({"role": "system", "content": "\n\n".join((_TOLD, *stated))})
+    run.say({"role": "system", "content": "\n\n".join((_SYSTEM_PROMPT, *stated))})
     for message in task:
         if message.role != "system":
             run.say({"role": message.role, "content": message.content})

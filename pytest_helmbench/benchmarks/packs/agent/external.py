@@ -12,15 +12,15 @@ from dataclasses import field
 from functools import partial
 from pathlib import Path
 
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.box import Limits, Streams
-from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, FenceView, program_files
+from pytest_helmbench.sandbox.fence import Enclosed, Fence, FenceView, OpenPort, program_files
 from pytest_helmbench.sandbox.forward import HostProxy
 from pytest_helmbench.sandbox.local import LocalPrograms, launched
 from pytest_helmbench.sandbox.processes import Launch, end_launched, supervise
@@ -65,7 +65,7 @@ class AgentCommand:
     words: tuple[str, ...]
 
     @staticmethod
-    def parse(stated: UsersWord[str], folder: Path) -> AgentCommand:
+    def parse(stated: Granted[str], folder: Path) -> AgentCommand:
         """Split a command as a shell would; no shell runs it.
 
         Args:
@@ -120,9 +120,9 @@ class AgentNeeds:
 
     @staticmethod
     def parse(
-        variables: UsersWord[tuple[str, ...]],
-        mounts: UsersWord[tuple[str, ...]],
-        hosts: UsersWord[tuple[str, ...]],
+        variables: Granted[tuple[str, ...]],
+        mounts: Granted[tuple[str, ...]],
+        hosts: Granted[tuple[str, ...]],
         folder: Path,
     ) -> AgentNeeds:
         """Return the needs as options say them, paths as written in a folder.
@@ -148,7 +148,7 @@ class ExternalTask:
         model: Id of the model under test; whatever the agent asks for, this one answers.
         wall_s: Seconds until it is killed.
         fence: What keeps it in; None to run it with our rights.
-        doors: The ports that it reaches then.
+        open_ports: The ports that it reaches then.
         needs: What else it is given then.
     """
 
@@ -158,7 +158,7 @@ class ExternalTask:
     model: str
     wall_s: float = 3600.0
     fence: Fence | None = None
-    doors: tuple[Door, ...] = ()
+    open_ports: tuple[OpenPort, ...] = ()
     needs: AgentNeeds = field(default_factory=AgentNeeds)
 
 
@@ -245,7 +245,7 @@ async def _run(command: AgentCommand, task: ExternalTask, programs: LocalProgram
 
 async def _begin(enclosed: Enclosed, task: ExternalTask, proxy: HostProxy, _pid: int) -> str:
     """Open what an agent in the fence may reach, then have it started; it is stopped for no reason of ours."""
-    await enclosed.open(task.doors)
+    await enclosed.open(task.open_ports)
     if task.needs.hosts:
         await proxy.serve(await enclosed.socket("listen", _PROXY_PORT))
     enclosed.go()

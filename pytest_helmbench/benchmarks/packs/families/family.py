@@ -17,11 +17,11 @@ from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate
 from pytest_helmbench.benchmarks.packs.format.row_fields import Fields, check_fields
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, Visibility
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
@@ -175,7 +175,7 @@ class Family(ABC):
         """Return the container image that the boxes of a row need; None for programs of this machine."""
         return task.environment.image
 
-    def denied(self, task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> str | None:
+    def denied(self, task: PackTask, allowed: Granted[tuple[str, ...]]) -> str | None:
         """Return why a row cannot be run without the user's leave, in a sentence; None for one that can."""
 
     # How it is judged.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pytest_helmbench.benchmarks.packs.places import is_table_name
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.whole_file import put_in_place
+from pytest_helmbench.core.whole_file import write_atomically
 from pytest_helmbench.files.strict_json import a_mapping, a_text, texts
 from pytest_helmbench.files.yaml_text import parse_yaml
 
@@ -128,7 +128,7 @@ def _fetched(hub: ModuleType, dataset: _Dataset) -> Path:
         "hidden": False,
         "note": f"not run of its {_EVAL}: {beyond}" if beyond else "",
     }
-    put_in_place(kept / "manifest.json", json.dumps(manifest, indent=2) + "\n")
+    write_atomically(kept / "manifest.json", json.dumps(manifest, indent=2) + "\n")
     return kept / rows[0] if len(rows) == 1 else kept
 
 

@@ -16,7 +16,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import arguments_faults
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.foreign_schemas import schema_breach
+from pytest_helmbench.core.foreign_schemas import schema_violation
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import TOO_MANY_ROUNDS, Reply
@@ -43,7 +43,7 @@ class NeededCall:
         """Return whether a call is this one. One with a fault is none."""
         if call.name != self.name or call.fault:
             return False
-        return self.arguments is None or schema_breach(self.arguments, call.arguments) == ""
+        return self.arguments is None or schema_violation(self.arguments, call.arguments) == ""
 
 
 @dataclass(frozen=True, slots=True)

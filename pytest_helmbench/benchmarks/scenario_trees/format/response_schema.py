@@ -18,7 +18,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import (
     subschemas,
     types_of,
 )
-from pytest_helmbench.core.foreign_schemas import schema_breach, schema_fault
+from pytest_helmbench.core.foreign_schemas import schema_fault, schema_violation
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
@@ -174,7 +174,7 @@ def _schema_faults(schema: JsonObject, lines: Mapping[Place, int], outer: Place)
             yield Fault(lines.get((*place, "$id")), message, "leave it out")
             leads_nowhere = True
     for open_value in () if leads_nowhere else _OPEN_VALUES:
-        schema_breach(schema, example(schema, open_value))
+        schema_violation(schema, example(schema, open_value))
 
 
 def _strictness(inner: JsonObject, lines: Mapping[Place, int], outer: Place) -> tuple[bool, list[Fault]]:

@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Head
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import arguments_faults
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.core.foreign_schemas import schema_breach
+from pytest_helmbench.core.foreign_schemas import schema_violation
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import BehaviourEntry, PillarEntry, Scoring
@@ -188,7 +188,7 @@ def _answer_faults(
         elif isinstance(answer, dict) and "when" not in answer:
             open_line = document.line(*place, number)
         try:
-            breach = schema_breach(of_values, dict(a_mapping(a_mapping(answer).get("when"))))
+            breach = schema_violation(of_values, dict(a_mapping(a_mapping(answer).get("when"))))
         except HelmbenchError as error:
             breach = str(error)
         if breach:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Choice, Choices, Mode, parse_choices
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.users_word import UsersWord
 
 _WANTED = "it takes [ID=]docker, [ID=]podman, [ID=]cloud, [ID=]process:COMMAND or [ID=]URL, for example http://127.0.0.1:4010"
 _COMMAND_WANTED = "name the command behind it, for example 'process:python3 server.py'"
@@ -29,16 +29,16 @@ _URL_WANTED = "give scheme, host, port and perhaps a path, without user name, qu
 def test_a_value_names_a_mode_for_every_verifier_or_for_one(
     text: str, name: str | None, choice: Choice
 ) -> None:
-    choices = parse_choices(UsersWord((text,)))
+    choices = parse_choices(Granted((text,)))
     assert choices == (Choices(choice) if name is None else Choices(None, {name: choice}))
     assert choices.of("a") == choice
     assert choices.of("b") == (choice if name is None else None)
 
 
 def test_the_value_for_one_verifier_wins_and_none_leaves_it_to_the_manifest() -> None:
-    choices = parse_choices(UsersWord(("docker", "a=podman")))
+    choices = parse_choices(Granted(("docker", "a=podman")))
     assert (choices.of("a"), choices.of("b")) == (Choice(Mode.PODMAN), Choice(Mode.DOCKER))
-    assert parse_choices(UsersWord(())).of("a") is None
+    assert parse_choices(Granted(())).of("a") is None
 
 
 @pytest.mark.parametrize(
@@ -89,5 +89,5 @@ def test_the_value_for_one_verifier_wins_and_none_leaves_it_to_the_manifest() ->
 )
 def test_what_means_nothing_is_said_with_a_hint(texts: list[str], message: str) -> None:
     with pytest.raises(HelmbenchError) as caught:
-        parse_choices(UsersWord(tuple(texts)))
+        parse_choices(Granted(tuple(texts)))
     assert str(caught.value) == message

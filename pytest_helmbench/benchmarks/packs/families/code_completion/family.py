@@ -30,8 +30,8 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
 )
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.meant import meant
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.core.reply_text import meant
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.files.field_values import RowFaults, check_command, check_text, check_unknown, kind_of

@@ -33,10 +33,10 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
     take_away,
 )
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck, PackTask, PlannedFile
+from pytest_helmbench.core.granted import NOTHING_NAMED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
 from pytest_helmbench.sandbox.box import Command, Engine, Mount
 from pytest_helmbench.sandbox.workspace import EntryKind, SandboxError, Workspace
 
@@ -64,7 +64,7 @@ async def evaluate_terminal(
     *,
     evaluator: CheckerFiles = _NO_FILES,
     assets: Sequence[PlannedFile] = (),
-    allowed_commands: UsersWord[tuple[str, ...]] = NOTHING_NAMED,
+    allowed_commands: Granted[tuple[str, ...]] = NOTHING_NAMED,
 ) -> AgentFinding:
     """Run a task's checker over a workspace.
 
@@ -117,7 +117,7 @@ class Checking:
     engine: Engine
     evaluator: CheckerFiles
     assets: Sequence[PlannedFile]
-    allowed: UsersWord[tuple[str, ...]]
+    allowed: Granted[tuple[str, ...]]
 
     @property
     def name(self) -> str:

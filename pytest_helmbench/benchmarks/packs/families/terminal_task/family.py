@@ -30,8 +30,8 @@ from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, RowPl
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
+from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.sandbox.box import Engine
 
@@ -79,7 +79,7 @@ class TerminalTask(AgentFamily):
         """See `Family.compiled_check`."""
         return terminal_tests(hidden, files)
 
-    def denied(self, task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> str | None:
+    def denied(self, task: PackTask, allowed: Granted[tuple[str, ...]]) -> str | None:
         """See `Family.denied`."""
         return denied_commands(task, allowed)
 

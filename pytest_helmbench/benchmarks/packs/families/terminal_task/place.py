@@ -27,9 +27,9 @@ from pytest_helmbench.benchmarks.packs.task import (
     PlannedFile,
     Visibility,
 )
+from pytest_helmbench.core.granted import NOTHING_NAMED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
 from pytest_helmbench.sandbox.workspace import Entry, EntryKind, Workspace
 
@@ -103,7 +103,7 @@ async def opened_place(
     engine: Engine,
     limits: Limits,
     assets: Sequence[PlannedFile] = (),
-    allowed_commands: UsersWord[tuple[str, ...]] = NOTHING_NAMED,
+    allowed_commands: Granted[tuple[str, ...]] = NOTHING_NAMED,
 ) -> AsyncIterator[tuple[BoxSpec, Workspace]]:
     """Make the workspace of a task with the way its boxes are opened, and remove it at the end.
 
@@ -130,7 +130,7 @@ async def opened_place(
         await asyncio.to_thread(workspace.close)
 
 
-def spec_of(task: PackTask, limits: Limits, allowed: UsersWord[tuple[str, ...]] = NOTHING_NAMED) -> BoxSpec:
+def spec_of(task: PackTask, limits: Limits, allowed: Granted[tuple[str, ...]] = NOTHING_NAMED) -> BoxSpec:
     """Return how boxes over the workspace of a task are made, without the workspace.
 
     Raises:
@@ -150,7 +150,7 @@ def spec_of(task: PackTask, limits: Limits, allowed: UsersWord[tuple[str, ...]] 
     )
 
 
-def denied_commands(task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> str | None:
+def denied_commands(task: PackTask, allowed: Granted[tuple[str, ...]]) -> str | None:
     """Return why a task cannot be run without leave, in a sentence for people; None when it can.
 
     Args:
@@ -164,7 +164,7 @@ def denied_commands(task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> str 
     return f"it needs {', '.join(missing)}, which {options} would allow"
 
 
-def capabilities_of(task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> tuple[str, ...]:
+def capabilities_of(task: PackTask, allowed: Granted[tuple[str, ...]]) -> tuple[str, ...]:
     """Return what commands must be able to do that a task needs and the user allows."""
     needed = terminal_tests_of(task).needed_commands
     return tuple(_CAPABILITIES[name] for name in needed if name in allowed.value and name in _CAPABILITIES)

@@ -14,8 +14,8 @@ from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.meant import meant
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
+from pytest_helmbench.core.reply_text import meant
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
 from pytest_helmbench.judging.comparisons.plain import folded
 from pytest_helmbench.judging.comparisons.stated import end_of

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.store.reply_rows import CaseKey
 
 
-class RunBook:
+class SessionRuns:
     """Opens the runs of a session, tallies what comes, closes them. `record_*` are called on one thread.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from replies import read_answer, reply_of
 
-from pytest_helmbench.core.meant import THOUGHT_MARKS, meant
+from pytest_helmbench.core.reply_text import THOUGHT_MARKS, meant
 from pytest_helmbench.gateway.faults import Fault
 
 SPELLINGS = [

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Look for no garbage while a report is made: its parts all stay, and the search takes a quarter of the time."""
     gc.disable()
     try:

@@ -12,13 +12,13 @@ from house_figures import paths, source
 from paths import ROOT
 
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
+from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.gateway.providers.application import function_application
 from pytest_helmbench.options.declarations import OPTIONS, Options
 from pytest_helmbench.options.option import declared_in
 
 _MADE_IN = {
-    "core/users_word.py": "where the user has said nothing",
+    "core/granted.py": "where the user has said nothing",
     "options/declarations.py": "defaults of ours",
     "options/settings.py": "the command line and the user's own ini file",
     "run/targets.py": "a models.yml that the user has named or trusts, or of which he has said the same",
@@ -64,12 +64,12 @@ def _calls(name: str) -> Iterator[str]:
 
 
 def test_words_are_made_where_the_user_is_read_and_nowhere_else() -> None:
-    assert set(_calls("UsersWord")) == _MADE_IN.keys()
+    assert set(_calls("Granted")) == _MADE_IN.keys()
     aliased = [
         file.short
         for file in map(source, paths())
         for node in file.nodes
-        if isinstance(node, ast.alias) and node.name == "UsersWord" and node.asname
+        if isinstance(node, ast.alias) and node.name == "Granted" and node.asname
     ]
     assert aliased == []
 
@@ -85,7 +85,7 @@ def test_the_options_that_give_rights_are_words() -> None:
     for values in (Options(), Options().packs, Options().bench_packs):
         for name, option in declared_in(type(values)).items():
             value = getattr(values, name)
-            assert isinstance(value, UsersWord) is (option.type.users and value is not None), name
+            assert isinstance(value, Granted) is (option.type.users and value is not None), name
 
 
 def test_mypy_refuses_the_words_of_a_manifest() -> None:
@@ -108,7 +108,7 @@ def test_the_words_of_a_manifest_are_refused_without_mypy_too() -> None:
 
 def test_a_word_that_says_no_is_none() -> None:
     assert not NOT_ALLOWED
-    assert UsersWord(value=True)
+    assert Granted(value=True)
 
 
 def test_every_kind_of_word_has_its_row_in_the_page() -> None:
@@ -117,5 +117,5 @@ def test_every_kind_of_word_has_its_row_in_the_page() -> None:
     for option in OPTIONS:
         if option.type.users:
             assert (option.flag if option.use != "ini" else option.key) in table, option.name
-    for module in _MADE_IN.keys() - {"core/users_word.py", "gateway/providers/application.py"}:
+    for module in _MADE_IN.keys() - {"core/granted.py", "gateway/providers/application.py"}:
         assert f"`{module}`" in table, module

@@ -31,7 +31,7 @@ _OF_ONE_HOP = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te")
 ) | frozenset(("trailer", "transfer-encoding", "upgrade", "expect", "host", "content-length"))
 _FILLED_IN = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
-_SILENT = logging.Logger("pytest_helmbench.gateway.relay.counting_proxy", logging.CRITICAL + 1)
+_SILENT = logging.Logger("pytest_helmbench.gateway.relay.verifier_proxy", logging.CRITICAL + 1)
 _REASONS = (
     (aiohttp.ServerDisconnectedError, "it closed the connection"),
     (aiohttp.ClientPayloadError, "its end is missing or damaged"),
@@ -39,7 +39,7 @@ _REASONS = (
 )
 
 
-class CountingProxy:
+class VerifierProxy:
     """One address in front of one verifier, for one item.
 
     Args:
@@ -130,9 +130,9 @@ class CountingProxies:
             trust_env=False,
         )
 
-    async def open(self, name: str, upstream: str) -> CountingProxy:
-        """Open an address in front of a verifier; see `CountingProxy`. A path in its URL stands before every path."""
-        proxy = CountingProxy(name, upstream, self._session)
+    async def open(self, name: str, upstream: str) -> VerifierProxy:
+        """Open an address in front of a verifier; see `VerifierProxy`. A path in its URL stands before every path."""
+        proxy = VerifierProxy(name, upstream, self._session)
         await proxy.listen()
         return proxy
 

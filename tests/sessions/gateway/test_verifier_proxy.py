@@ -13,11 +13,11 @@ import pytest
 from verifiers import Upstream, free_port, plain
 from waiting import PATIENCE_S
 
-from pytest_helmbench.gateway.relay.counting_proxy import CountingProxies, CountingProxy
+from pytest_helmbench.gateway.relay.verifier_proxy import CountingProxies, VerifierProxy
 
 
 @asynccontextmanager
-async def _proxied(upstream: str) -> AsyncIterator[tuple[CountingProxy, aiohttp.ClientSession]]:
+async def _proxied(upstream: str) -> AsyncIterator[tuple[VerifierProxy, aiohttp.ClientSession]]:
     proxies = CountingProxies()
     proxy = await proxies.open("checker", upstream)
     try:
@@ -29,7 +29,7 @@ async def _proxied(upstream: str) -> AsyncIterator[tuple[CountingProxy, aiohttp.
 
 
 def _with_upstream(
-    check: Callable[[Upstream, CountingProxy, aiohttp.ClientSession], Awaitable[None]],
+    check: Callable[[Upstream, VerifierProxy, aiohttp.ClientSession], Awaitable[None]],
     *answers: bytes | Callable[[], Any],
 ) -> None:
     async def run() -> None:
@@ -48,7 +48,7 @@ def test_a_request_and_its_answer_pass_as_they_are(method: str) -> None:
     body = b"" if method in ("GET", "HEAD", "OPTIONS") else b'{"x": 1}'
     answer = b"" if method == "HEAD" else b"created"
 
-    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+    async def check(upstream: Upstream, proxy: VerifierProxy, client: aiohttp.ClientSession) -> None:
         headers = {"X-Own": "a", "Authorization": "Bearer t", "Connection": "X-Hop", "X-Hop": "1", "TE": "x"}
         asked = client.request(
             method, f"{proxy.url}/a%2Fb/../c?q=1&q=%20", data=body or None, headers=headers
@@ -86,7 +86,7 @@ def test_a_request_and_its_answer_pass_as_they_are(method: str) -> None:
     ],
 )
 def test_an_answer_of_the_500s_is_a_fault_and_the_first_one_stays(status: str, fault: str | None) -> None:
-    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+    async def check(upstream: Upstream, proxy: VerifierProxy, client: aiohttp.ClientSession) -> None:
         async with client.post(f"{proxy.url}/verify?n=1", data=b"x") as got:
             assert (got.status, await got.read()) == (int(status[:3]), b"said why")
         upstream.answers = (plain(),)
@@ -106,7 +106,7 @@ def test_an_answer_of_the_500s_is_a_fault_and_the_first_one_stays(status: str, f
     ],
 )
 def test_half_an_answer_is_a_fault(answer: bytes, fault: str) -> None:
-    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+    async def check(upstream: Upstream, proxy: VerifierProxy, client: aiohttp.ClientSession) -> None:
         async with client.get(f"{proxy.url}/x") as got:
             assert got.status == 502
         assert proxy.fault == f"verifier 'checker' {fault}"
@@ -117,9 +117,9 @@ def test_half_an_answer_is_a_fault(answer: bytes, fault: str) -> None:
 def test_a_request_that_is_too_large_is_refused_and_no_fault_of_the_verifier(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pytest_helmbench.gateway.relay.counting_proxy._MOST_BYTES", 1000)
+    monkeypatch.setattr("pytest_helmbench.gateway.relay.verifier_proxy._MOST_BYTES", 1000)
 
-    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+    async def check(upstream: Upstream, proxy: VerifierProxy, client: aiohttp.ClientSession) -> None:
         async with client.post(f"{proxy.url}/x", data=b"x" * 1001) as got:
             assert got.status == 413
         assert (proxy.fault, upstream.seen) == (None, [])
@@ -128,7 +128,7 @@ def test_a_request_that_is_too_large_is_refused_and_no_fault_of_the_verifier(
 
 
 def test_a_request_to_somewhere_else_is_refused() -> None:
-    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+    async def check(upstream: Upstream, proxy: VerifierProxy, client: aiohttp.ClientSession) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
         writer.write(b"GET http://169.254.169.254/latest HTTP/1.1\r\nHost: x\r\n\r\n")
         said = await reader.read()
@@ -147,7 +147,7 @@ def test_who_goes_away_leaves_no_fault() -> None:
         asked.set()
         await answered.wait()
 
-    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+    async def check(upstream: Upstream, proxy: VerifierProxy, client: aiohttp.ClientSession) -> None:
         request = asyncio.create_task(client.post(f"{proxy.url}/x", data=b"x"))
         await asked.wait()
         request.cancel()
