@@ -96,7 +96,7 @@ def pytest_load_initial_conftests(
         str(path) in arguments and _may_be_in_benchmark(start / str(path).split("::")[0]) for path in named
     )
     if by_path or _asks_by_option(arguments):
-        from pytest_helmbench.pytest_side.command_line import (
+        from pytest_helmbench.pytest_side.collect.command_line import (
             refuse_files_of_benchmarks,
         )  # only sessions that ask
 
@@ -210,7 +210,7 @@ def _helmbench_turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """Lead the calls of a test to its model until it ends."""
     if not request.config.pluginmanager.has_plugin("helmbench-session"):
         pytest.skip("no model: give --helmbench-model=ID on the command line")
-    from pytest_helmbench.pytest_side.hand_written import turn  # only tests that use it pay for it
+    from pytest_helmbench.pytest_side.collect.hand_written import turn  # only tests that use it pay for it
 
     yield from turn(request)
 

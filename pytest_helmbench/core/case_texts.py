@@ -123,3 +123,10 @@ def observed_excerpt(observed: str) -> str:
 def under(observed: str, indent: int) -> str:
     """Return what was observed with every line but the first moved to the right."""
     return observed.replace("\n", "\n" + " " * indent)
+
+
+def ruled_out(expected: str) -> tuple[str, bool]:
+    """Return the words of what was expected, and whether a reply must not have them."""
+    plain = expected.removeprefix("not: ")
+    words = plain.removeprefix("contains none of ")
+    return words, (plain != expected) != (words != plain)

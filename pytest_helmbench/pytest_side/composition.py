@@ -18,18 +18,17 @@ from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.options.option import Option
 from pytest_helmbench.options.settings import Settings, resolve_settings
 from pytest_helmbench.options.trust import results_folder
-from pytest_helmbench.pytest_side.announcement import Announcer
-from pytest_helmbench.pytest_side.ci import in_github_actions
-from pytest_helmbench.pytest_side.command_line import print_ids, refuse_conftests
-from pytest_helmbench.pytest_side.failures import ShownFailures
-from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
-from pytest_helmbench.pytest_side.items import PLUGIN
-from pytest_helmbench.pytest_side.last_line import LastWords
-from pytest_helmbench.pytest_side.live_line import LiveLine
+from pytest_helmbench.pytest_side.collect.command_line import print_ids, refuse_conftests
+from pytest_helmbench.pytest_side.collect.items import PLUGIN
 from pytest_helmbench.pytest_side.quick_protocol import QuickProtocol
-from pytest_helmbench.pytest_side.role import CaseEngines, SessionRole, SingleProcess
-from pytest_helmbench.pytest_side.session_end import SessionEnd
+from pytest_helmbench.pytest_side.say.announcement import Announcer
+from pytest_helmbench.pytest_side.say.ci import in_github_actions
+from pytest_helmbench.pytest_side.say.failures import ShownFailures
+from pytest_helmbench.pytest_side.say.live_line import LiveLine
+from pytest_helmbench.pytest_side.session_end import LastWords, SessionEnd
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
+from pytest_helmbench.pytest_side.workers.interruption import EndingHooks, Interruptions, end_with_parent
+from pytest_helmbench.pytest_side.workers.role import CaseEngines, SessionRole, SingleProcess
 from pytest_helmbench.results.gates import Gates, read_gates
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.run.coordinator import Coordinator
@@ -65,7 +64,7 @@ def register(config: pytest.Config) -> None:
     live = LiveLine(config, coordinator, interruptions.look)
     role: SessionRole
     if config.getoption("dist", "no") != "no" and not config.getoption("collectonly"):
-        from pytest_helmbench.pytest_side.xdist_controller import XdistController
+        from pytest_helmbench.pytest_side.workers.xdist_controller import XdistController
 
         _check_distribution(config)
         role = XdistController(config, coordinator, announce, live.tick, interruptions)
@@ -105,7 +104,7 @@ def _gates(config: pytest.Config, settings: Settings) -> Gates:
 
 
 def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:
-    from pytest_helmbench.pytest_side.xdist_worker import XdistWorker, send
+    from pytest_helmbench.pytest_side.workers.xdist_worker import XdistWorker, send
 
     workerinput = config.workerinput  # type: ignore[attr-defined]  # xdist's
     channel = workerinput["helmbench"]

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.pytest_side.ci import in_ci
+from pytest_helmbench.pytest_side.say.ci import in_ci
+from pytest_helmbench.pytest_side.say.run_names import run_names, scores_by_name
 from pytest_helmbench.reports.headline import BUDGET_SPENT, Headline, SessionState, cause_of, headline
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.gates import GateReport, JudgedCases
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
-from pytest_helmbench.scoring.run_score import RunScore
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import RunComparison
-
 
 _OK, _FAILED, _NO_TESTS = 0, 1, 5
 
@@ -220,41 +217,3 @@ class ExitRule:
         }
         asked = (run.model for run in book.plan.runs if run.tests or book.plan.shard is None)
         return list(dict.fromkeys(model for model in asked if model not in judged))
-
-
-def scores_by_name(coordinator: Coordinator) -> Mapping[str, RunScore | None]:
-    """Return the score of every run of a session by its name."""
-    return {
-        name: scored.score if (scored := coordinator.book.scored.get(run_id)) is not None else None
-        for run_id, name in run_names(coordinator).items()
-    }
-
-
-def run_names(coordinator: Coordinator) -> Mapping[int, str]:
-    """Return what the runs of a session are called: by model, and by benchmark where there are several."""
-    plan = coordinator.book.plan
-    if plan is None:
-        return {}
-    numbers = coordinator.book.run_ids
-    return {numbers[key]: name for key, name in planned_names(coordinator, plan).items() if key in numbers}
-
-
-def planned_names(coordinator: Coordinator, plan: Plan) -> Mapping[tuple[str, str], str]:
-    """Return what the runs of a plan are called, by their key: by model, and by benchmark where there are several."""
-    names = names_of_benchmarks(coordinator, plan)
-    return {
-        run.key: run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
-        for run in plan.runs
-    }
-
-
-def names_of_benchmarks(coordinator: Coordinator, plan: Plan) -> Mapping[str, str]:
-    """Return what each benchmark is called, by its folder: those of the same name with that folder, in brackets."""
-    names = {run.benchmark: coordinator.book.name_of(run) for run in plan.runs}
-    for shown in (lambda benchmark: Path(benchmark).name, lambda benchmark: benchmark):
-        often = Counter(names.values())
-        names = {
-            benchmark: f"{name} ({shown(benchmark)})" if often[name] > 1 else name
-            for benchmark, name in names.items()
-        }
-    return names

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.core.scrub import quoted_page
-from pytest_helmbench.pytest_side.ci import in_github_actions
-from pytest_helmbench.pytest_side.failures import Worst
-from pytest_helmbench.pytest_side.report_files import session_reports
+from pytest_helmbench.pytest_side.say.ci import in_github_actions
+from pytest_helmbench.pytest_side.say.failures import Worst
+from pytest_helmbench.pytest_side.say.report_files import session_reports
 from pytest_helmbench.pytest_side.session_end import SessionEnd
 from pytest_helmbench.reports.job_summary import MOST_ANNOTATIONS, Annotation, job_summary
 from pytest_helmbench.run.coordinator import Coordinator

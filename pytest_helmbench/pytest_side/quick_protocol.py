@@ -17,7 +17,7 @@ import pytest
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.pytest_side.items import CaseItem, ran_on_demand
+from pytest_helmbench.pytest_side.collect.items import CaseItem, ran_on_demand
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 
 _HOOKS = (

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.core.scrub import quoted, scrub
+from pytest_helmbench.pytest_side.collect.items import skip_reason
 from pytest_helmbench.pytest_side.exit_code import ExitRule
-from pytest_helmbench.pytest_side.failures import ShownFailures
-from pytest_helmbench.pytest_side.items import CaseText, skip_reason
-from pytest_helmbench.pytest_side.junit_view import (
+from pytest_helmbench.pytest_side.say.case_text import CaseText
+from pytest_helmbench.pytest_side.say.failures import ShownFailures, failed_listing
+from pytest_helmbench.pytest_side.say.junit_view import (
     JunitView,
     add_gate_case,
     add_suite_properties,
     junit_writer,
 )
-from pytest_helmbench.pytest_side.live_line import LiveLine
-from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.pytest_side.summary import session_lines, summary_title
+from pytest_helmbench.pytest_side.say.live_line import LiveLine
+from pytest_helmbench.pytest_side.say.summary import session_lines, summary_title
+from pytest_helmbench.pytest_side.workers.role import SessionRole
 from pytest_helmbench.reports.headline import Headline
-from pytest_helmbench.reports.session_failures import failed_listing
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.run.coordinator import Coordinator
 
@@ -152,7 +152,7 @@ class SessionEnd:
             for run in self._gate_cases(coordinator):
                 add_gate_case(self._config, run.subject, scrub(run.text), holds=run.holds is True)
         if coordinator.settings.wants_reports:
-            from pytest_helmbench.pytest_side.report_files import write_report_files
+            from pytest_helmbench.pytest_side.say.report_files import write_report_files
 
             write_report_files(coordinator, self.headline)
 
@@ -190,3 +190,31 @@ def _only_collected(config: pytest.Config) -> bool:
         config.getoption(option, False)
         for option in ("collectonly", "showfixtures", "show_fixtures_per_test")
     )
+
+
+class LastWords:
+    """Prints the headline behind pytest's own count.
+
+    Args:
+        config: pytest's.
+        end: Knows it.
+        shown: The failures that were shown.
+    """
+
+    def __init__(self, config: pytest.Config, end: SessionEnd, shown: ShownFailures) -> None:
+        self._config = config
+        self._end = end
+        self._shown = shown
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Leave to pytest's short summary what stands nowhere else."""
+        self._shown.give_no_case_twice(terminalreporter)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, None, None]:
+        """Wait until all have printed."""
+        yield
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None and self._end.headline is not None:
+            reporter.write_line(quoted(self._end.headline.text))

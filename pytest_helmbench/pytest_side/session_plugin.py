@@ -21,9 +21,8 @@ from pytest_helmbench.engine.job import CaseJob, escaped_path
 from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.engine.loop import LoopEndedError
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.pytest_side.hand_written import asks_a_model, hand_written_tests
-from pytest_helmbench.pytest_side.items import (
+from pytest_helmbench.pytest_side.collect.hand_written import asks_a_model, hand_written_tests
+from pytest_helmbench.pytest_side.collect.items import (
     BrokenFile,
     BrokenItem,
     CaseFile,
@@ -34,10 +33,11 @@ from pytest_helmbench.pytest_side.items import (
     own_time_s,
     ran_on_demand,
 )
-from pytest_helmbench.pytest_side.live_line import LiveLine
-from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.pytest_side.selection import arrange, broken_cases, share_out
-from pytest_helmbench.reports.session_failures import brief_parts
+from pytest_helmbench.pytest_side.collect.selection import arrange, broken_cases, share_out
+from pytest_helmbench.pytest_side.say.case_text import brief_parts
+from pytest_helmbench.pytest_side.say.ci import in_ci
+from pytest_helmbench.pytest_side.say.live_line import LiveLine
+from pytest_helmbench.pytest_side.workers.role import SessionRole
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, plan_jobs

@@ -31,8 +31,8 @@ _ROOM_LINES = {
     "gateway": (7_745, 6_500),
     "run, results": (7_430, 5_000),
     "store": (5_315, 3_700),
-    "reports, view, imports": (7_920, 5_200),
-    "pytest_side": (4_610, 3_800),
+    "reports, view, imports": (7_290, 5_200),
+    "pytest_side": (5_230, 3_800),
     "sandbox": (3_540, 3_000),
     "engine": (1_700, 1_800),
     "core": (3_200, 1_800),
@@ -42,7 +42,7 @@ _ROOM_LINES = {
 }
 """Most raw lines of each room, and the target that is still to be reached."""
 _MOST = {
-    "modules": (382, 400),
+    "modules": (383, 400),
     "settings": (74, 75),
     "commands": (20, 20),
     "dependencies": (14, 15),

@@ -101,7 +101,7 @@ def test_rate_limits_that_last_are_said_once(
     pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", "true")
-    monkeypatch.setattr("pytest_helmbench.pytest_side.live_line._LONG_LIMIT_S", 1.5)
+    monkeypatch.setattr("pytest_helmbench.pytest_side.say.live_line._LONG_LIMIT_S", 1.5)
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
     provider.answers(status=429, times=8)
     result = run_tree(pytester, url=provider.url)

@@ -11,7 +11,7 @@ import pytest
 from provider import Provider
 from trees import category, run_tree, write_tree
 
-from pytest_helmbench.pytest_side.items import CaseItem
+from pytest_helmbench.pytest_side.collect.items import CaseItem
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 
 

@@ -39,7 +39,7 @@ import json, logging, os, re, time
 from dataclasses import replace
 from pathlib import Path
 import pytest
-from pytest_helmbench.pytest_side.items import CaseItem
+from pytest_helmbench.pytest_side.collect.items import CaseItem
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 
 WHOLE = os.environ["PROTOCOL"] == "whole"

@@ -14,7 +14,7 @@ from sessions import Session, until
 from trees import category, judged, rows, run_tree, write_tree
 from waiting import PATIENCE_S
 
-from pytest_helmbench.pytest_side.role import INTERRUPT_GRACE_S
+from pytest_helmbench.pytest_side.workers.role import INTERRUPT_GRACE_S
 
 _CONCURRENCY = 4
 _HANGS = """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from pytest_helmbench.core.case_texts import expected_text, has_lines
+from pytest_helmbench.core.case_texts import expected_text, has_lines, ruled_out
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, scrub
@@ -30,7 +30,6 @@ from pytest_helmbench.reports.page import first_screen, plots
 from pytest_helmbench.reports.page.columns import Block, PagePart, observed_of, run_blocks, told_evaluation
 from pytest_helmbench.reports.page.first_screen import ShownBoard, shown_board
 from pytest_helmbench.reports.run_facts import cautions, cost_cells, doubts, rate_text
-from pytest_helmbench.reports.session_failures import ruled_out
 from pytest_helmbench.reports.tables import cost_text, points_lost, rate, reasons_text, seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.gates import JudgedCases, RunGates, read_gates

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.pytest_side import interruption
-from pytest_helmbench.pytest_side.interruption import Interruptions
+from pytest_helmbench.pytest_side.workers import interruption
+from pytest_helmbench.pytest_side.workers.interruption import Interruptions
 
 
 @pytest.fixture

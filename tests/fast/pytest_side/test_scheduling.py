@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.pytest_side.xdist_scheduling import SliceScheduling
+from pytest_helmbench.pytest_side.workers.xdist_scheduling import SliceScheduling
 
 
 @dataclass(eq=False)

@@ -23,7 +23,7 @@ from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation
-from pytest_helmbench.pytest_side.xdist_controller import ChannelServer
+from pytest_helmbench.pytest_side.workers.xdist_controller import ChannelServer
 from pytest_helmbench.run.coordinator import RecordedReplies
 
 _URL = "http://127.0.0.1:9/v1"  # nobody listens there

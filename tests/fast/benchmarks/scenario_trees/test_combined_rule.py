@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules imp
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.case_texts import failure_text
 from pytest_helmbench.judging.judge import judged_outcome
-from pytest_helmbench.reports.session_failures import brief_parts, brief_text
+from pytest_helmbench.pytest_side.say.case_text import brief_parts, brief_text
 
 
 def test_each_part_of_a_rule_has_a_line_of_its_own() -> None:

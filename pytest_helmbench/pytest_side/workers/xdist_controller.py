@@ -17,15 +17,15 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import LocalBackend, Question, Wanted
 from pytest_helmbench.gateway.permits import Permit, PermitRequest
-from pytest_helmbench.pytest_side.interruption import Interruptions
-from pytest_helmbench.pytest_side.role import (
+from pytest_helmbench.pytest_side.workers.interruption import Interruptions
+from pytest_helmbench.pytest_side.workers.role import (
     INTERRUPT_GRACE_S,
     INTERRUPTED,
     INTERRUPTED_AGAIN,
     SessionRole,
 )
-from pytest_helmbench.pytest_side.xdist_scheduling import SliceScheduling, WorkerNode, crash_report
-from pytest_helmbench.pytest_side.xdist_worker import ERRORS, Channel, NewNode, Start, send
+from pytest_helmbench.pytest_side.workers.xdist_scheduling import SliceScheduling, WorkerNode, crash_report
+from pytest_helmbench.pytest_side.workers.xdist_worker import ERRORS, Channel, NewNode, Start, send
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Parse, Verdict
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.reports.comparison_lines import points
 from pytest_helmbench.reports.tables import cost_text, count_text, listed, rate, reasons_text, share, table
@@ -24,8 +23,6 @@ _SKIPS_SHOWN = 2
 _MOST_PILLARS = 5
 _PARTS_SHOWN = 2
 _LONGEST_TITLE = 40
-_MANY_FORM_FAULTS = 0.05
-_VERSION = re.compile(r"[-@_.](?:v?[\d.@_-]+|latest)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,25 +269,6 @@ def _one_line(said: str) -> str:
     return ": ".join((first, " ".join(rest))) if rest else first
 
 
-def routine_notes(counts: RunCounts) -> list[str]:
-    """Return what is routine, a few words each: recovered JSON, estimated tokens."""
-    recovered = counts.parses[Parse.RECOVERED]
-    found = (
-        (recovered, f"JSON recovered {count_text(recovered, 'time')}"),
-        (counts.inner_thoughts, f"{count_text(counts.inner_thoughts, 'thought')} taken off before judging"),
-        (
-            counts.unstated <= _MANY_FORM_FAULTS * counts.judged and counts.unstated,
-            f"{count_text(counts.unstated, 'reply', 'replies')} without a stated answer, counted as wrong",
-        ),
-        (counts.estimated, f"tokens and cost of {count_text(counts.estimated, 'call')} estimated"),
-        (
-            counts.unknown_finishes.total(),
-            f"replies that ended for unknown reasons, judged as whole: {reasons_text(counts.unknown_finishes)}",
-        ),
-    )
-    return [text for count, text in found if count]
-
-
 def pace_text(cases: int, seconds: float) -> str:
     """Return `68.1 per second`, and slower ones by the minute or hour, never 0.0; empty for no case."""
     for unit, length_s in (("second", 1), ("minute", 60), ("hour", 3600)):
@@ -305,62 +283,3 @@ def numbers_text(numbers: Iterable[int]) -> str:
     if len(known) > 2 and known[-1] - known[0] == len(known) - 1:
         return f"runs {known[0]}–{known[-1]}"
     return f"run{'' if len(known) == 1 else 's'} {', '.join(map(str, known))}"
-
-
-def unstated_lines(rows: Mapping[str, RunCounts], *, least: float = _MANY_FORM_FAULTS) -> list[str]:
-    """Return how many replies state no answer, by model, and what reads them.
-
-    Args:
-        rows: By model.
-        least: Share of the replies above which it is said.
-    """
-    return [
-        f"{model}: {row.unstated} of {count_text(row.judged, 'reply', 'replies')} state no answer:"
-        " counted as wrong; --helmbench-marking-model=ID has them read,"
-        " --helmbench-answer-form=json asks more firmly"
-        for model, row in rows.items()
-        if row.unstated > least * row.judged
-    ]
-
-
-def answer_doubts(model: str, row: RunCounts) -> Iterator[str]:
-    """Yield what to know of the replies of a model: who else has answered, faults of form, verdicts in one process."""
-    others: dict[str | None, dict[str, int]] = {}
-    for (judge, answered), count in sorted(row.answered_by.items(), key=str):
-        if count and not _is_same_model(judge or model, answered):
-            others.setdefault(judge, {})[scrub(answered)] = count
-    for judge, counts in others.items():
-        asked = "the one that was asked" if judge is None else f"the judge {judge}"
-        yield f"other models answered than {asked}: {reasons_text(counts)}"
-    readable = row.judged - row.form_faults
-    if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
-        over = f", {share(row.verdicts[Verdict.PASSED] / readable)} of the others pass" if readable else ""
-        yield f"{row.form_faults} of {row.judged} failed for the form of the reply{over}"
-    if row.in_process:
-        yield f"{row.in_process} of {count_text(row.judged, 'verdict')} in_process (docs/trust.md)"
-
-
-def cut_lines(rows: Mapping[str, RunCounts]) -> list[str]:
-    """Return which models have not read their prompts to the end, or a judge has not: before all else.
-
-    Args:
-        rows: By model.
-    """
-    return [
-        f"{model}: its server has cut {count_text(prompts, 'prompt')}{f' of the judge {judge}' if judge else ''}:"
-        f" {row.cut[judge, 'tokens']:,} tokens counted in {row.cut[judge, 'characters']:,} characters;"
-        " raise the server's context length, or shorten the prompts"
-        for model, row in rows.items()
-        for (judge, what), prompts in row.cut.items()
-        if what == "prompts" and prompts
-    ]
-
-
-def _is_same_model(asked: str, answered: str) -> bool:
-    """Return whether a model goes by the name that was asked: with another vendor, a date or a tag it is the same."""
-    wanted, found = (name.lower().rpartition("/")[2].partition(":")[0] for name in (asked, answered))
-    return wanted == found or any(
-        longer.startswith(shorter) and _VERSION.fullmatch(longer[len(shorter) :])
-        for shorter, longer in ((wanted, found), (found, wanted))
-        if shorter
-    )

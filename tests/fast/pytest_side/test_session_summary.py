@@ -12,8 +12,8 @@ from analysis_rows import row
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.outline import Scoring
-from pytest_helmbench.reports.session_start import DryRow, dry_run_lines
-from pytest_helmbench.reports.session_summary import (
+from pytest_helmbench.pytest_side.say.announcement import DryRow, dry_run_lines
+from pytest_helmbench.pytest_side.say.score_table import (
     SummaryRun,
     best_first,
     chance_line,
@@ -21,11 +21,11 @@ from pytest_helmbench.reports.session_summary import (
     not_judged_lines,
     numbers_text,
     pace_text,
-    routine_notes,
     score_remarks,
     score_table,
     title_text,
 )
+from pytest_helmbench.reports.run_facts import routine_notes
 from pytest_helmbench.results.losses import losses
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.stored_scores import ScoredRun

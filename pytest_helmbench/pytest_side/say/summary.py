@@ -12,36 +12,37 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.kind_words import RunWords
 from pytest_helmbench.gateway.providers.servers import is_embedded
-from pytest_helmbench.pytest_side.announcement import run_price
-from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.pytest_side.exit_code import (
+from pytest_helmbench.pytest_side.say.announcement import DryRow, dry_run_lines, run_price
+from pytest_helmbench.pytest_side.say.ci import in_ci
+from pytest_helmbench.pytest_side.say.run_names import (
     names_of_benchmarks,
     planned_names,
     run_names,
     scores_by_name,
 )
-from pytest_helmbench.reports.headline import Headline, gate_block
-from pytest_helmbench.reports.panel_tables import panel_sentence
-from pytest_helmbench.reports.run_facts import stand_in_text
-from pytest_helmbench.reports.score_lines import corrections, score_parts
-from pytest_helmbench.reports.session_start import DryRow, dry_run_lines
-from pytest_helmbench.reports.session_summary import (
+from pytest_helmbench.pytest_side.say.score_table import (
     SummaryRun,
-    answer_doubts,
     best_first,
     chance_line,
-    cut_lines,
     labelled,
     loses_most,
     not_judged_lines,
     numbers_text,
     pace_text,
-    routine_notes,
     score_remarks,
     score_table,
     title_text,
+)
+from pytest_helmbench.reports.headline import Headline, gate_block
+from pytest_helmbench.reports.panel_tables import panel_sentence
+from pytest_helmbench.reports.run_facts import (
+    answer_doubts,
+    cut_lines,
+    routine_notes,
+    stand_in_text,
     unstated_lines,
 )
+from pytest_helmbench.reports.score_lines import corrections, score_parts
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.gates import JudgedCases
 from pytest_helmbench.results.run_counts import RunCounts

@@ -28,7 +28,7 @@ from pytest_helmbench.gateway.permits import (
     PermitRequest,
     RefusedError,
 )
-from pytest_helmbench.pytest_side.role import (
+from pytest_helmbench.pytest_side.workers.role import (
     GRACE_S,
     INTERRUPTED,
     INTERRUPTED_AGAIN,

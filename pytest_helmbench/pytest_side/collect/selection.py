@@ -14,7 +14,7 @@ from pytest_helmbench.core.shard import Shard, case_share, hashed_share
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.pytest_side.items import BrokenItem, job_of, jobs_of
+from pytest_helmbench.pytest_side.collect.items import BrokenItem, job_of, jobs_of
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes
 

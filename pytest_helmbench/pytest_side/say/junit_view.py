@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_helmbench.pytest_side.items import CaseText
-from pytest_helmbench.pytest_side.summary import kind_words
+from pytest_helmbench.pytest_side.say.case_text import CaseText
+from pytest_helmbench.pytest_side.say.summary import kind_words
 from pytest_helmbench.run.coordinator import Coordinator
 
 if TYPE_CHECKING:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from bisect import insort
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import pytest
 
-from pytest_helmbench.core.case_texts import HIDDEN
+from pytest_helmbench.core.case_texts import (
+    HIDDEN,
+)
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.pytest_side.items import CaseText
-from pytest_helmbench.reports.session_failures import same_errors
+from pytest_helmbench.pytest_side.say.case_text import CaseText
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.losses import CaseKey, Losses
 
 _IN_FULL_QUIETLY = 3
-
-
 _T = TypeVar("_T")
 LossesOf: TypeAlias = Callable[[str, str], Losses]
 """Of the run of a benchmark and a model, when it is closed."""
+
+_FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
 
 
 class Worst(Generic[_T]):
@@ -186,3 +190,30 @@ def _headline(report: Any) -> str:
     if brief is None or HIDDEN not in text or HIDDEN in brief["expected"]:
         return text
     return f"expected {brief['expected']}, observed {brief['observed']}"  # of the user's own data
+
+
+def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:
+    """Return the different errors, the most frequent first: place of the first one of each, and how many there are.
+
+    Args:
+        texts: What each says; times, sizes and ports in them do not matter.
+    """
+    counts: Counter[str] = Counter()
+    first: dict[str, int] = {}
+    for place, text in enumerate(texts):
+        alike = _FIGURES.sub("#", text)
+        counts[alike] += 1
+        first.setdefault(alike, place)
+    return [(first[alike], count) for alike, count in counts.most_common()]
+
+
+def failed_listing(runs: Sequence[int], db: Path, usual: Path) -> str:
+    """Return the command that lists the failed cases of runs: `helmbench show 3 --failed`.
+
+    Args:
+        runs: `evaluation_runs.id`; where there are several, a reader chooses.
+        db: Their results file.
+        usual: The one that commands read unless they are told.
+    """
+    run = runs[0] if len(runs) == 1 else "RUN"
+    return f"`helmbench show {run} --failed{'' if db == usual else f' --db={shlex.quote(str(db))}'}`"

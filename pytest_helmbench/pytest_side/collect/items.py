@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -19,7 +19,6 @@ from pytest_helmbench.core.problem import CaseError, Problem
 from pytest_helmbench.core.scrub import REDACTED, excerpt, scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.reports.session_failures import brief_text
 
 
 class PlainItem(pytest.Item):
@@ -47,7 +46,6 @@ class ItemSession(Protocol):
 PLUGIN: pytest.StashKey[ItemSession] = pytest.StashKey()
 HAND_WRITTEN: pytest.StashKey[CaseJob] = pytest.StashKey()
 """The job of a hand-written test, with its item."""
-
 _PASSED = Outcome(Verdict.PASSED, score=1.0)
 _MARKS_ON_DEMAND = frozenset({"skip", "skipif", "xfail"})
 
@@ -58,47 +56,6 @@ def _file_id(parent: pytest.Collector, path: Path) -> str | None:
         return None
     root = parent.config.rootpath
     return escaped_path((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
-
-
-class CaseText(str):
-    """The text of a failed report, with its first line as the message of summaries and JUnit.
-
-    A text, since plugins take that or a traceback of pytest's own.
-
-    Args:
-        text: Headline, then details.
-        location: Of the report: file, line from 0 or None.
-        brief: What a terminal shows of it (`brief_parts`); None for the whole text.
-    """
-
-    class _Crash(NamedTuple):
-        """As pytest's own `ReprFileLocation`, which other plugins read."""
-
-        path: str
-        lineno: int
-        message: str
-
-        def __str__(self) -> str:
-            """Return what `--tb=line` prints."""
-            return f"{self.path}:{self.lineno}: {self.message}"
-
-    reprcrash: _Crash
-    brief: Mapping[str, str] | None
-
-    def __new__(
-        cls, text: str, location: tuple[str, int | None, str], brief: Mapping[str, str] | None = None
-    ) -> CaseText:
-        """Return the text with its place."""
-        made = super().__new__(cls, text)
-        made.brief = brief
-        file, line, _ = location
-        made.reprcrash = cls._Crash(file, (line or 0) + 1, text.partition("\n")[0])
-        return made
-
-    def toterminal(self, writer: Any) -> None:
-        """Write what a terminal shows."""
-        for line in (self if self.brief is None else brief_text(self.brief)).splitlines():
-            writer.line(line)
 
 
 class CaseFile(pytest.File):

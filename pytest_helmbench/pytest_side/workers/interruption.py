@@ -16,7 +16,7 @@ from types import FrameType
 
 import pytest
 
-from pytest_helmbench.pytest_side.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
+from pytest_helmbench.pytest_side.workers.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
 from pytest_helmbench.run.coordinator import Coordinator
 
 _ENDING = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_helmbench.benchmarks.python_tests import TURN_FIXTURE
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.pytest_side.items import HAND_WRITTEN
-from pytest_helmbench.pytest_side.role import SessionRole
+from pytest_helmbench.pytest_side.collect.items import HAND_WRITTEN
+from pytest_helmbench.pytest_side.workers.role import SessionRole
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes
 

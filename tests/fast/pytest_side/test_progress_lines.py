@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
 from pytest_helmbench.core.scrub import HIDDEN_TEXT
-from pytest_helmbench.reports.session_failures import brief_parts, brief_text, same_errors
-from pytest_helmbench.reports.session_progress import Progress, live_text, progress_text
+from pytest_helmbench.pytest_side.say.case_text import brief_parts, brief_text
+from pytest_helmbench.pytest_side.say.failures import same_errors
+from pytest_helmbench.pytest_side.say.live_line import Progress, live_text, progress_text
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.run_counts import RunCounts
 

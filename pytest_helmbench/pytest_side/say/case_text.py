@@ -1,26 +1,24 @@
-"""Failed cases at the end of a session: one in a few lines, alike errors once, the others by a command."""
+"""The text of one failed case: whole for reports, in a few lines for a terminal."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from typing import Any, NamedTuple
 
 from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.case_texts import (
     REASON_TEXTS,
     expected_text,
     has_lines,
+    ruled_out,
     short_text,
     under,
 )
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, excerpt, full_observed, quoted, scrub
 
-_FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
 _NOT_SHOWN = "text of the reply, not shown in CI (--helmbench-with-text=failures)"
 _NOT_ITS_REASON = ("reply", "output")
 """Excerpts of an outcome that do not say why it is wrong."""
@@ -29,19 +27,45 @@ _HEADING = re.compile(r"^#.*$", re.MULTILINE)
 _WORD = re.compile(r"\w+(?:[.,]\d+)*|[^\w\s]")
 
 
-def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:
-    """Return the different errors, the most frequent first: place of the first one of each, and how many there are.
+class CaseText(str):
+    """The text of a failed report, with its first line as the message of summaries and JUnit.
+
+    A text, since plugins take that or a traceback of pytest's own.
 
     Args:
-        texts: What each says; times, sizes and ports in them do not matter.
+        text: Headline, then details.
+        location: Of the report: file, line from 0 or None.
+        brief: What a terminal shows of it (`brief_parts`); None for the whole text.
     """
-    counts: Counter[str] = Counter()
-    first: dict[str, int] = {}
-    for place, text in enumerate(texts):
-        alike = _FIGURES.sub("#", text)
-        counts[alike] += 1
-        first.setdefault(alike, place)
-    return [(first[alike], count) for alike, count in counts.most_common()]
+
+    class _Crash(NamedTuple):
+        """As pytest's own `ReprFileLocation`, which other plugins read."""
+
+        path: str
+        lineno: int
+        message: str
+
+        def __str__(self) -> str:
+            """Return what `--tb=line` prints."""
+            return f"{self.path}:{self.lineno}: {self.message}"
+
+    reprcrash: _Crash
+    brief: Mapping[str, str] | None
+
+    def __new__(
+        cls, text: str, location: tuple[str, int | None, str], brief: Mapping[str, str] | None = None
+    ) -> CaseText:
+        """Return the text with its place."""
+        made = super().__new__(cls, text)
+        made.brief = brief
+        file, line, _ = location
+        made.reprcrash = cls._Crash(file, (line or 0) + 1, text.partition("\n")[0])
+        return made
+
+    def toterminal(self, writer: Any) -> None:
+        """Write what a terminal shows."""
+        for line in (self if self.brief is None else brief_text(self.brief)).splitlines():
+            writer.line(line)
 
 
 def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, str]:
@@ -115,22 +139,3 @@ def _marked(observed: str, expected: str) -> str:
     if all(map(is_wrong, words)):
         return observed
     return _WORD.sub(lambda found: f"»{found[0]}«" if is_wrong(found[0]) else found[0], observed)
-
-
-def ruled_out(expected: str) -> tuple[str, bool]:
-    """Return the words of what was expected, and whether a reply must not have them."""
-    plain = expected.removeprefix("not: ")
-    words = plain.removeprefix("contains none of ")
-    return words, (plain != expected) != (words != plain)
-
-
-def failed_listing(runs: Sequence[int], db: Path, usual: Path) -> str:
-    """Return the command that lists the failed cases of runs: `helmbench show 3 --failed`.
-
-    Args:
-        runs: `evaluation_runs.id`; where there are several, a reader chooses.
-        db: Their results file.
-        usual: The one that commands read unless they are told.
-    """
-    run = runs[0] if len(runs) == 1 else "RUN"
-    return f"`helmbench show {run} --failed{'' if db == usual else f' --db={shlex.quote(str(db))}'}`"

@@ -1,0 +1,1 @@
+"""The sentences of a session: terminal, JUnit and report files."""

@@ -1,0 +1,53 @@
+"""The names of the runs of a session, and of their benchmarks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.run.plan import Plan
+from pytest_helmbench.scoring.run_score import RunScore
+
+if TYPE_CHECKING:
+    pass
+
+
+def scores_by_name(coordinator: Coordinator) -> Mapping[str, RunScore | None]:
+    """Return the score of every run of a session by its name."""
+    return {
+        name: scored.score if (scored := coordinator.book.scored.get(run_id)) is not None else None
+        for run_id, name in run_names(coordinator).items()
+    }
+
+
+def run_names(coordinator: Coordinator) -> Mapping[int, str]:
+    """Return what the runs of a session are called: by model, and by benchmark where there are several."""
+    plan = coordinator.book.plan
+    if plan is None:
+        return {}
+    numbers = coordinator.book.run_ids
+    return {numbers[key]: name for key, name in planned_names(coordinator, plan).items() if key in numbers}
+
+
+def planned_names(coordinator: Coordinator, plan: Plan) -> Mapping[tuple[str, str], str]:
+    """Return what the runs of a plan are called, by their key: by model, and by benchmark where there are several."""
+    names = names_of_benchmarks(coordinator, plan)
+    return {
+        run.key: run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
+        for run in plan.runs
+    }
+
+
+def names_of_benchmarks(coordinator: Coordinator, plan: Plan) -> Mapping[str, str]:
+    """Return what each benchmark is called, by its folder: those of the same name with that folder, in brackets."""
+    names = {run.benchmark: coordinator.book.name_of(run) for run in plan.runs}
+    for shown in (lambda benchmark: Path(benchmark).name, lambda benchmark: benchmark):
+        often = Counter(names.values())
+        names = {
+            benchmark: f"{name} ({shown(benchmark)})" if often[name] > 1 else name
+            for benchmark, name in names.items()
+        }
+    return names

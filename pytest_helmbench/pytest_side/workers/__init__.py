@@ -1,0 +1,1 @@
+"""The processes of a session: their roles, xdist, and signals."""
