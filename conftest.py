@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import forked
+import fork_server
 import pytest
 from provider import Provider
 
 pytest_plugins = ["pytester", "engines"]
-pytest_xdist_setupnodes = forked.pytest_xdist_setupnodes
+pytest_xdist_setupnodes = fork_server.pytest_xdist_setupnodes
 
 _TESTS = Path(__file__).parent / "tests"
 _MARKS = {"fast": "fast", "sessions": "session", "system": "system"}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from looped import pytest_pyfunc_call
+from event_loops import pytest_pyfunc_call
 
 __all__ = ["pytest_pyfunc_call"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from event_loops import pytest_pyfunc_call
 from inner_pytest import import_everything
-from looped import pytest_pyfunc_call
 from trees import clear_environment
 
 __all__ = ["pytest_pyfunc_call"]

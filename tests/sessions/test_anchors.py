@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import captured
-from packed import free, worded
+from pack_rows import free, worded
 from packs import write_pack
 from provider import Provider, Request
 from trees import category, judged, write_tree

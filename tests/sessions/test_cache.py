@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gateways import GatewayFixture, StoppableWatch, open_gateway
 from provider import Provider, Request
 from trees import Part, category, includes, judged, judged_twice, rows, run_tree, threshold, write_tree
-from wired import Onlooker, Wired, wired
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
@@ -254,15 +254,15 @@ def _keyless(folder: Path, model: str) -> Endpoint:
 
 def _replay(shelf: _Shelf, call: Call) -> str:
     async def ask() -> str:
-        async with wired() as parts:
+        async with open_gateway() as parts:
             _reads(parts, shelf)
-            reply = await parts.gateway.ask(call, CaseClock(Patience()), Onlooker())
+            reply = await parts.gateway.ask(call, CaseClock(Patience()), StoppableWatch())
             return reply.text
 
     return asyncio.run(ask())
 
 
-def _reads(parts: Wired, shelf: _Shelf) -> None:
+def _reads(parts: GatewayFixture, shelf: _Shelf) -> None:
     parts.backend._reply_cache = ReplyCache(shelf, shares=False)
     parts.gateway._recorded = RecordedUse.ONLY
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from commands import helmbench
-from inner_pytest import forked_pytest
+from inner_pytest import pytest_command
 from trees import rows
 
 from pytest_helmbench.cli.main import main
@@ -35,7 +35,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--helmbench-max-retries=0",
         "--helmbench-model=test/x",
     )
-    session = [*forked_pytest(), "-q", "-p", "no:cacheprovider", "benchmark", *down]
+    session = [*pytest_command(), "-q", "-p", "no:cacheprovider", "benchmark", *down]
     subprocess.run(session, cwd=path, check=False, capture_output=True)
     return path
 

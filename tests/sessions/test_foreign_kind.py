@@ -7,11 +7,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from inner_pytest import forked_pytest
-from installed import installed_once
+from inner_pytest import pytest_command
 from paths import SUPPORT
 from provider import Answer, Provider, Request
 from sessions import Session, until
+from shared_values import shared_installation
 from trees import MODEL, rows
 
 _SOURCE = SUPPORT / "riddle_kind"
@@ -41,7 +41,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for name, text in facts.items():
             archive.writestr(f"{_NAME}.dist-info/{name}", text)
-    return installed_once(tmp_path_factory, "riddles", "--no-index", str(wheel))
+    return shared_installation(tmp_path_factory, "riddles", "--no-index", str(wheel))
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def _answer(request: Request) -> str:
 
 
 def _pytest(project: Path, provider: Provider, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [*forked_pytest(), "riddles", "-p", "no:cacheprovider", "--tb=short"]
+    command = [*pytest_command(), "riddles", "-p", "no:cacheprovider", "--tb=short"]
     command += [f"--helmbench-model={MODEL}", f"--helmbench-base-url={provider.url}", *arguments]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from agent_scripts import code_row
 from commands import run_command
-from packed import answer_rows, choice, short
+from pack_rows import answer_rows, choice, short
 from packs import write_pack
 from pages import blocks_of
 from provider import Answer, Provider, Request
-from scripted import code_row
 from trees import category, judged, rows, run_tree, write_tree
 
 _OUTCOMES = "SELECT code, outcome, reason, observed FROM v_results ORDER BY code"

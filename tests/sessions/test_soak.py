@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from inner_pytest import forked_pytest
+from inner_pytest import pytest_command
 from perf.soak import run_soak
 
 _CASES = int(os.environ.get("HELMBENCH_SOAK_CASES", "150"))
@@ -14,7 +14,7 @@ _CASES = int(os.environ.get("HELMBENCH_SOAK_CASES", "150"))
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_request_and_every_case_is_accounted_for(tmp_path: Path, workers: int) -> None:
-    books = run_soak(tmp_path, _CASES, seed=7 + workers, workers=workers, pytest=forked_pytest())
+    books = run_soak(tmp_path, _CASES, seed=7 + workers, workers=workers, pytest=pytest_command())
     assert books.asked == books.sent == books.first + books.retries
     assert books.unequal == 0
     assert sum(books.verdicts.values()) == _CASES

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from forked import forked_python
-from inner_pytest import forked_pytest
+from fork_server import python_command
+from inner_pytest import pytest_command
 from waiting import PATIENCE_S
 
 from pytest_helmbench.cli.main import main
@@ -32,8 +32,8 @@ def programs() -> Path:
     """Return a folder with `helmbench` and `pytest`, for shells that start them by name; both are forked."""
     folder = Path(tempfile.mkdtemp(prefix="programs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    command = [*forked_python(), "-c", _PROGRAM]
-    for name, words in (("helmbench", command), ("pytest", forked_pytest())):
+    command = [*python_command(), "-c", _PROGRAM]
+    for name, words in (("helmbench", command), ("pytest", pytest_command())):
         (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
         (folder / name).chmod(0o755)
     return folder
@@ -74,7 +74,7 @@ def run_command(pytester: pytest.Pytester, *arguments: object) -> pytest.RunResu
 
 
 def _apart(cwd: Path, words: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [*forked_python(), "-c", _PROGRAM, *words]
+    command = [*python_command(), "-c", _PROGRAM, *words]
     return subprocess.run(
         command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-import forked
+import fork_server
 import pytest
 
 import pytest_helmbench
 
 __all__ = [
     "QUICK",
-    "forked_pytest",
     "import_everything",
+    "pytest_command",
     "run_pytest",
     "run_pytest_apart",
     "run_pytest_forked",
@@ -32,7 +32,7 @@ def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run pytest in this process; workers of pytest-xdist are processes as ever, but forked."""
     words = " ".join(arguments)
     unasked = [part for name, flag in _UNASKED.items() if flag not in words for part in ("-p", f"no:{name}")]
-    return pytester.runpytest_inprocess(*QUICK, *unasked, *arguments, plugins=[forked])
+    return pytester.runpytest_inprocess(*QUICK, *unasked, *arguments, plugins=[fork_server])
 
 
 def run_pytest_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
@@ -40,15 +40,15 @@ def run_pytest_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunRe
     return pytester.runpytest_subprocess(*QUICK, *arguments)
 
 
-def forked_pytest() -> list[str]:
+def pytest_command() -> list[str]:
     """Return the beginning of a command that stands for `python -m pytest`, whose workers are forked too."""
-    program = "import forked, pytest, sys; sys.exit(pytest.main(plugins=[forked]))"
-    return [*forked.forked_python(), "-c", program, *QUICK]
+    program = "import fork_server, pytest, sys; sys.exit(pytest.main(plugins=[fork_server]))"
+    return [*fork_server.python_command(), "-c", program, *QUICK]
 
 
 def run_pytest_forked(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run pytest in a process of its own, forked."""
-    return pytester.run(*forked_pytest(), *arguments)
+    return pytester.run(*pytest_command(), *arguments)
 
 
 def import_everything() -> None:

@@ -27,7 +27,7 @@ sys.exit(pytest.main(plugins=[{plugins}]))
 _FORKED = f"""
 import sys
 sys.path.append({str(Path(__file__).parent)!r})
-import forked
+import fork_server
 sys.path.pop()
 """
 _CONFTEST = """
@@ -72,7 +72,7 @@ def _start(
     arguments: Sequence[str], folder: Path, env: dict[str, str], output: IO[bytes], *, anew: bool
 ) -> subprocess.Popen[bytes]:
     """Start pytest in a group of its own; its workers are forked unless `anew`."""
-    program = _PROGRAM.format(plugins="") if anew else _FORKED + _PROGRAM.format(plugins="forked")
+    program = _PROGRAM.format(plugins="") if anew else _FORKED + _PROGRAM.format(plugins="fork_server")
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
         cwd=folder,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from browsers import Opened, chromium
-from looped import pytest_pyfunc_call
+from event_loops import pytest_pyfunc_call
 
 __all__ = ["pytest_pyfunc_call"]
 

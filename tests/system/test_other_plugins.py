@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from inner_pytest import forked_pytest
-from installed import installed_once
+from inner_pytest import pytest_command
 from provider import Provider, Request
+from shared_values import shared_installation
 from trees import category, clear_environment, rows, write_tree
 
 from pytest_helmbench.cli.main import main
@@ -57,7 +57,7 @@ _PLUGINS = {
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where pip has installed the plugins; what they need beside pytest comes along."""
     needed = ("rich", "jinja2", "markupsafe", "termcolor", "pygments", "markdown-it-py", "mdurl")
-    return installed_once(tmp_path_factory, "plugins", *_PACKAGES, *needed)
+    return shared_installation(tmp_path_factory, "plugins", *_PACKAGES, *needed)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def _verdicts(project: Path, site: Path, *options: str, autoload: bool = False) 
     """Run a session and return its verdicts by case."""
     database = project / "helmbench.db"
     database.unlink(missing_ok=True)
-    command = [*forked_pytest(), "benchmark", "-q", "--helmbench-model=baseline/lexical"]
+    command = [*pytest_command(), "benchmark", "-q", "--helmbench-model=baseline/lexical"]
     environ = {**_environ(site), "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": ""}
     if not autoload:
         environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -156,7 +156,7 @@ def test_errors_are_broken_in_allure_and_wrong_answers_have_failed(
 
     provider.answers(when=about, status=400, body={"error": {"message": "no"}})
     options = ["--helmbench-model=test/good", f"--helmbench-base-url={provider.url}", "--alluredir=allure"]
-    command = [*forked_pytest(), "trees", "test_own.py", "-q", "--junitxml=junit.xml", *options]
+    command = [*pytest_command(), "trees", "test_own.py", "-q", "--junitxml=junit.xml", *options]
     done = subprocess.run(
         [*command, "-p", "helmbench", "-p", "allure_pytest.plugin"],
         cwd=tmp_path,

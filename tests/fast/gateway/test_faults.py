@@ -7,7 +7,7 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
-from said import said as users
+from rights import granted
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.error_answers import classify
@@ -22,7 +22,7 @@ KEY = "sk-hidden-SECRET-0123456789"
 def endpoint(model: str = "vendor/m", base_url: str | None = None, key: str = KEY) -> Endpoint:
     found = resolve_endpoint(
         ModelEntry(model),
-        default_base_url=users(base_url),
+        default_base_url=granted(base_url),
         default_key_env=None,
         environ={"OPENROUTER_API_KEY": key},
     )

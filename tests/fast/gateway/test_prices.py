@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from said import said
+from rights import granted
 
 from pytest_helmbench.core.model import ModelEntry, Price
 from pytest_helmbench.core.outcome import Usage
@@ -16,7 +16,7 @@ TOKENS = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
 
 def endpoint(model: str, base_url: str | None = None, environ: dict[str, str] = KEYS) -> Endpoint:
     found = resolve_endpoint(
-        ModelEntry(model), default_base_url=said(base_url), default_key_env=None, environ=environ
+        ModelEntry(model), default_base_url=granted(base_url), default_key_env=None, environ=environ
     )
     assert isinstance(found, Endpoint)
     return found

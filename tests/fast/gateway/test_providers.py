@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pytest
-from said import said
+from rights import granted
 
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.model import ModelEntry
@@ -39,7 +39,7 @@ def resolve(
 ) -> Endpoint | Unusable:
     entry = model if isinstance(model, ModelEntry) else ModelEntry(model)
     return resolve_endpoint(
-        entry, default_base_url=said(base_url), default_key_env=said(key_env), environ=environ
+        entry, default_base_url=granted(base_url), default_key_env=granted(key_env), environ=environ
     )
 
 
@@ -255,7 +255,7 @@ def test_a_query_with_a_key_is_refused_and_not_repeated(query: str) -> None:
 
 def _with_headers(**headers: str) -> ModelEntry:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return ModelEntry("a/b", base_url=said(ELSEWHERE), headers=Granted(named))
+    return ModelEntry("a/b", base_url=granted(ELSEWHERE), headers=Granted(named))
 
 
 def test_extra_headers_go_over_the_usual_ones_and_take_keys_from_the_environment() -> None:

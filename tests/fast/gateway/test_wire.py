@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from said import said
+from rights import granted
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject
@@ -29,7 +29,7 @@ WIRE_HELLO = [{"role": "system", "content": "Be brief."}, {"role": "user", "cont
 
 def endpoint(model: str, base_url: str | None = None, **environ: str) -> Endpoint:
     found = resolve_endpoint(
-        ModelEntry(model), default_base_url=said(base_url), default_key_env=None, environ=environ
+        ModelEntry(model), default_base_url=granted(base_url), default_key_env=None, environ=environ
     )
     assert isinstance(found, Endpoint)
     return found

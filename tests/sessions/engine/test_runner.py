@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gateways import endpoint_of
 from provider import Provider, Request
 from trees import Tree, category, judged, judged_twice, write_tree
-from wired import endpoint_of
 
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.kind import TreeJob

@@ -10,9 +10,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
+from gateways import chat_client
 from provider import Answer, Provider
-from said import said
-from wired import chat_client
+from rights import granted
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject
@@ -39,7 +39,7 @@ SCHEMA: JsonObject = {
 def endpoint(base_url: str, model: str = "test/good", key: str | None = KEY) -> Endpoint:
     environ = {} if key is None else {"HELMBENCH_API_KEY": key}
     found = resolve_endpoint(
-        ModelEntry(model), default_base_url=said(base_url), default_key_env=None, environ=environ
+        ModelEntry(model), default_base_url=granted(base_url), default_key_env=None, environ=environ
     )
     assert isinstance(found, Endpoint)
     return found

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from certificates import write_certificate
+from gateways import chat_client
 from provider import Provider
-from said import said
+from rights import granted
 from waiting import PATIENCE_S
-from wired import chat_client
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.faults import FaultKind
@@ -68,7 +68,7 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
 def endpoint(base_url: str) -> Endpoint:
     environ = {"HELMBENCH_API_KEY": "sk-hidden-SECRET-0123456789"}
     found = resolve_endpoint(
-        ModelEntry("test/good"), default_base_url=said(base_url), default_key_env=None, environ=environ
+        ModelEntry("test/good"), default_base_url=granted(base_url), default_key_env=None, environ=environ
     )
     assert isinstance(found, Endpoint)
     return found

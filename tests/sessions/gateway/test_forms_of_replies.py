@@ -9,8 +9,8 @@ import zlib
 from typing import Any
 
 import pytest
+from gateways import StoppableWatch, call_to, open_gateway
 from provider import Provider
-from wired import Onlooker, call_to, wired
 
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.gateway.call import CaseClock
@@ -30,9 +30,9 @@ def _ask(provider: Provider, retries: int = 0, **answer: Any) -> Reply:
     provider.answers(**answer)
 
     async def ask() -> Reply:
-        async with wired(patience=Patience(max_retries=retries)) as coordinator:
+        async with open_gateway(patience=Patience(max_retries=retries)) as coordinator:
             clock = CaseClock(coordinator.gateway.patience)
-            return await coordinator.gateway.ask(call_to(provider.url), clock, Onlooker())
+            return await coordinator.gateway.ask(call_to(provider.url), clock, StoppableWatch())
 
     return asyncio.run(ask())
 

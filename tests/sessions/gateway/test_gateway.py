@@ -6,9 +6,9 @@ import asyncio
 import time
 
 import pytest
+from gateways import GatewayFixture, StoppableWatch, call_to, chat_client, open_gateway
 from provider import Provider, Request
 from waiting import until_async
-from wired import Onlooker, Wired, call_to, chat_client, wired
 
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, ResultRecord
 from pytest_helmbench.gateway.backend import LocalBackend
@@ -27,10 +27,10 @@ from pytest_helmbench.gateway.permits import (
 
 
 async def _ask(
-    coordinator: Wired, url: str, model: str = "test/good", watch: Onlooker | None = None
+    coordinator: GatewayFixture, url: str, model: str = "test/good", watch: StoppableWatch | None = None
 ) -> Reply:
     clock = CaseClock(coordinator.gateway.patience)
-    return await coordinator.gateway.ask(call_to(url, model), clock, watch or Onlooker())
+    return await coordinator.gateway.ask(call_to(url, model), clock, watch or StoppableWatch())
 
 
 async def _never(_seconds: float) -> None:
@@ -44,7 +44,7 @@ async def _no_sleep(_seconds: float) -> None:
 async def test_a_reply_comes_with_its_cost_and_stands_on_record(provider: Provider) -> None:
     provider.answers(text="Grüße")
 
-    async with wired() as coordinator:
+    async with open_gateway() as coordinator:
         reply = await _ask(coordinator, provider.url)
     assert reply.text == "Grüße"
     assert reply.usage.cost_usd == 0.001
@@ -59,7 +59,7 @@ async def test_a_reply_comes_with_its_cost_and_stands_on_record(provider: Provid
 async def test_429s_are_waited_out_for_as_long_as_asked_and_use_up_no_retry(provider: Provider) -> None:
     provider.answers(times=3, status=429, retry_after=0.2)
 
-    async with wired(patience=Patience(max_retries=0)) as coordinator:
+    async with open_gateway(patience=Patience(max_retries=0)) as coordinator:
         await _ask(coordinator, provider.url)
     assert [record.status_code for record in coordinator.attempts] == [429, 429, 429, 200]
     gaps = [b.at - a.at for a, b in zip(provider.requests, provider.requests[1:], strict=False)]
@@ -75,7 +75,7 @@ async def test_what_keeps_failing_is_retried_with_growing_pauses_and_then_given_
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    async with wired(patience=Patience(max_retries=3), sleep=sleep) as coordinator:
+    async with open_gateway(patience=Patience(max_retries=3), sleep=sleep) as coordinator:
         with pytest.raises(CallFailedError, match=r"503 .*after 4 attempts"):
             await _ask(coordinator, provider.url)
         assert coordinator.gate.in_flight == 0
@@ -86,12 +86,12 @@ async def test_what_keeps_failing_is_retried_with_growing_pauses_and_then_given_
 
 async def test_a_case_that_has_used_up_its_time_sends_nothing_more(provider: Provider) -> None:
     now = 0.0
-    async with wired(patience=Patience(case_timeout_s=5)) as coordinator:
+    async with open_gateway(patience=Patience(case_timeout_s=5)) as coordinator:
         clock = CaseClock(coordinator.gateway.patience, lambda: now)
         with clock.running():
             now = 6.0
         with pytest.raises(CallFailedError) as caught:
-            await coordinator.gateway.ask(call_to(provider.url), clock, Onlooker())
+            await coordinator.gateway.ask(call_to(provider.url), clock, StoppableWatch())
         assert str(caught.value) == "the case has used up its 5 s\n  hint: raise --helmbench-case-timeout"
     assert provider.count == 0
 
@@ -99,7 +99,7 @@ async def test_a_case_that_has_used_up_its_time_sends_nothing_more(provider: Pro
 async def test_time_in_our_own_queue_does_not_count_against_a_case(provider: Provider) -> None:
     provider.latency_s = 0.1
 
-    async with wired(patience=Patience(case_timeout_s=1.0), limits=SessionLimits(1)) as coordinator:
+    async with open_gateway(patience=Patience(case_timeout_s=1.0), limits=SessionLimits(1)) as coordinator:
         await asyncio.gather(*(_ask(coordinator, provider.url) for _ in range(12)))
     assert provider.max_in_flight == 1
 
@@ -117,7 +117,7 @@ async def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(p
         await asyncio.Event().wait()
 
     models = [ModelLimits("x/bad", 4), ModelLimits("x/good", 4)]
-    async with wired(models, sleep=sleep, patience=Patience(grace_s=0.2)) as coordinator:
+    async with open_gateway(models, sleep=sleep, patience=Patience(grace_s=0.2)) as coordinator:
         good = asyncio.create_task(_ask(coordinator, provider.url, "x/good"))
         bad = []
         for count in range(1, 5):
@@ -141,10 +141,10 @@ async def test_one_401_of_a_model_that_has_answered_is_tried_again_once(
     provider: Provider, more: int
 ) -> None:
     patience = Patience(max_retries=0)
-    async with wired(patience=patience, sleep=_no_sleep) as coordinator, chat_client() as client:
+    async with open_gateway(patience=patience, sleep=_no_sleep) as coordinator, chat_client() as client:
         # What it has answered another worker counts too.
         other = Gateway(coordinator.backend, client, patience)
-        await other.ask(call_to(provider.url), CaseClock(patience), Onlooker())
+        await other.ask(call_to(provider.url), CaseClock(patience), StoppableWatch())
         provider.answers(times=1 + more, status=401)
         asked = asyncio.create_task(_ask(coordinator, provider.url))
         if more:
@@ -158,7 +158,7 @@ async def test_one_401_of_a_model_that_has_answered_is_tried_again_once(
 async def test_a_cancelled_call_gives_its_ticket_back_and_stays_cancelled(provider: Provider) -> None:
     provider.answers(hang=True)
 
-    async with wired() as coordinator:
+    async with open_gateway() as coordinator:
         task = asyncio.create_task(_ask(coordinator, provider.url))
         await until_async(lambda: provider.in_flight)
         # Both in one turn: a cancel from outside must be obeyed.
@@ -174,9 +174,9 @@ async def test_a_cancelled_call_gives_its_ticket_back_and_stays_cancelled(provid
 async def test_nothing_is_sent_once_the_run_is_cancelled(provider: Provider) -> None:
     provider.answers(times=1, status=503)
 
-    async with wired(sleep=_no_sleep, limits=SessionLimits(1)) as coordinator:
+    async with open_gateway(sleep=_no_sleep, limits=SessionLimits(1)) as coordinator:
         blocker = await coordinator.gate.acquire(_blocking_ask())
-        watch = Onlooker()
+        watch = StoppableWatch()
         waiting = asyncio.create_task(_ask(coordinator, provider.url, watch=watch))
         await asyncio.sleep(0.01)
         watch.stopped = True
@@ -198,7 +198,7 @@ async def test_no_ticket_is_lost_when_the_record_breaks(provider: Provider) -> N
     gateway = Gateway(LocalBackend(gate, broken, results.append), ChatClient(), Patience())
     for _ in range(3):
         with pytest.raises(MemoryError):
-            await gateway.ask(call_to(provider.url), CaseClock(Patience()), Onlooker())
+            await gateway.ask(call_to(provider.url), CaseClock(Patience()), StoppableWatch())
     assert gate.in_flight == 0
     await gateway.close()
     assert provider.count == 3

@@ -11,7 +11,7 @@ from typing import Any
 import openai
 import pytest
 from provider import Provider
-from relayed import Relayed, body, client_of, error_of, relayed, with_sampling
+from relays import RelayFixture, body, client_of, error_of, open_relay, with_sampling
 
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.relay.server import RelayBounds
@@ -56,7 +56,7 @@ async def test_a_json_client_gets_the_body_as_the_provider_sent_it(provider: Pro
     sent = b'{ "choices": [{"finish_reason": "stop", "message": {"content": "ok \\ud800"}, "x": 1}],\n "mine": 1e5}\n'
     provider.answers(body=sent, headers={"X-Secret": "of-the-provider"})
 
-    async with relayed(provider.url) as setup:
+    async with open_relay(provider.url) as setup:
         item, address = await setup.item()
         async with client_of(address) as client:
             raw = await client.chat.completions.with_raw_response.create(
@@ -81,7 +81,7 @@ def test_thoughts_in_a_reply_reach_a_client_beside_the_answer(provider: Provider
     provider.answers(body={"choices": [choice], "usage": {"prompt_tokens": 5}})
 
     async def check() -> None:
-        async with relayed(provider.url) as setup:
+        async with open_relay(provider.url) as setup:
             _, address = await setup.item()
             async with client_of(address) as client:
                 raw = await client.chat.completions.with_raw_response.create(
@@ -101,7 +101,7 @@ def test_a_stream_says_the_same_as_the_reply(provider: Provider) -> None:
     provider.answers(body=_RICH)
 
     async def check() -> tuple[list[bytes], list[Any]]:
-        async with relayed(provider.url) as setup:
+        async with open_relay(provider.url) as setup:
             _, address = await setup.item()
             asked = body(stream=True, stream_options={"include_usage": True})
             answered = await setup.send(address, json=asked)
@@ -141,7 +141,7 @@ async def test_a_stream_shows_signs_of_life_and_tells_of_a_late_fault_in_an_even
     provider.answers(times=1, status=400, latency_s=0.5)
     provider.answers(times=1, status=400)
 
-    async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.15)) as setup:
+    async with open_relay(provider.url, bounds=RelayBounds(heartbeat_s=0.15)) as setup:
         item, address = await setup.item()
         late = await setup.send(address, json=body(stream=True))
         assert late.status == 200
@@ -171,7 +171,7 @@ def test_items_in_parallel_never_mix_and_share_the_sessions_limits(provider: Pro
     provider.latency_s = 0.01
     items, each = 10, 20
 
-    async def work(setup: Relayed, code: str) -> float | None:
+    async def work(setup: RelayFixture, code: str) -> float | None:
         item, address = await setup.item(code, entry=with_sampling(seed=len(code)))
 
         async def one(number: int) -> None:
@@ -184,7 +184,7 @@ def test_items_in_parallel_never_mix_and_share_the_sessions_limits(provider: Pro
         return item.sums.usage.cost_usd
 
     async def check() -> list[float | None]:
-        async with relayed(provider.url, [ModelLimits("test/good", 6)]) as setup:
+        async with open_relay(provider.url, [ModelLimits("test/good", 6)]) as setup:
             costs = await asyncio.gather(*(work(setup, f"ROW-{number}") for number in range(items)))
         for record in setup.coordinator.attempts:
             assert f"ANSWER: {record.code} ".encode() in record.request_body
@@ -197,7 +197,7 @@ def test_items_in_parallel_never_mix_and_share_the_sessions_limits(provider: Pro
 
 
 async def test_paths_work_with_and_without_v1_and_say_what_there_is(provider: Provider) -> None:
-    async with relayed(provider.url) as setup:
+    async with open_relay(provider.url) as setup:
         _, address = await setup.item()
         for path in (
             "/chat/completions",

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from gateways import endpoint_from, open_gateway
 from provider import Provider
-from relayed import body, converse
-from wired import resolved, wired
+from relays import body, converse
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.model import ModelEntry, Price, Sampling
@@ -25,9 +25,9 @@ _TOOL_CALL: JsonValue = {
 }
 
 
-_OPENAI = resolved("openai/gpt", OPENAI_API_KEY="key-of-openai")
-_ROUTER = resolved("vendor/m", OPENROUTER_API_KEY="key-of-router")
-_LOCAL = resolved("ollama/m")
+_OPENAI = endpoint_from("openai/gpt", OPENAI_API_KEY="key-of-openai")
+_ROUTER = endpoint_from("vendor/m", OPENROUTER_API_KEY="key-of-router")
+_LOCAL = endpoint_from("ollama/m")
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_what_the_user_has_set_wins_and_the_rest_passes(
 async def test_a_request_that_brought_nothing_gives_its_number_to_the_next(provider: Provider) -> None:
     provider.answers(times=1, status=400)
 
-    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+    async with open_gateway() as coordinator, converse(coordinator.gateway, provider.url) as item:
         assert [(await item.complete(body())).status for _ in range(3)] == [400, 200, 200]
     refused, first, second = (record.request_hash for record in coordinator.attempts)
     assert refused == first != second
 
 
 async def test_an_item_is_told_what_its_calls_came_to(provider: Provider) -> None:
-    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+    async with open_gateway() as coordinator, converse(coordinator.gateway, provider.url) as item:
         assert item.sums.usage == Usage()
         assert item.sums.latency_ms is None
         provider.answers(times=1, usage={"prompt_tokens": 10, "completion_tokens": 2, "cost": 0.5})
@@ -115,7 +115,7 @@ async def test_the_bound_that_a_request_states_is_what_is_reserved_of_the_budget
     model_id = ModelLimits("test/good", 8, price=entry.price)
 
     limits = SessionLimits(8, max_cost_usd=10.0)
-    connected = wired([model_id], limits=limits)
+    connected = open_gateway([model_id], limits=limits)
     async with connected as coordinator, converse(coordinator.gateway, provider.url, entry=entry) as item:
         assert (await item.complete(body(max_completion_tokens=10))).status == 200
         raw = await item.complete(body(max_tokens=11))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from relayed import TOOLS, body, client_of, error_of, relayed
+from relays import TOOLS, body, client_of, error_of, open_relay
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.permits import ModelLimits
@@ -16,7 +16,9 @@ async def test_embedded_models_answer_through_the_relay() -> None:
     schema = {"type": "object", "properties": {"a": {"enum": ["x", "list"]}}, "required": ["a"]}
     wanted = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
 
-    async with relayed("http://unused.invalid/v1", [ModelLimits("baseline/lexical", 8, free=True)]) as setup:
+    async with open_relay(
+        "http://unused.invalid/v1", [ModelLimits("baseline/lexical", 8, free=True)]
+    ) as setup:
         item, address = await setup.item(entry=ModelEntry("baseline/lexical"))
         async with client_of(address) as client:
 
@@ -56,7 +58,7 @@ async def test_embedded_models_answer_through_the_relay() -> None:
     ],
 )
 async def test_embedded_models_survive_any_request(fields: Mapping[str, Any], sentence: str) -> None:
-    async with relayed("http://unused.invalid/v1", [ModelLimits("baseline/first", 8, free=True)]) as setup:
+    async with open_relay("http://unused.invalid/v1", [ModelLimits("baseline/first", 8, free=True)]) as setup:
         item, address = await setup.item(entry=ModelEntry("baseline/first"))
         answered = await setup.send(address, json=body(**fields))
         assert (answered.status, error_of(answered)["code"]) == (400, "no_answer")

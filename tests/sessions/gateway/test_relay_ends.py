@@ -7,16 +7,16 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
+from gateways import StoppableWatch
 from provider import Provider
-from relayed import body, error_of, relayed
+from relays import body, error_of, open_relay
 from waiting import until_async
-from wired import Onlooker
 
 from pytest_helmbench.gateway.relay.server import RelayBounds
 
 
 async def test_path_and_token_must_belong_together_and_end_with_the_item(provider: Provider) -> None:
-    async with relayed(provider.url) as setup:
+    async with open_relay(provider.url) as setup:
         first, mine = await setup.item("ROW-1")
         _, other = await setup.item("ROW-2")
         assert mine.token not in repr(mine)
@@ -56,7 +56,7 @@ async def test_path_and_token_must_belong_together_and_end_with_the_item(provide
 async def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
     provider.answers(times=2, hang=True)
 
-    async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.01)) as setup:
+    async with open_relay(provider.url, bounds=RelayBounds(heartbeat_s=0.01)) as setup:
         item, address = await setup.item(grace_s=0.02)
         for stream in (False, True):
             sending = asyncio.create_task(setup.send(address, json=body(stream=stream)))
@@ -72,7 +72,7 @@ async def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
 async def test_the_end_of_an_item_ends_what_its_clients_wait_for(provider: Provider) -> None:
     provider.answers(hang=True)
 
-    async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.01)) as setup:
+    async with open_relay(provider.url, bounds=RelayBounds(heartbeat_s=0.01)) as setup:
         item, address = await setup.item()
         waiting = [
             asyncio.create_task(setup.send(address, json=body(stream=stream))) for stream in (False, True)
@@ -86,9 +86,9 @@ async def test_the_end_of_an_item_ends_what_its_clients_wait_for(provider: Provi
 
 
 async def test_the_end_of_the_session_is_told_and_then_the_port_is_closed(provider: Provider) -> None:
-    async with relayed(provider.url) as setup:
+    async with open_relay(provider.url) as setup:
         item, address = await setup.item()
-        item._watch = Onlooker(stopped=True)
+        item._watch = StoppableWatch(stopped=True)
         answered = await setup.send(address, json=body())
         assert (answered.status, error_of(answered)["message"]) == (
             503,
@@ -100,7 +100,7 @@ async def test_the_end_of_the_session_is_told_and_then_the_port_is_closed(provid
 
 
 async def test_connections_beyond_the_bound_are_refused(provider: Provider) -> None:
-    async with relayed(provider.url, bounds=RelayBounds(connections=2)) as all_of_it:
+    async with open_relay(provider.url, bounds=RelayBounds(connections=2)) as all_of_it:
         _, address = await all_of_it.item()
         port = int(address.base_url.split(":")[2].split("/")[0])
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]

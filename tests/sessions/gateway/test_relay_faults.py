@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 import openai
 import pytest
+from gateways import chat_client
 from provider import Answer, Provider
-from relayed import body, client_of, error_of, relayed
-from said import said
+from relays import body, client_of, error_of, open_relay
+from rights import granted
 from waiting import until_async
-from wired import chat_client
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
@@ -52,7 +52,7 @@ async def test_faults_that_last_reach_the_client_as_its_own_errors(
 
     patience = Patience(case_timeout_s=1.0, max_retries=0)
     limits = SessionLimits(8, longest_pause_s=patience.longest_pause_s)
-    async with relayed(provider.url, patience=patience, limits=limits) as setup:
+    async with open_relay(provider.url, patience=patience, limits=limits) as setup:
         item, address = await setup.item()
         async with client_of(address) as client:
             with pytest.raises(error) as caught:
@@ -84,7 +84,7 @@ async def test_faults_that_last_reach_the_client_as_its_own_errors(
 async def test_what_is_no_request_is_refused_with_a_sentence(
     provider: Provider, sent: bytes, sentence: str
 ) -> None:
-    async with relayed(provider.url) as setup:
+    async with open_relay(provider.url) as setup:
         item, address = await setup.item()
         answered = await setup.send(address, data=io.BytesIO(sent))
         assert (answered.status, error_of(answered)["message"]) == (400, sentence)
@@ -95,7 +95,7 @@ async def test_what_is_no_request_is_refused_with_a_sentence(
 async def test_an_item_holds_only_so_much_at_once(provider: Provider) -> None:
     provider.answers(times=1, hang=True)
 
-    async with relayed(provider.url, bounds=RelayBounds(item_bytes=2 * 2**20)) as setup:
+    async with open_relay(provider.url, bounds=RelayBounds(item_bytes=2 * 2**20)) as setup:
         _, address = await setup.item(grace_s=0.0)
         _, other = await setup.item()
         large = json.dumps(body("x" * 2**20)).encode()
@@ -118,7 +118,7 @@ async def test_the_size_of_a_request_is_bounded(provider: Provider) -> None:
             yield b" " * 2**20
 
     bounds = RelayBounds(body_bytes=2 * 2**20)
-    async with relayed(provider.url, bounds=bounds) as setup:
+    async with open_relay(provider.url, bounds=bounds) as setup:
         _, address = await setup.item()
         bomb = gzip.compress(b" " * 3 * 2**20)
         for options in (
@@ -147,7 +147,7 @@ def test_an_error_of_our_own_reaches_item_and_client_and_no_log(
         raise MemoryError("no room for the record")
 
     async def check() -> None:
-        async with relayed(provider.url) as setup:
+        async with open_relay(provider.url) as setup:
             gate = Limiter(SessionLimits(1), time.monotonic)
             gate.add_models([ModelLimits("test/good", 1)])
             results: list[ResultRecord] = []
@@ -169,10 +169,10 @@ def test_an_error_of_our_own_reaches_item_and_client_and_no_log(
 def test_neither_bodies_nor_tokens_nor_keys_are_logged_or_told(
     provider: Provider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    entry = ModelEntry("test/good", api_key_env=said("A_KEY"))
+    entry = ModelEntry("test/good", api_key_env=granted("A_KEY"))
 
     async def check() -> str:
-        async with relayed(provider.url) as setup:
+        async with open_relay(provider.url) as setup:
             _, address = await setup.item(entry=entry)
             answers = [
                 await setup.send(address, json=body("a-secret-prompt")),

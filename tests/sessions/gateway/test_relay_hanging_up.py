@@ -6,14 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from gateways import StoppableWatch, open_gateway
 from provider import Provider
-from relayed import body, converse
+from relays import body, converse
 from waiting import until_async
-from wired import Onlooker, wired
 
 
 async def test_who_hangs_up_pays_once_and_may_come_back_for_the_reply(provider: Provider) -> None:
-    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+    async with open_gateway() as coordinator, converse(coordinator.gateway, provider.url) as item:
         provider.answers(times=1, text="late", held=True)
         for _ in range(2):  # the second takes the first one's call over, and hangs up too
             waiting = asyncio.create_task(item.complete(body()))
@@ -33,14 +33,14 @@ async def test_who_hangs_up_pays_once_and_may_come_back_for_the_reply(provider: 
 
 
 async def test_an_item_holds_its_place_while_one_of_its_calls_sleeps(provider: Provider) -> None:
-    class Sleepless(Onlooker):
+    class Sleepless(StoppableWatch):
         def asleep(self) -> Any:
             raise AssertionError("the item's own code runs on")
 
     provider.answers(times=1, status=429, retry_after=0.01)
 
     async with (
-        wired() as coordinator,
+        open_gateway() as coordinator,
         converse(coordinator.gateway, provider.url, watch=Sleepless()) as item,
     ):
         assert (await item.complete(body())).status == 200

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from gateways import StoppableWatch, endpoint_from, open_gateway
 from provider import Answer, Provider, Request
-from relayed import body, converse, with_sampling
-from said import said
-from wired import Onlooker, resolved, wired
+from relays import body, converse, with_sampling
+from rights import granted
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.call import CaseClock
@@ -24,13 +24,13 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpo
 from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.gateway.relay.refusals import BadRequestError, failure_of
 
-_LOCAL = resolved("ollama/m")
+_LOCAL = endpoint_from("ollama/m")
 
 
 async def test_a_fault_stays_open_until_the_same_request_is_answered(provider: Provider) -> None:
     provider.answers(times=2, status=400)
 
-    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+    async with open_gateway() as coordinator, converse(coordinator.gateway, provider.url) as item:
         await item.complete(body("a"))
         await item.complete(body("b"))
         await item.complete(body("b"))
@@ -66,7 +66,7 @@ async def test_a_fault_stays_open_until_the_same_request_is_answered(provider: P
 async def test_what_cannot_be_passed_on_is_refused_with_a_sentence(
     provider: Provider, fields: Mapping[str, Any], sentence: str
 ) -> None:
-    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+    async with open_gateway() as coordinator, converse(coordinator.gateway, provider.url) as item:
         raw = await item.complete(body(**fields))
         error = json.loads(raw.body)["error"]
         assert (raw.status, error["message"], error["param"]) == (400, sentence, next(iter(fields)))
@@ -76,7 +76,10 @@ async def test_what_cannot_be_passed_on_is_refused_with_a_sentence(
 
 async def test_what_the_user_has_set_is_not_refused(provider: Provider) -> None:
     entry = with_sampling(extra_body={"plugins": [{"id": "web"}]})
-    async with wired() as coordinator, converse(coordinator.gateway, provider.url, entry=entry) as item:
+    async with (
+        open_gateway() as coordinator,
+        converse(coordinator.gateway, provider.url, entry=entry) as item,
+    ):
         assert (await item.complete(body(plugins=[]))).status == 200
     assert provider.requests[0].body["plugins"] == [{"id": "web"}]
 
@@ -115,18 +118,18 @@ async def test_what_a_client_is_told_names_no_address_and_no_key(provider: Provi
 
     provider.reply = quoting
 
-    async with wired() as coordinator:
+    async with open_gateway() as coordinator:
         plain = converse(coordinator.gateway, provider.url)
         found = resolve_endpoint(
             plain.line.entry,
-            default_base_url=said(provider.url),
-            default_key_env=said("MY_KEY"),
+            default_base_url=granted(provider.url),
+            default_key_env=granted("MY_KEY"),
             environ={"MY_KEY": "a-key-that-is-secret"},
         )
         assert isinstance(found, Endpoint)
         line = type(plain.line)(plain.line.origin, plain.line.entry, found, "agent")
         async with Conversation(
-            coordinator.gateway, line, CaseClock(coordinator.gateway.patience), Onlooker()
+            coordinator.gateway, line, CaseClock(coordinator.gateway.patience), StoppableWatch()
         ) as item:
             raw = await item.complete(body())
         text = raw.body.decode()

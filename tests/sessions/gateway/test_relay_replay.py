@@ -14,7 +14,7 @@ from typing import Any
 import execnet
 import pytest
 from provider import Provider, Request
-from relayed import body, converse, opened_store, recording, relayed_over
+from relays import body, converse, opened_store, recording_gateway, relay_before
 from waiting import until
 
 from pytest_helmbench.engine.loop import LoopThread
@@ -53,7 +53,7 @@ def _rows(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 async def _ask(conversation: Conversation, asked: tuple[str, ...] = _ASKED) -> list[tuple[int, bytes]]:
     """Put questions through the relay, one after the other."""
-    async with relayed_over(conversation) as send:
+    async with relay_before(conversation) as send:
         answers = [await send(body(text)) for text in asked]
     return [(answer.status, answer.body) for answer in answers]
 
@@ -62,11 +62,11 @@ def test_a_replay_gives_the_same_bytes_in_the_same_order_without_a_network(
     counting: Provider, path: Path
 ) -> None:
     async def first() -> list[tuple[int, bytes]]:
-        async with recording(path) as (gateway, run_id):
+        async with recording_gateway(path) as (gateway, run_id):
             return await _ask(converse(gateway, counting.url, run_id=run_id))
 
     async def again() -> list[tuple[int, bytes]]:
-        async with recording(path, CacheMode.ONLY) as (gateway, run_id):
+        async with recording_gateway(path, CacheMode.ONLY) as (gateway, run_id):
             item = converse(gateway, _URL, run_id=run_id)
             answers = await _ask(item)
             sums = item.sums
@@ -92,9 +92,9 @@ def test_a_replay_gives_the_same_bytes_in_the_same_order_without_a_network(
 
 
 async def test_an_item_that_was_killed_goes_on_where_it_was(counting: Provider, path: Path) -> None:
-    async with recording(path) as (gateway, run_id):
+    async with recording_gateway(path) as (gateway, run_id):
         told = await _ask(converse(gateway, counting.url, run_id=run_id), _ASKED[:3])
-    async with recording(path, resumes=run_id) as (gateway, _):
+    async with recording_gateway(path, resumes=run_id) as (gateway, _):
         item = converse(gateway, counting.url, run_id=run_id)
         assert await _ask(item, _ASKED[:3]) == told
         assert counting.count == 3
@@ -111,7 +111,7 @@ async def test_items_share_the_first_of_identical_requests_and_then_the_second(
 ) -> None:
     counting.latency_s = 0.02
 
-    async with recording(path, CacheMode.REUSE) as (gateway, run_id):
+    async with recording_gateway(path, CacheMode.REUSE) as (gateway, run_id):
         items = [converse(gateway, counting.url, f"ROW-{n}", run_id=run_id) for n in (1, 2)]
         left, right = await asyncio.gather(*(_ask(item, ("draw", "draw")) for item in items))
     assert left == right
@@ -122,8 +122,8 @@ async def test_items_share_the_first_of_identical_requests_and_then_the_second(
 _WORKER = """
 import sys
 sys.path[:0] = {paths!r}
-from relayed import work
-work(channel, {url!r}, {code!r}, {mode!r}, {run_id!r})
+from relays import replay_in_worker
+replay_in_worker(channel, {url!r}, {code!r}, {mode!r}, {run_id!r})
 """
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from gateways import open_gateway
 from provider import Answer, Provider
-from relayed import body, converse
+from relays import body, converse
 from waiting import until_async
-from wired import wired
 
 from pytest_helmbench.gateway.call import ItemClock
 from pytest_helmbench.gateway.faults import Patience
@@ -33,7 +33,7 @@ async def test_code_that_starts_over_is_given_its_replies_again(provider: Provid
     provider.reply = lambda _request: Answer(f"reply {next(numbers)}")
 
     async with (
-        wired([ModelLimits("test/good", 8)]) as coordinator,
+        open_gateway([ModelLimits("test/good", 8)]) as coordinator,
         converse(coordinator.gateway, provider.url) as item,
     ):
         first = await _told(item, "a", "b", "a")
@@ -54,7 +54,7 @@ async def test_a_request_that_is_open_at_the_end_of_its_item_is_told(provider: P
     provider.answers(hang=True)
 
     async with (
-        wired([ModelLimits("test/good", 8)]) as coordinator,
+        open_gateway([ModelLimits("test/good", 8)]) as coordinator,
         converse(coordinator.gateway, provider.url) as item,
     ):
         assert await item.settle() is None
@@ -72,7 +72,7 @@ async def test_a_reply_that_came_while_its_code_was_dead_is_given_to_the_code_th
     provider.reply = lambda _request: Answer("late", latency_s=0.2)
 
     async with (
-        wired([ModelLimits("test/good", 8)]) as coordinator,
+        open_gateway([ModelLimits("test/good", 8)]) as coordinator,
         converse(coordinator.gateway, provider.url) as item,
     ):
         await _die_while_asking(item, provider)
@@ -87,7 +87,7 @@ async def test_a_request_that_its_client_gave_up_is_a_fault_until_the_same_is_an
     provider.reply = lambda _request: Answer("slow", latency_s=0.2)
 
     async with (
-        wired([ModelLimits("test/good", 8)]) as coordinator,
+        open_gateway([ModelLimits("test/good", 8)]) as coordinator,
         converse(coordinator.gateway, provider.url) as item,
     ):
         impatient = asyncio.ensure_future(item.complete(body()))

@@ -12,7 +12,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 from provider import Provider
-from relayed import body, converse, recording, relayed, relayed_over
+from relays import body, converse, open_relay, recording_gateway, relay_before
 from waiting import until, until_async
 
 from pytest_helmbench.gateway.backend import CacheMode
@@ -69,7 +69,7 @@ async def test_events_arrive_at_the_pace_of_the_model_and_its_counts_are_metered
     seen = events.seen = []
     provider.answers(events=events)
 
-    async with relayed(provider.url) as setup:
+    async with open_relay(provider.url) as setup:
         item, address = await setup.item()
         async with _client(address) as client:
             assert await _texts(client, seen) == [f"w{number} " for number in range(5)]
@@ -86,7 +86,7 @@ def test_counts_that_nobody_asked_for_are_not_shown(provider: Provider, *, asked
     options: dict[str, Any] = {"stream_options": {"include_usage": True}} if asked else {}
 
     async def check() -> bytes:
-        async with relayed(provider.url) as setup:
+        async with open_relay(provider.url) as setup:
             _, address = await setup.item()
             return (await setup.send(address, json=body(stream=True, **options))).body
 
@@ -98,7 +98,7 @@ def test_counts_that_nobody_asked_for_are_not_shown(provider: Provider, *, asked
 async def test_a_stream_that_breaks_off_is_a_fault_that_is_not_tried_again(provider: Provider) -> None:
     provider.answers(events=_WORDS, breaks_off=True)
 
-    async with relayed(provider.url) as setup:
+    async with open_relay(provider.url) as setup:
         item, address = await setup.item()
         async with _client(address) as client:
             with pytest.raises(openai.APIError):
@@ -121,7 +121,7 @@ async def test_a_stream_that_breaks_off_is_a_fault_that_is_not_tried_again(provi
 async def test_a_client_that_leaves_a_stream_has_had_its_answer(provider: Provider) -> None:
     provider.answers(events=_STREAM * 50, pace_s=0.02)
 
-    async with relayed(provider.url) as setup:
+    async with open_relay(provider.url) as setup:
         item, address = await setup.item(grace_s=0.05)
         async with _client(address) as client:
             messages: Any = [{"role": "user", "content": "Hello"}]
@@ -139,9 +139,9 @@ def test_a_stream_is_replayed_at_once(provider: Provider, tmp_path: Path) -> Non
     provider.answers(events=_STREAM, pace_s=0.05)
 
     async def answer(mode: CacheMode) -> tuple[bytes, int]:
-        async with recording(tmp_path / "helmbench.db", mode) as (gateway, run_id):
+        async with recording_gateway(tmp_path / "helmbench.db", mode) as (gateway, run_id):
             item = converse(gateway, provider.url, run_id=run_id)
-            async with relayed_over(item) as send:
+            async with relay_before(item) as send:
                 return (await send(body(stream=True))).body, item.sums.recalled
 
     live, recalled = asyncio.run(answer(CacheMode.OFF))

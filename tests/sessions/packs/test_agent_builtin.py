@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from engines import Running
+from gateways import open_gateway
 from provider import Answer, Provider, Request
-from relayed import converse
-from wired import wired
+from relays import converse
 
 from pytest_helmbench.benchmarks.packs.agent.builtin import (
     AgentLimits,
@@ -75,7 +75,7 @@ class Stage:
 
         async def played() -> Transcript:
             async with (
-                wired([ModelLimits(model, 8)]) as coordinator,
+                open_gateway([ModelLimits(model, 8)]) as coordinator,
                 converse(coordinator.gateway, self.provider.url, entry=ModelEntry(model)) as conversation,
             ):
                 async with await self.room.engine.open(BoxSpec()) as box:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_scripts import item_of, left_alive, patch_row, task_row
 from engines import Running
 from packs import write_pack
 from provider import Answer, Provider, Request
 from repositories import write_bundle
-from scripted import item_of, left_alive, patch_row, task_row
 from sessions import Session, until
 from trees import rows, run_tree
 

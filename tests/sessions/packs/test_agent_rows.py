@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_scripts import COST_USD, TOKENS, answer_turns, item_of, left_alive, patch_row, task_row, turn_of
 from engines import Running, containers
 from packs import write_pack
 from provider import Answer, Provider
 from records import final_state
 from repositories import write_bundle
-from scripted import COST_USD, TOKENS, answer_turns, item_of, left_alive, patch_row, task_row, turn_of
 from sessions import Session, run_undisturbed, until
 from trees import rows, run_tree
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from agent_scripts import code_row, item_of, task_row
 from engines import Running
 from packs import row, write_pack
 from provider import Answer, Provider, Request
-from scripted import code_row, item_of, task_row
 from trees import rows, run_tree
 
 _BWRAP = "--helmbench-sandbox=bwrap"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packed import choice
+from pack_rows import choice
 from packs import row, write_pack
 from provider import Provider, Request
 from trees import rows, run_tree

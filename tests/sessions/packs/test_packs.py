@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from inner_pytest import run_pytest, run_pytest_apart
-from packed import choice, free, short
+from pack_rows import choice, free, short
 from packs import write_pack
 from provider import Provider
 from trees import category, rows, run_tree, write_tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from packed import choice, short
+from pack_rows import choice, short
 from packs import write_pack
 from provider import Provider
 from trees import category, rows, run_tree, write_tree

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packed import answer_rows, choice, free, short, worded
+from pack_rows import answer_rows, choice, free, short, worded
 from packs import row, write_pack
 from provider import Provider
 from trees import run_tree

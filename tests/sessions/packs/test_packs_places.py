@@ -7,7 +7,7 @@ import os
 
 import pytest
 from inner_pytest import run_pytest
-from packed import answer_rows, choice, worded
+from pack_rows import answer_rows, choice, worded
 from packs import write_pack
 from provider import Answer, Provider
 from trees import rows, run_tree

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from packed import answer_rows, asked_rows, choice, free, short, worded
+from pack_rows import answer_rows, asked_rows, choice, free, short, worded
 from packs import write_pack
 from provider import Answer, Provider
 from records import final_state, integrity, judged_rows

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from packed import answer_rows, asked_rows, choice, free, short, worded
+from pack_rows import answer_rows, asked_rows, choice, free, short, worded
 from packs import write_pack
 from provider import Answer, Provider
 from trees import rows, run_tree

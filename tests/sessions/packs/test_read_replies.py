@@ -6,7 +6,7 @@ import json
 
 import pytest
 from commands import run_command
-from packed import answer_rows, asked_rows, choice, free, short, worded
+from pack_rows import answer_rows, asked_rows, choice, free, short, worded
 from packs import write_pack
 from provider import Provider
 from trees import rows, run_tree

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_scripts import code_row, task_row
 from commands import run_command
 from engines import Running
 from packs import GONE, row, write_pack
 from provider import Provider
 from repositories import bundle_of, git, make_repository
-from scripted import code_row, task_row
 
 _TESTS = {
     "source": "command",

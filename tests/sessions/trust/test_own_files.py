@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from bench_pack_sessions import write_asking_pack
 from inner_pytest import run_pytest, run_pytest_forked
-from packed import choice
+from pack_rows import choice
 from packs import write_pack
 from trees import category, write_tree
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from gateways import open_gateway
 from inner_pytest import run_pytest
 from provider import Provider
-from relayed import body, converse, relayed
+from relays import body, converse, open_relay
 from trees import rows
-from wired import wired
 
 from pytest_helmbench.gateway.relay.conversation import Conversation
 
@@ -50,7 +50,7 @@ def _seen(part: Mapping[str, Any]) -> dict[str, Any]:
 async def test_a_field_that_reaches_further_is_refused_and_its_twin_passes(
     provider: Provider, refused: dict[str, Any], passes: dict[str, Any], field: str
 ) -> None:
-    async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+    async with open_gateway() as coordinator, converse(coordinator.gateway, provider.url) as item:
         raw = await item.complete({**body(), **refused})
         assert (raw.status, json.loads(raw.body)["error"]["param"]) == (400, field)
         assert len(item.sums.open_faults) == 1
@@ -60,7 +60,7 @@ async def test_a_field_that_reaches_further_is_refused_and_its_twin_passes(
 
 
 async def test_the_users_own_code_may_ask_all_but_another_model_address_or_key(provider: Provider) -> None:
-    async with wired() as coordinator:
+    async with open_gateway() as coordinator:
         item = converse(coordinator.gateway, provider.url)
         line = replace(item.line, trusted=True)
         own = Conversation(coordinator.gateway, line, item._clock, item._watch)
@@ -74,7 +74,7 @@ async def test_the_users_own_code_may_ask_all_but_another_model_address_or_key(p
 async def test_a_pack_that_probes_paths_is_left_alone_and_one_that_needs_them_is_an_error(
     provider: Provider,
 ) -> None:
-    async with relayed(provider.url) as setup:
+    async with open_relay(provider.url) as setup:
         item, address = await setup.item()
         assert (await setup.send(address, "/props", method="GET")).status == 404
         assert not item.sums.open_faults

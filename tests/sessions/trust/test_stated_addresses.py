@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from inner_pytest import run_pytest
-from packed import choice
+from pack_rows import choice
 from packs import write_pack
 from provider import Provider
 from trees import category, clear_environment, judged, rows, write_tree

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from code_rows import CodeRow, code_rows, judge_all
 from engines import Running
-from once import found_once
+from shared_values import shared_value
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeFinding
 from pytest_helmbench.core.outcome import Verdict
@@ -17,7 +17,7 @@ _ATTACKS = code_rows("attacks.txt")
 
 @pytest.fixture(scope="module")
 def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CodeFinding]:
-    return found_once(tmp_path_factory, "code_attacks", lambda: judge_all(bwrap, _ATTACKS, timeout_s=5.0))
+    return shared_value(tmp_path_factory, "code_attacks", lambda: judge_all(bwrap, _ATTACKS, timeout_s=5.0))
 
 
 @pytest.mark.parametrize("row", _ATTACKS, ids=lambda row: row.name)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from engines import missing
 from provider import Provider
-from relayed import relayed
+from relays import open_relay
 
 from pytest_helmbench.benchmarks.packs.agent.external import (
     AgentCommand,
@@ -63,7 +63,7 @@ def _run(place: Path, provider: Provider, code: str, needs: AgentNeeds | None = 
         if isinstance(fence, Unavailable):
             missing(fence.reason)
         try:
-            async with relayed(provider.url) as relay:
+            async with open_relay(provider.url) as relay:
                 conversation, address = await relay.item()
                 port = OpenPort(urlsplit(address.base_url).port or 0, relay.relay.serve, relay.relay)
                 async with conversation:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from bench_pack_folders import write_bench_pack_folder
-from bridged import CALM, Item, bridge_to, outcomes
+from bridges import BOUNDS, Item, bridge_to, outcomes
 
 from pytest_helmbench.benchmarks.bench_packs.node.process import BridgeBounds
 
@@ -32,7 +32,7 @@ const inThread = (code) => new Promise((resolve) => {
 """
 
 
-def _ran(root: Path, runs: dict[str, str], bounds: BridgeBounds = CALM) -> list[Any]:
+def _ran(root: Path, runs: dict[str, str], bounds: BridgeBounds = BOUNDS) -> list[Any]:
     write_bench_pack_folder(root, runs, head=_TRY)
 
     async def go() -> list[Any]:
@@ -152,6 +152,6 @@ def test_memory_of_a_pack_and_its_programs_is_bounded(tmp_path: Path) -> None:
     act = """() => {
       const held = []; for (let n = 0; n < 60; n += 1) held.push(Buffer.alloc(100 * 2 ** 20, 1)); return result();
     }"""
-    (bad,) = _ran(tmp_path / "pack", {"bad": act}, replace(CALM, freeze_s=60.0, alone_freeze_s=60.0))
+    (bad,) = _ran(tmp_path / "pack", {"bad": act}, replace(BOUNDS, freeze_s=60.0, alone_freeze_s=60.0))
     assert bad.reason == "crashed", bad.message
     assert "bytes of memory" in bad.message

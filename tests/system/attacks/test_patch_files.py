@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 from engines import Running
-from once import found_once
 from repositories import git, make_repository, patch_task
+from shared_values import shared_value
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
@@ -97,7 +97,7 @@ def found(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[s
         tries = {**_ATTACKS, **_HONEST}
         return dict(zip(tries, await asyncio.gather(*(one(*each) for each in tries.values())), strict=True))
 
-    return found_once(tmp_path_factory, "patch_files", lambda: bwrap.wait(judged()))
+    return shared_value(tmp_path_factory, "patch_files", lambda: bwrap.wait(judged()))
 
 
 @pytest.mark.parametrize("name", _ATTACKS)

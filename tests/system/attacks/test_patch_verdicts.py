@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from controls import controls_once
 from engines import Running
-from once import found_once
 from repositories import git, make_repository, patch_task
+from shared_values import shared_value
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
@@ -190,7 +190,7 @@ _HONEST: Sequence[Try] = (
 def found(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, AgentFinding]:
     """All patches judged, a few at a time."""
     with controls_once():
-        return found_once(
+        return shared_value(
             tmp_path_factory, "patch_verdicts", lambda: _found(bwrap, tmp_path_factory.mktemp("patches"))
         )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from controls import controls_once
 from engines import Running
-from once import found_once
+from shared_values import shared_value
 from terminal_tasks import Judge, writing
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
@@ -192,13 +192,13 @@ def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, A
 @pytest.fixture(scope="module")
 def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, AgentFinding]:
     folder = tmp_path_factory.mktemp("attacks")
-    return found_once(tmp_path_factory, "terminal_attacks", lambda: _judged(bwrap, folder, _ATTACKS))
+    return shared_value(tmp_path_factory, "terminal_attacks", lambda: _judged(bwrap, folder, _ATTACKS))
 
 
 @pytest.fixture(scope="module")
 def honest(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, AgentFinding]:
     folder = tmp_path_factory.mktemp("honest")
-    return found_once(tmp_path_factory, "terminal_honest", lambda: _judged(bwrap, folder, _HONEST))
+    return shared_value(tmp_path_factory, "terminal_honest", lambda: _judged(bwrap, folder, _HONEST))
 
 
 @pytest.mark.parametrize("name", [each.name for each in _ATTACKS])

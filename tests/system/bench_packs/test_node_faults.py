@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bench_pack_folders import write_bench_pack_folder
-from bridged import CALM, HASTY, Item, bridge_to, outcomes
+from bridges import BOUNDS, SHORT_BOUNDS, Item, bridge_to, outcomes
 
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 
@@ -85,7 +85,7 @@ def test_a_failing_scenario_fails_alone(tmp_path: Path, name: str) -> None:
     limit_s = _LIMIT_S if reason in ("too_slow", "hung") else 20.0
 
     async def go() -> list[Any]:
-        async with bridge_to(root, bounds=HASTY if reason == "hung" else CALM) as bridge:
+        async with bridge_to(root, bounds=SHORT_BOUNDS if reason == "hung" else BOUNDS) as bridge:
             beside, bad = await asyncio.gather(
                 outcomes(bridge, [Item("slow"), Item("quick"), Item("slow")]),
                 outcomes(bridge, [Item("bad")], limit_s),
@@ -113,7 +113,7 @@ def test_a_frozen_process_runs_its_items_again_one_by_one(tmp_path: Path) -> Non
     bad, good = Item("bad"), [Item("good") for _ in range(3)]
 
     async def go() -> list[Any]:
-        async with bridge_to(root, bounds=HASTY) as bridge:
+        async with bridge_to(root, bounds=SHORT_BOUNDS) as bridge:
             return await outcomes(bridge, [*good, bad])
 
     *fine, failed = asyncio.run(go())
@@ -306,7 +306,7 @@ def test_a_cancelled_item_is_aborted_and_not_waited_for(tmp_path: Path) -> None:
     root = write_bench_pack_folder(tmp_path / "pack", {"A": act, "slow": _SLOW})
 
     async def go() -> list[Any]:
-        async with bridge_to(root, bounds=replace(CALM, grace_s=600)) as bridge:
+        async with bridge_to(root, bounds=replace(BOUNDS, grace_s=600)) as bridge:
             await bridge.scenarios()
             running = asyncio.create_task(bridge.run(Item("A"), 20.0))
             healthy = asyncio.create_task(outcomes(bridge, [Item("slow")]))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from bench_pack_folders import pack_place, write_bench_pack_folder
-from bridged import CALM, Item, bridge_to, outcomes
+from bridges import BOUNDS, Item, bridge_to, outcomes
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
 from pytest_helmbench.benchmarks.bench_packs.node.command import Node
@@ -148,7 +148,7 @@ def test_no_line_of_a_pack_that_has_the_secret_does_harm(
     good = [Item("good") for _ in range(2)]
 
     async def go() -> list[Any]:
-        bridge = Bridge(Node(str(program)), place, fence=None, bounds=CALM)
+        bridge = Bridge(Node(str(program)), place, fence=None, bounds=BOUNDS)
         try:
             first = await outcomes(bridge, [*map(Item, kept), good[0]])
             return [*first, *await outcomes(bridge, [*map(Item, lost), good[1]])]

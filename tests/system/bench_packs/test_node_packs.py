@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bench_pack_folders import ENTRY, write_bench_pack_folder
-from bridged import CALM, Item, bridge_to, outcomes
+from bridges import BOUNDS, Item, bridge_to, outcomes
 
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 
@@ -88,7 +88,7 @@ def test_every_shape_of_a_default_export_is_found(tmp_path: Path, source: str) -
     assert asyncio.run(go()) == [{"id": "A", "title": "A"}]
 
 
-_IMPATIENT = replace(CALM, start_s=2.0)
+_IMPATIENT = replace(BOUNDS, start_s=2.0)
 _AT = "the Bench Pack cannot be loaded: "
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from bench_pack_folders import write_bench_pack_folder
 from bench_pack_sessions import node_processes
-from bridged import HASTY, Item, bridge_to, outcomes
+from bridges import SHORT_BOUNDS, Item, bridge_to, outcomes
 from paths import SUPPORT
 from waiting import lives, until
 
@@ -75,7 +75,7 @@ async def test_nothing_is_left_when_an_item_hangs_or_the_bridge_is_closed(tmp_pa
     act = _TREE.replace("THEN", _THENS.get(then, "process.kill(process.ppid, 'SIGSTOP'); " + _THENS["idles"]))
     root = write_bench_pack_folder(tmp_path / "pack", {"A": act})
 
-    async with bridge_to(root, fenced=False, bounds=HASTY) as bridge:
+    async with bridge_to(root, fenced=False, bounds=SHORT_BOUNDS) as bridge:
         running = asyncio.create_task(bridge.run(Item("A"), 1.0))
         if then == "idles":
             await asyncio.to_thread(_pids, root)
@@ -101,11 +101,11 @@ import asyncio, sys
 from dataclasses import replace
 sys.path[:0] = {path!r}
 from bench_pack_sessions import node_processes
-from bridged import CALM, HASTY, Item, bridge_to
+from bridges import BOUNDS, SHORT_BOUNDS, Item, bridge_to
 from pathlib import Path
 
 async def go():
-    bounds = replace(HASTY, freeze_s=600.0)
+    bounds = replace(SHORT_BOUNDS, freeze_s=600.0)
     async with bridge_to(Path({root!r}), fenced={permission}, bounds=bounds) as bridge:
         await bridge.run(Item("A"), 600.0)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from bench_pack_folders import write_bench_pack_folder
-from bridged import Item, bridge_to, outcomes
+from bridges import Item, bridge_to, outcomes
 
 _MIB = 1024 * 1024
 

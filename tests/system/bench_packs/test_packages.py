@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from bench_pack_folders import pack_place, write_bench_pack_folder
 from bench_pack_sessions import ASKS, run_packs, write_asking_pack
-from bridged import CALM, Item, outcomes, real_node
+from bridges import BOUNDS, Item, outcomes, real_node
 from engines import missing
 from npm_registry import NpmRegistry, write_package
 from provider import Provider
@@ -51,7 +51,7 @@ def _ran(root: Path, packages: Path | None, *, permission: bool = True) -> Any:
         fence = await find_fence(Granted("auto")) if permission else None
         assert not isinstance(fence, Unavailable)
         place = replace(pack_place(root, root.parent / f"work-{root.name}"), packages=packages)
-        bridge = Bridge(real_node(), place, fence=fence, bounds=CALM)
+        bridge = Bridge(real_node(), place, fence=fence, bounds=BOUNDS)
         try:
             (outcome,) = await outcomes(bridge, [Item("A")])
         finally:

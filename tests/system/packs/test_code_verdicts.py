@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 from code_rows import CodeRow, code_rows, code_task, judge_all
 from engines import Running
-from once import found_once
+from shared_values import shared_value
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     CodeFinding,
@@ -34,17 +34,17 @@ _ADD_TESTS = "assert add(1, 2) == 3"
 
 @pytest.fixture(scope="module")
 def honest(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CodeFinding]:
-    return found_once(tmp_path_factory, "code_honest", lambda: judge_all(bwrap, _HONEST, timeout_s=20.0))
+    return shared_value(tmp_path_factory, "code_honest", lambda: judge_all(bwrap, _HONEST, timeout_s=20.0))
 
 
 @pytest.fixture(scope="module")
 def wrong(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CodeFinding]:
-    return found_once(tmp_path_factory, "code_wrong", lambda: judge_all(bwrap, _WRONG, timeout_s=5.0))
+    return shared_value(tmp_path_factory, "code_wrong", lambda: judge_all(bwrap, _WRONG, timeout_s=5.0))
 
 
 @pytest.fixture(scope="module")
 def errors(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CodeFinding]:
-    return found_once(tmp_path_factory, "code_errors", lambda: judge_all(bwrap, _ERRORS, timeout_s=20.0))
+    return shared_value(tmp_path_factory, "code_errors", lambda: judge_all(bwrap, _ERRORS, timeout_s=20.0))
 
 
 @pytest.mark.parametrize("row", _HONEST, ids=lambda row: row.name)

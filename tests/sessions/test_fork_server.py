@@ -7,7 +7,7 @@ import socket
 import subprocess
 
 import pytest
-from forked import forked_python
+from fork_server import python_command
 
 _FILES = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", (0, 1, 2)))
 
@@ -16,7 +16,7 @@ _FILES = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", (0, 1, 2)))
     "said", [[], [b"%16d" % 100], [b"%16d" % 100, b"half"]], ids=["nothing", "a length", "half"]
 )
 def test_a_client_that_is_killed_before_all_is_said_ends_nothing_else(said: list[bytes]) -> None:
-    command = forked_python()
+    command = python_command()
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(command[-1])
         if said:

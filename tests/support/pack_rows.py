@@ -1,4 +1,4 @@
-"""Packs in a project, and a provider that answers each of their rows as a test says."""
+"""Rows of packs by family, and a provider that answers each row as a test says."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def answer_rows(provider: Provider, replies: Mapping[str, str | Answer]) -> None
     """Let the provider answer rows by their ids, which stand in the questions, and everything else as always.
 
     Args:
-        provider: To be told.
+        provider: Answers the rows from now on.
         replies: By id; `ID judge` is what the judge of a row chooses.
     """
 

@@ -1,4 +1,4 @@
-"""Items whose requests are not ours: conversations on a wired gateway, a relay before them, a record behind."""
+"""Items whose requests are not ours: conversations on a gateway, a relay before them, a record behind."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from gateways import GatewayFixture, StoppableWatch, endpoint_of, open_gateway
 from openai import AsyncOpenAI
-from wired import Onlooker, Wired, endpoint_of, wired
 
 from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.model import ModelEntry, Sampling
@@ -35,18 +35,18 @@ from pytest_helmbench.store.writer import Store
 __all__ = [
     "AT",
     "TOOLS",
-    "Answered",
-    "Relayed",
+    "RelayFixture",
+    "RelayResponse",
     "body",
     "client_of",
     "converse",
     "error_of",
+    "open_relay",
     "opened_store",
-    "recording",
-    "relayed",
-    "relayed_over",
+    "recording_gateway",
+    "relay_before",
+    "replay_in_worker",
     "with_sampling",
-    "work",
 ]
 
 # It imports its HTTP library when a client is made. A session inside of a test forgets what was imported in it, and an
@@ -90,12 +90,12 @@ def converse(
     found = entry or ModelEntry("test/good")
     origin = Origin(changes.pop("run_id", 1), code, changes.pop("repetition", 1))
     line = ItemLine(origin, found, endpoint_of(found, url), "pack")
-    watch = changes.pop("watch", None) or Onlooker()
+    watch = changes.pop("watch", None) or StoppableWatch()
     return Conversation(gateway, line, CaseClock(gateway.patience), watch, **changes)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class RelayResponse:
     """An HTTP answer of the relay."""
 
     status: int
@@ -104,10 +104,10 @@ class Answered:
 
 
 @dataclass(slots=True)
-class Relayed:
+class RelayFixture:
     """A relay and everything behind it."""
 
-    coordinator: Wired
+    coordinator: GatewayFixture
     relay: Relay
     url: str
     web: aiohttp.ClientSession
@@ -117,30 +117,32 @@ class Relayed:
         conversation = converse(self.coordinator.gateway, self.url, code, **options)
         return conversation, await self.relay.open(conversation)
 
-    async def send(self, address: RelayAddress, path: str = "/chat/completions", **options: Any) -> Answered:
+    async def send(
+        self, address: RelayAddress, path: str = "/chat/completions", **options: Any
+    ) -> RelayResponse:
         """Send a request with the item's token; `url`, `headers` and what aiohttp takes may be given."""
         headers = {"Authorization": f"Bearer {address.token}", **options.pop("headers", {})}
         url = options.pop("url", address.base_url) + path
         method = options.pop("method", "POST")
         async with self.web.request(method, url, headers=headers, **options) as response:
-            return Answered(response.status, dict(response.headers), await response.read())
+            return RelayResponse(response.status, dict(response.headers), await response.read())
 
 
 @asynccontextmanager
-async def relayed(
+async def open_relay(
     url: str,
     limits_by_model: Iterable[ModelLimits] = (ModelLimits("test/good", 8),),
     bounds: RelayBounds | None = None,
     **options: Any,
-) -> AsyncIterator[Relayed]:
-    """Open a relay; `options` go to `wired`."""
+) -> AsyncIterator[RelayFixture]:
+    """Open a relay; `options` go to `open_gateway`."""
     async with (
-        wired(limits_by_model, **options) as coordinator,
+        open_gateway(limits_by_model, **options) as coordinator,
         aiohttp.ClientSession(auto_decompress=False) as web,
     ):
         relay = Relay(bounds)
         try:
-            yield Relayed(coordinator, relay, url, web)
+            yield RelayFixture(coordinator, relay, url, web)
         finally:
             await relay.close()
 
@@ -161,7 +163,7 @@ def _recorded_use(mode: CacheMode, reads: bool) -> RecordedUse:
 
 
 @asynccontextmanager
-async def recording(
+async def recording_gateway(
     path: Path, mode: CacheMode = CacheMode.OFF, resumes: int | None = None
 ) -> AsyncIterator[tuple[Gateway, int]]:
     """Connect a gateway to a results file, as a session in one process does; also gives the run's id.
@@ -195,17 +197,19 @@ async def recording(
 
 
 @asynccontextmanager
-async def relayed_over(conversation: Conversation) -> AsyncIterator[Callable[[Any], Awaitable[Answered]]]:
+async def relay_before(
+    conversation: Conversation,
+) -> AsyncIterator[Callable[[Any], Awaitable[RelayResponse]]]:
     """Open a relay before a conversation; gives what sends a body to it."""
     relay = Relay()
     async with aiohttp.ClientSession() as web:
         address = await relay.open(conversation)
         headers = {"Authorization": f"Bearer {address.token}"}
 
-        async def send(sent: Any) -> Answered:
+        async def send(sent: Any) -> RelayResponse:
             url = f"{address.base_url}/chat/completions"
             async with web.post(url, json=sent, headers=headers) as response:
-                return Answered(response.status, dict(response.headers), await response.read())
+                return RelayResponse(response.status, dict(response.headers), await response.read())
 
         try:
             yield send
@@ -213,8 +217,8 @@ async def relayed_over(conversation: Conversation) -> AsyncIterator[Callable[[An
             await relay.close()
 
 
-def work(channel: Any, url: str, code: str, mode: str, run_id: int) -> None:
-    """Be a worker of xdist that asks three times the same, and say what it was told.
+def replay_in_worker(channel: Any, url: str, code: str, mode: str, run_id: int) -> None:
+    """Be a worker of xdist that sends the same request three times and reports the replies.
 
     Args:
         channel: To the controller.
@@ -237,7 +241,7 @@ def work(channel: Any, url: str, code: str, mode: str, run_id: int) -> None:
             _recorded_use(CacheMode(mode), CacheMode(mode).reads),
         )
         try:
-            async with relayed_over(converse(gateway, url, code, run_id=run_id)) as send:
+            async with relay_before(converse(gateway, url, code, run_id=run_id)) as send:
                 return [(await send(body())).body.decode() for _ in range(3)]
         finally:
             await gateway.close()
@@ -257,8 +261,8 @@ def client_of(address: RelayAddress) -> AsyncOpenAI:
     return AsyncOpenAI(base_url=address.base_url, api_key=address.token)
 
 
-def error_of(answered: Answered) -> Mapping[str, Any]:
-    """Return the error that a client was told."""
+def error_of(answered: RelayResponse) -> Mapping[str, Any]:
+    """Return the error that a client received."""
     error: Mapping[str, Any] = json.loads(answered.body)["error"]
     assert error.keys() == {"message", "type", "param", "code"}
     return error

@@ -52,7 +52,7 @@ os._exit(code)
 """
 
 
-def forked_python() -> list[str]:
+def python_command() -> list[str]:
     """Return the beginning of a command that stands for `python`: `-c PROGRAM` or `-m MODULE` follow, and arguments."""
     return [sys.executable, "-S", "-E", "-c", _CLIENT, str(_started_server())]
 
@@ -61,7 +61,7 @@ def forked_python() -> list[str]:
 def pytest_xdist_setupnodes(specs: Sequence[Any]) -> None:
     """Give the workers a Python that is forked."""
     for spec in specs:
-        spec.python = shlex.join(forked_python())
+        spec.python = shlex.join(python_command())
 
 
 def _started_server() -> Path:
@@ -194,11 +194,11 @@ def _end(ended: list[object]) -> None:
 class _Imports:
     def pytest_configure(self) -> None:
         """Import all within a session of pytest, which rewrites the assertions of its plugins."""
-        import forked
+        import fork_server
         from inner_pytest import import_everything
 
         import_everything()
-        forked._known[:] = [Path(sys.argv[1])]
+        fork_server._known[:] = [Path(sys.argv[1])]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A gateway with its gate, its record in lists, and a provider behind it."""
+"""Gateways that record attempts and results in lists, and the endpoints and calls that tests send through them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from said import said
+from rights import granted
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
@@ -22,7 +22,15 @@ from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
-__all__ = ["Onlooker", "Wired", "call_to", "chat_client", "endpoint_of", "resolved", "wired"]
+__all__ = [
+    "GatewayFixture",
+    "StoppableWatch",
+    "call_to",
+    "chat_client",
+    "endpoint_from",
+    "endpoint_of",
+    "open_gateway",
+]
 
 _PATIENCE = Patience()
 _LIMITS = SessionLimits(8)
@@ -39,20 +47,20 @@ async def chat_client() -> AsyncIterator[ChatClient]:
 
 
 @dataclass(slots=True)
-class Onlooker(CallWatch):
-    """A watch that lets everything pass until it is told otherwise."""
+class StoppableWatch(CallWatch):
+    """A watch that cancels calls once `stopped` is set."""
 
     stopped: bool = False
 
     def check(self) -> None:
-        """See `CallWatch.check`."""
+        """Cancel the call when `stopped` is set."""
         if self.stopped:
             raise asyncio.CancelledError
 
 
 @dataclass(slots=True)
-class Wired:
-    """A gateway and everything it touches."""
+class GatewayFixture:
+    """A gateway with its limiter and backend, and the lists that they record in."""
 
     gate: Limiter
     backend: LocalBackend
@@ -62,26 +70,26 @@ class Wired:
 
 
 def endpoint_of(entry: ModelEntry, url: str) -> Endpoint:
-    """Return where a model is reached behind a base URL."""
-    found = resolve_endpoint(entry, default_base_url=said(url), default_key_env=None, environ={})
+    """Return the endpoint of a model behind a base URL."""
+    found = resolve_endpoint(entry, default_base_url=granted(url), default_key_env=None, environ={})
     assert isinstance(found, Endpoint)
     return found
 
 
 def call_to(url: str, model: str = "test/good", text: str = "Hello", code: str = "P1-B1-S1-PT1") -> Call:
-    """Return a plain question."""
+    """Return a call with one message."""
     entry = ModelEntry(model)
     return Call(Origin(1, code, 1), entry, endpoint_of(entry, url), [Message("user", text)], None)
 
 
 @asynccontextmanager
-async def wired(
+async def open_gateway(
     limits_by_model: Iterable[ModelLimits] = (ModelLimits("test/good", 8),),
     patience: Patience = _PATIENCE,
     limits: SessionLimits = _LIMITS,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> AsyncIterator[Wired]:
-    """Connect everything, as a session in one process does."""
+) -> AsyncIterator[GatewayFixture]:
+    """Open a gateway with its limiter and backend, as a session in one process does."""
     attempts: list[AttemptRecord] = []
     results: list[ResultRecord] = []
 
@@ -93,13 +101,13 @@ async def wired(
     backend = LocalBackend(gate, attempts.append, results.append)
     gateway = Gateway(backend, ChatClient(), patience, sleep=sleep, jitter=lambda: 0.0)
     try:
-        yield Wired(gate, backend, gateway, attempts, results)
+        yield GatewayFixture(gate, backend, gateway, attempts, results)
     finally:
         await gateway.close()
 
 
-def resolved(model: str, **keys: str) -> Endpoint:
-    """Return where a model is called; `keys` are the environment."""
+def endpoint_from(model: str, **keys: str) -> Endpoint:
+    """Return the endpoint of a model; `keys` are the environment."""
     found = resolve_endpoint(ModelEntry(model), default_base_url=None, default_key_env=None, environ=keys)
     assert isinstance(found, Endpoint)
     return found

@@ -21,17 +21,17 @@ from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import OpenPort, find_fence
 
-__all__ = ["CALM", "HASTY", "Item", "bridge_to", "outcomes", "real_node"]
+__all__ = ["BOUNDS", "SHORT_BOUNDS", "Item", "bridge_to", "outcomes", "real_node"]
 
-CALM = BridgeBounds(grace_s=0.4)
+BOUNDS = BridgeBounds(grace_s=0.4)
 """Patience for packs that freeze nothing, on machines that are busy."""
 
-HASTY = BridgeBounds(freeze_s=1.0, alone_freeze_s=2.0, grace_s=0.4, heartbeat_s=0.1)
+SHORT_BOUNDS = BridgeBounds(freeze_s=1.0, alone_freeze_s=2.0, grace_s=0.4, heartbeat_s=0.1)
 """Patience for packs that are known to freeze their process."""
 
 
 class Item:
-    """An item on its way through a pack, and what became of it."""
+    """An item that runs through a pack; records its starts and events."""
 
     def __init__(self, scenario: str) -> None:
         self.scenario = scenario
@@ -75,7 +75,9 @@ def real_node() -> Node:
 
 
 @asynccontextmanager
-async def bridge_to(root: Path, *, fenced: bool = True, bounds: BridgeBounds = CALM) -> AsyncIterator[Bridge]:
+async def bridge_to(
+    root: Path, *, fenced: bool = True, bounds: BridgeBounds = BOUNDS
+) -> AsyncIterator[Bridge]:
     """Give a bridge to a pack in a folder; everything of it has ended behind it."""
     fence = await find_fence(Granted("auto")) if fenced else None
     if isinstance(fence, Unavailable):
