@@ -277,7 +277,7 @@ class CaseEngine:
         queues = {name: (one.loads and one.server) or name for name, one in settings.limits.items()}
         most_of: dict[str, int] = {}
         for name, one in settings.limits.items():
-            most_of[queues[name]] = max(most_of.get(queues[name], 1), one.most)
+            most_of[queues[name]] = max(most_of.get(queues[name], 1), one.concurrency)
 
         def width(queue_name: str) -> int:
             most = most_of.get(queue_name, share.concurrency)

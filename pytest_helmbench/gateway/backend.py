@@ -121,7 +121,7 @@ class ReplyCache:
         self._resolve(question, body)
 
     def given_up(self, wanted: Wanted) -> None:
-        """Let the next one ask who waits for the same."""
+        """Let the next request that waits for the same reply be sent."""
         self._resolve(wanted.question, None)
 
     def _resolve(self, key: Question, body: bytes | None) -> None:
@@ -133,26 +133,26 @@ class ReplyCache:
 class Backend(Protocol):
     """The limiter and the record as the gateway and the engine see them. Used on the event loop only."""
 
-    async def acquire(self, wanted: PermitRequest) -> Permit:
+    async def acquire(self, request: PermitRequest) -> Permit:
         """Wait until an attempt may go; raises `RefusedError` and its kinds."""
 
-    def settle(self, permit: Permit, used: AttemptResult, record: AttemptRecord) -> None:
+    def settle(self, permit: Permit, result: AttemptResult, record: AttemptRecord) -> None:
         """Give a permit back and put the attempt on record, in one step."""
 
     def release(self, permit: Permit) -> None:
         """Give back a permit that was not used; one that is settled already stays so."""
 
     def failed(self, model: str, case: FailedCase) -> None:
-        """Say that a case has failed for good: a model whose first cases all fail alike is stopped."""
+        """Count a case that has failed for good: a model whose first cases all fail alike is stopped."""
 
     async def look_up(self, wanted: Wanted) -> RecordedReply | None:
-        """Return a recorded reply; None means: ask, and give up by `give_up` when no reply comes.
+        """Return a recorded reply; None: send the request, and call `give_up` when no reply comes.
 
         Raises `HelmbenchError` when the record cannot be read.
         """
 
     def give_up(self, wanted: Wanted) -> None:
-        """Say that a request that was not on record brought no reply."""
+        """Report that a request that was not on record brought no reply."""
 
     def record_replay(self, record: AttemptRecord) -> None:
         """Put on record that an answer was taken from the record."""
@@ -168,16 +168,16 @@ class Disk(Protocol):
     """What is on disk of the record. Used on the event loop only."""
 
     async def stored(self) -> None:
-        """See `Backend.stored`."""
+        """Wait until everything recorded so far is on disk; raises `NotStoredError` when it cannot be."""
 
     async def room(self) -> None:
         """Wait while so many replies are not on disk yet that none should be added; raises `NotStoredError`."""
 
-    async def announce(self, permit: Permit, wanted: PermitRequest) -> None:
-        """Put on disk, before it goes, that a call is out which the budget has to count, whatever becomes of us."""
+    async def announce(self, permit: Permit, request: PermitRequest) -> None:
+        """Record a call on disk before it is sent, so that the budget counts it even if this process dies."""
 
     def take_back(self, permit: Permit) -> None:
-        """Say that a call is out no more: what it has cost is on record, or nothing."""
+        """Delete the record of a call in flight: its cost is on record, or it cost nothing."""
 
 
 class LocalBackend:
@@ -209,27 +209,27 @@ class LocalBackend:
         """Use recorded replies from now on."""
         self._reply_cache = reply_cache
 
-    async def acquire(self, wanted: PermitRequest) -> Permit:
-        """See `Backend.acquire`; who has leave waits for room on the disk, and lets no other call pass meanwhile."""
-        permit = await self._limiter.acquire(wanted)
+    async def acquire(self, request: PermitRequest) -> Permit:
+        """Wait for a permit, then for room on the disk. Calls that come later do not overtake this one."""
+        permit = await self._limiter.acquire(request)
         if self._disk is None:
             return permit
         try:
             await self._disk.room()
             if permit.reserved_usd:
-                await self._disk.announce(permit, wanted)
+                await self._disk.announce(permit, request)
         except BaseException:
             self.release(permit)
             raise
         return permit
 
-    def settle(self, permit: Permit, used: AttemptResult, record: AttemptRecord) -> None:
-        """See `Backend.settle`: the record first, so that nothing is counted that could be lost."""
+    def settle(self, permit: Permit, result: AttemptResult, record: AttemptRecord) -> None:
+        """Record the attempt, then give its permit back, so that nothing is counted that could be lost."""
         try:
             self._record_attempt(record)
             self._take_back(permit)
         finally:
-            self._limiter.settle(permit, used)
+            self._limiter.settle(permit, result)
         if (
             self._reply_cache is not None
             and record.reply_key is not None
@@ -238,7 +238,7 @@ class LocalBackend:
             self._reply_cache.answered(record.question, record.response_body)
 
     def release(self, permit: Permit) -> None:
-        """See `Backend.release`."""
+        """Give back a permit that was not used."""
         self._take_back(permit)
         self._limiter.settle(permit, AttemptResult(Ending.OTHER))
 
@@ -247,31 +247,31 @@ class LocalBackend:
             self._disk.take_back(permit)
 
     def lose(self, permit: Permit) -> None:
-        """Give back a permit whose holder is gone: its request may be out, and be billed."""
+        """Give back the permit of a worker that has died: its request may have been sent, and be billed."""
         self._limiter.settle(permit, AttemptResult(Ending.OTHER, unanswered=True))
 
     def failed(self, model: str, case: FailedCase) -> None:
-        """See `Backend.failed`."""
+        """Count a case that has failed for good."""
         self._limiter.failed(model, case)
 
     async def look_up(self, wanted: Wanted) -> RecordedReply | None:
-        """See `Backend.look_up`."""
+        """Return a recorded reply, or None where a call has to be made."""
         return await self._reply_cache.look_up(wanted) if self._reply_cache is not None else None
 
     def give_up(self, wanted: Wanted) -> None:
-        """See `Backend.give_up`."""
+        """Pass the question on to the next request that waits for the same reply."""
         if self._reply_cache is not None:
             self._reply_cache.given_up(wanted)
 
     def record_replay(self, record: AttemptRecord) -> None:
-        """See `Backend.record_replay`."""
+        """Record that an answer was taken from the record."""
         self._record_attempt(record)
 
     def record_result(self, record: ResultRecord) -> None:
-        """See `Backend.record_result`."""
+        """Record the outcome of a case."""
         self._record_result(record)
 
     async def stored(self) -> None:
-        """See `Backend.stored`."""
+        """Wait until everything recorded so far is on disk."""
         if self._disk is not None:
             await self._disk.stored()

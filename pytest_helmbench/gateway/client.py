@@ -1,18 +1,15 @@
-"""Keys that a server repeats: cut out of its answers as they arrive."""
+"""The HTTP client of model calls, on libcurl: one request, one whole answer."""
 
 from __future__ import annotations
 
-import base64
 import io
-import json
 import re
 import ssl
 import sys
 import time
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
-from functools import lru_cache
 from importlib.metadata import version
 from urllib.parse import quote, unquote, urlsplit
 
@@ -22,6 +19,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import EventCutter, OnEvent, RawAnswer, TransportError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
+from pytest_helmbench.gateway.redaction import KeyRedactor
 from pytest_helmbench.gateway.transfers import (
     CONNECT_S,
     OK,
@@ -32,57 +30,6 @@ from pytest_helmbench.gateway.transfers import (
     unreadable,
 )
 
-_SHORTEST = 12  # shorter keys are placeholders such as `EMPTY`, which replies may well contain
-_SHOWN = b"[key]"
-_ESCAPES = tuple(b"%s%d" % (mark, high) for mark in (b"\\u00", b"%") for high in range(2, 8))
-"""Beginnings of escaped ASCII. A key that is written so has one, or a backslash before a character of its own."""
-
-
-class KeyRedactor:
-    """Finds keys in bytes, and cuts them out: plain, escaped as in JSON, percent-encoded, and in base64.
-
-    A server that knows a key can write it in a way that is none of these.
-
-    Args:
-        keys: In every form in which they are sent.
-    """
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        long = [key for key in keys if len(key) >= _SHORTEST]
-        self._plain = tuple(dict.fromkeys(form for key in long for form in _written(key)))
-        own = (b"\\" + one.encode() for one in '/"\\' if any(one in key for key in long))
-        self._marks = (*_ESCAPES, *own)
-        self._escaped = re.compile(b"|".join(b"".join(map(_escaped, key)) for key in long)) if long else None
-
-    def without(self, received: bytes) -> bytes:
-        """Return an answer without the keys; what is around them can be decoded as before."""
-        for form in self._plain:
-            if form in received:
-                received = received.replace(form, _SHOWN)
-        if self._escaped is not None and any(map(received.__contains__, self._marks)):
-            received = self._escaped.sub(_SHOWN, received)
-        return received
-
-
-def _written(key: str) -> Iterator[bytes]:
-    """Yield a key as it is, and the part of its base64 that is the same whatever stands around it."""
-    yield key.encode()
-    for before in range(3):
-        coded = base64.b64encode(b"\x00" * before + key.encode())
-        # Characters that hold bits of what is beside the key are left.
-        inner = coded[-(-before * 8 // 6) : (before + len(key)) * 8 // 6]
-        yield inner
-        yield inner.translate(bytes.maketrans(b"+/", b"-_"))
-        yield inner.replace(b"/", b"\\/")
-
-
-def _escaped(character: str) -> bytes:
-    """Return a pattern of the ways in which JSON (once or twice) and URLs write a character of a key."""
-    plain, code = re.escape(character.encode()), b"%02x" % ord(character)
-    slashes = rb"\\{0,3}" if character in '/"\\' else b""
-    return rb"(?:%s%s|(?i:\\{1,3}u00%s|%%(?:25)?%s))" % (slashes, plain, code, code)
-
-
 MAX_BODY_BYTES = 32 * 2**20
 """Largest answer that is read."""
 
@@ -90,22 +37,34 @@ _KEPT_S = 15
 """How long an unused connection is kept; servers keep them for 5 s at least."""
 
 _STATUS = re.compile(r"HTTP/\S+ +(\d{3})(?!\d)", re.ASCII)
-_STOP = -1  # what a callback returns to have the transfer ended
+_STOP = -1  # a callback returns it to end the transfer
+_GET_MS = 2_000  # bound of a request beside the calls
+_LARGEST_GET = 2**20  # bytes
+_ALWAYS: Mapping[int, object] = {
+    pycurl.POST: 1,
+    pycurl.NOSIGNAL: 1,
+    pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
+    pycurl.CONNECTTIMEOUT: CONNECT_S,
+    pycurl.MAXAGE_CONN: _KEPT_S,
+    pycurl.PROXY: "",  # `_proxy_options` reads the environment
+    pycurl.NOPROXY: "",
+    pycurl.ACCEPT_ENCODING: "gzip, deflate",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What every request to one endpoint has in common.
+    """Everything that the requests to one endpoint share.
 
     Args:
-        handles: Those that are unused at the moment.
+        handles: Those not in use.
     """
 
     endpoint: Endpoint
     url: str
     headers: list[str] = field(repr=False)
     options: Mapping[int, object] = field(repr=False)
-    echoes: KeyRedactor = field(repr=False)
+    redactor: KeyRedactor = field(repr=False)
     handles: list[pycurl.Curl]
 
     def handle(self) -> pycurl.Curl:
@@ -119,56 +78,44 @@ class _Target:
         return handle
 
     def put_back(self, handle: pycurl.Curl) -> None:
-        """Keep a handle for the next request, without what it holds of this one."""
+        """Keep a handle for the next request."""
         for function in (pycurl.READFUNCTION, pycurl.HEADERFUNCTION, pycurl.WRITEFUNCTION):
             handle.unsetopt(function)
         self.handles.append(handle)
 
 
-_ALWAYS: Mapping[int, object] = {
-    pycurl.POST: 1,
-    pycurl.NOSIGNAL: 1,
-    pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
-    pycurl.CONNECTTIMEOUT: CONNECT_S,
-    pycurl.MAXAGE_CONN: _KEPT_S,
-    pycurl.PROXY: "",  # those of the environment are looked up once, by our own rule
-    pycurl.NOPROXY: "",
-    pycurl.ACCEPT_ENCODING: "gzip, deflate",
-}
-
-
 class _Arriving:
     """An answer as it arrives."""
 
-    def __init__(self, on_event: OnEvent | None, echoes: KeyRedactor, deadline: ReadDeadline) -> None:
+    def __init__(self, on_event: OnEvent | None, redactor: KeyRedactor, deadline: ReadDeadline) -> None:
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._size = 0
         self._on_event = on_event
-        self._echoes = echoes
+        self._redactor = redactor
         self._deadline = deadline
         self.status = 0
         self.headers: dict[str, str] = {}
         self.cutter: EventCutter | None = None
         self.too_large = False
         self.bug: Exception | None = None
-        """What was raised by who takes the events: libcurl passes nothing on."""
+        """Raised by `on_event`: libcurl does not pass exceptions on."""
 
     @property
     def body(self) -> bytes:
-        """What has come, decoded."""
+        """The bytes received so far, decoded."""
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
 
     def take_line(self, line: bytes) -> int | None:
         """Take a line of the head."""
         self._deadline.received()
         if line.startswith(b"HTTP/"):
-            self._lines.clear()  # those before were of a proxy, or said to go on
+            self._lines.clear()  # earlier heads came from a proxy, or were interim answers
         self._lines.append(line)
         return self._end_head() if line in (b"\r\n", b"\n") else None
 
     def take(self, chunk: bytes) -> int | None:
-        """Take a part of the body, as libcurl has decoded it."""
+        """Take a part of the body, decoded by libcurl."""
         self._deadline.received()
         self._size += len(chunk)
         if self._size > MAX_BODY_BYTES:
@@ -179,7 +126,7 @@ class _Arriving:
             return None
         try:
             self.cutter.feed(chunk)
-        except Exception as bug:  # noqa: BLE001 - it is raised where the answer is waited for
+        except Exception as bug:  # noqa: BLE001 - raised again where the answer is awaited
             self.bug = bug
             return _STOP
         return None
@@ -193,18 +140,17 @@ class _Arriving:
         if self.status in OK and self._on_event is not None:
             kind = self.headers.get("content-type", "").partition(";")[0]
             if kind.strip().lower() == "text/event-stream":
-                self.cutter = EventCutter(self._on_event, self._echoes.without)
+                self.cutter = EventCutter(self._on_event, self._redactor.redact)
         length = self.headers.get("content-length", "")
         self.too_large = length.isdecimal() and int(length[:20]) > MAX_BODY_BYTES
         return _STOP if self.too_large else None
 
 
 class ChatClient:
-    """Sends bodies to endpoints. Made, used and closed inside one running event loop."""
+    """Sends bodies to endpoints. Created, used and closed inside one running event loop."""
 
     def __init__(self) -> None:
         self._targets: dict[Endpoint, _Target] = {}
-        # How many are in flight is the limiter's business, and so is a retry.
         self._transfers = Transfers()
 
     async def close(self) -> None:
@@ -245,11 +191,11 @@ class ChatClient:
         self, target: _Target, body: bytes, on_event: OnEvent | None, deadline: ReadDeadline
     ) -> RawAnswer:
         started = time.perf_counter()
-        arriving = _Arriving(on_event, target.echoes, deadline)
+        arriving = _Arriving(on_event, target.redactor, deadline)
         handle = target.handle()
         handle.setopt(pycurl.URL, target.url)
         handle.setopt(pycurl.POSTFIELDSIZE_LARGE, len(body))
-        # A function that cannot begin anew: on a kept connection that breaks, libcurl would send a body twice.
+        # A function that cannot rewind: on a kept connection that breaks, libcurl would send a body twice.
         handle.setopt(pycurl.READFUNCTION, io.BytesIO(body).read)
         handle.setopt(pycurl.HEADERFUNCTION, arriving.take_line)
         handle.setopt(pycurl.WRITEFUNCTION, arriving.take)
@@ -264,12 +210,34 @@ class ChatClient:
             raise arriving.bug
         if fault is not None:
             raise TransportError(fault)
-        body = target.echoes.without(arriving.body) if arriving.cutter is None else arriving.cutter.close()
+        body = target.redactor.redact(arriving.body) if arriving.cutter is None else arriving.cutter.close()
         return RawAnswer(arriving.status, arriving.headers, body, latency_ms)
 
 
+def get(endpoint: Endpoint, url: str) -> bytes:
+    """Return what an endpoint's server answers to a GET, at once and with its key; empty where nothing comes."""
+    body = bytearray()
+
+    def take(chunk: bytes) -> int | None:
+        body.extend(chunk)
+        return _STOP if len(body) > _LARGEST_GET else None
+
+    handle = _target(endpoint).handle()
+    handle.setopt(pycurl.URL, _ascii(url))
+    handle.setopt(pycurl.HTTPGET, 1)
+    handle.setopt(pycurl.TIMEOUT_MS, _GET_MS)
+    handle.setopt(pycurl.WRITEFUNCTION, take)
+    try:
+        handle.perform()
+        return bytes(body)
+    except pycurl.error:
+        return b""
+    finally:
+        handle.close()
+
+
 def _fault(error: BrokenTransferError, arriving: _Arriving, endpoint: Endpoint) -> Fault | None:
-    """Return why an answer did not come to its end; None where it says enough as it is."""
+    """Return why an answer is incomplete; None where its status says enough."""
     if arriving.too_large:
         message = f"the provider's answer is larger than {MAX_BODY_BYTES // 2**20} MiB"
         hint = "bound it with --helmbench-max-tokens"
@@ -278,7 +246,7 @@ def _fault(error: BrokenTransferError, arriving: _Arriving, endpoint: Endpoint) 
         pycurl.E_BAD_CONTENT_ENCODING,
         pycurl.E_WRITE_ERROR,
     ):  # the latter: what follows gzip's end
-        # An answer that refuses says so by its status, whatever is in it.
+        # A refusal is known by its status, whatever its body holds.
         return unreadable(arriving.headers, endpoint) if arriving.status in OK else None
     return fault_of(error, endpoint, arriving.headers if arriving.status else None)
 
@@ -295,7 +263,7 @@ def _target(endpoint: Endpoint) -> _Target:
     options = dict(_proxy_options(url))
     if url.startswith("https:") or options:
         options |= _certificates()
-    # No server is asked whether to go on with a long body: few servers answer that.
+    # "Expect" stays empty: few servers answer whether to go on with a long body.
     return _Target(
         endpoint,
         url,
@@ -306,40 +274,8 @@ def _target(endpoint: Endpoint) -> _Target:
     )
 
 
-_PROPS_MS = 2_000
-_LARGEST_PROPS = 2**20  # bytes; a template of the model stands in it
-
-
-@lru_cache(maxsize=64)
-def stated_slots(endpoint: Endpoint) -> int | None:
-    """Return how many calls a server takes at a time, as that of llama.cpp says; None where it does not say.
-
-    Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md (`GET /props`)
-    """
-    said = bytearray()
-
-    def take(chunk: bytes) -> int | None:
-        said.extend(chunk)
-        return _STOP if len(said) > _LARGEST_PROPS else None
-
-    handle = _target(endpoint).handle()
-    handle.setopt(pycurl.URL, f"{_ascii(endpoint.base_url.partition('?')[0].removesuffix('/v1'))}/props")
-    handle.setopt(pycurl.HTTPGET, 1)
-    handle.setopt(pycurl.TIMEOUT_MS, _PROPS_MS)
-    handle.setopt(pycurl.WRITEFUNCTION, take)
-    try:
-        handle.perform()
-        found = json.loads(said)
-        slots = found.get("total_slots") if isinstance(found, dict) else None
-    except (pycurl.error, ValueError, RecursionError):
-        return None
-    finally:
-        handle.close()
-    return slots if type(slots) is int and slots > 0 else None
-
-
 def _ascii(url: str) -> str:
-    """Return an address with its host as it stands in the name service."""
+    """Return an address with its host in the form of the name service."""
     if url.isascii():
         return url
     scheme, _, rest = url.partition("://")
@@ -349,7 +285,7 @@ def _ascii(url: str) -> str:
 
 
 def _certificates() -> Mapping[int, object]:
-    """Return where the certificates lie that Python's own library trusts."""
+    """Return the places of the certificates that Python's own library trusts."""
     paths = ssl.get_default_verify_paths()
     found: dict[int, object] = {}
     for place, options in (

@@ -39,8 +39,8 @@ _UNPRICED_TRIES = 3  # calls that may go unanswered before a budget is given up 
 
 
 @dataclass(frozen=True, slots=True)
-class _Out:
-    """An attempt that is out."""
+class _OpenAttempt:
+    """An attempt that has its permit and is not settled."""
 
     label: str
     model: str
@@ -55,34 +55,34 @@ class _LocalServer:
     def __init__(self) -> None:
         self._most = 1
         self._in_flight = 0
-        self._loaded: _LimitsInUse | None = None
+        self._loaded: _ModelState | None = None
 
     def allow(self, most: int) -> None:
         """Let so many calls be in flight; the largest number of its models counts."""
         self._most = max(self._most, most)
 
-    def has_room_for(self, model: _LimitsInUse, now: float) -> bool:
+    def has_room_for(self, state: _ModelState, now: float) -> bool:
         """Return whether a call of a model may go; the one that is loaded goes on while it has calls to make."""
         if self._in_flight >= self._most:
             return False
         loaded = self._loaded
-        if loaded is None or loaded.provided is model.provided or not model.model_id.loads:
+        if loaded is None or loaded.shared is state.shared or not state.limits.loads:
             return True
-        return not self._in_flight and (not loaded.waiting or loaded.provided.paused_until > now)
+        return not self._in_flight and (not loaded.waiting or loaded.shared.paused_until > now)
 
-    def grant(self, model: _LimitsInUse) -> None:
-        """Take note that a call goes."""
+    def grant(self, state: _ModelState) -> None:
+        """Count a call that starts."""
         self._in_flight += 1
-        if model.model_id.loads:
-            self._loaded = model
+        if state.limits.loads:
+            self._loaded = state
 
     def settle(self) -> None:
-        """Take note that a call has come back."""
+        """Count a call that has ended."""
         self._in_flight -= 1
 
 
-class _Provided:
-    """One model of a provider: what is learnt of its limits counts for all its variants."""
+class _SharedState:
+    """State of one model of a provider, which all its variants share: they use up the same limits."""
 
     def __init__(self, most: int) -> None:
         self.limit = AdaptiveLimit(most)
@@ -95,18 +95,18 @@ class _Provided:
         return () if per_minute is None else (self._rates.setdefault((of, per_minute), Rate(per_minute)),)
 
 
-class _LimitsInUse:
-    """The limits of a model with what is out and who waits; its rates are its own and the session's."""
+class _ModelState:
+    """The limits of a model, its attempts in flight and its waiting requests."""
 
     def __init__(
         self,
-        model_id: ModelLimits,
-        provided: _Provided,
+        limits: ModelLimits,
+        shared: _SharedState,
         request_rates: Sequence[Rate],
         token_rates: Sequence[Rate],
     ) -> None:
-        self.model_id = model_id
-        self.provided = provided
+        self.limits = limits
+        self.shared = shared
         self.in_flight = 0
         self.stopped: str | None = None
         self.answered = False
@@ -115,18 +115,18 @@ class _LimitsInUse:
         self.limited_since: float | None = None
         self.streak = FaultStreak()
         self.server: _LocalServer | None = None
-        free = model_id.free or model_id.items
-        self.costs = CallCosts(model_id.price, free=free, largest_output=model_id.largest_output)
+        free = limits.free or limits.items
+        self.costs = CallCosts(limits.price, free=free, largest_output=limits.largest_output)
         self.unpriced_tries = 0
-        self.calls = 0 if model_id.items else 1
+        self.calls = 0 if limits.items else 1
         """What one place in it counts as."""
         self.request_rates = (
-            *provided.rates("requests", model_id.requests_per_minute),
-            *(() if model_id.items else request_rates),
+            *shared.rates("requests", limits.requests_per_minute),
+            *(() if limits.items else request_rates),
         )
         self.token_rates = (
-            *provided.rates("tokens", model_id.tokens_per_minute),
-            *(() if model_id.items else token_rates),
+            *shared.rates("tokens", limits.tokens_per_minute),
+            *(() if limits.items else token_rates),
         )
         self.rates = (*self.request_rates, *self.token_rates)
         self.waiting: list[tuple[int, int, PermitRequest, asyncio.Future[Permit]]] = []
@@ -156,50 +156,51 @@ class Limiter:
         self._clock = clock
         self._on_model_stopped = on_model_stopped
         self._on_overdrawn = on_overdrawn
-        self._in_use: dict[str, _LimitsInUse] = {}
+        self._states: dict[str, _ModelState] = {}
         self._servers: dict[str, _LocalServer] = {}
-        self._provided: dict[str, _Provided] = {}
+        self._shared: dict[str, _SharedState] = {}
         self._numbers = itertools.count(1)
         self._order = itertools.count()
         self._in_flight = 0
-        self._out: dict[int, _Out] = {}
+        self._open_attempts: dict[int, _OpenAttempt] = {}
         self._request_rates = _rates(limits.requests_per_minute)
         self._token_rates = _rates(limits.tokens_per_minute)
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def in_flight(self) -> int:
-        """Attempts that are out now."""
+        """Attempts in flight."""
         return self._in_flight
 
     @property
     def stopped_models(self) -> dict[str, str]:
         """Model to the sentence that says why it stopped."""
-        return {name: state.stopped for name, state in self._in_use.items() if state.stopped is not None}
+        return {name: state.stopped for name, state in self._states.items() if state.stopped is not None}
 
     def calls_in_flight(self) -> list[tuple[str, str, float]]:
-        """Return label, model and age in seconds of every attempt that is out, the oldest first."""
+        """Return label, model and age in seconds of every attempt in flight, the oldest first."""
         now = self._clock()
-        out = [one for one in tuple(self._out.values()) if self._in_use[one.model].calls]  # from any thread
-        return [(one.label, one.model, now - one.since) for one in sorted(out, key=lambda one: one.since)]
+        attempts = tuple(self._open_attempts.values())  # one step: other threads may change it
+        calls = [one for one in attempts if self._states[one.model].calls]
+        return [(one.label, one.model, now - one.since) for one in sorted(calls, key=lambda one: one.since)]
 
     def waits_for_limits(self) -> bool:
         """Return whether a call waits for a rate limit or a pause, not for another call. From any thread."""
         return self._timer is not None
 
-    def add_models(self, limits_by_model: Iterable[ModelLimits]) -> None:
+    def add_models(self, models: Iterable[ModelLimits]) -> None:
         """Make models known; a model that is known keeps its limits."""
-        for model_id in limits_by_model:
-            if model_id.model not in self._in_use:
-                shared = model_id.provided or model_id.model
-                provided = self._provided.setdefault(shared, _Provided(model_id.most))
-                state = _LimitsInUse(model_id, provided, self._request_rates, self._token_rates)
-                self._in_use[model_id.model] = state
-                if model_id.server is not None:
-                    state.server = self._servers.setdefault(model_id.server, _LocalServer())
-                    state.server.allow(model_id.most)
+        for limits in models:
+            if limits.model not in self._states:
+                name = limits.provider_model or limits.model
+                shared = self._shared.setdefault(name, _SharedState(limits.concurrency))
+                state = _ModelState(limits, shared, self._request_rates, self._token_rates)
+                self._states[limits.model] = state
+                if limits.server is not None:
+                    state.server = self._servers.setdefault(limits.server, _LocalServer())
+                    state.server.allow(limits.concurrency)
 
-    async def acquire(self, wanted: PermitRequest) -> Permit:
+    async def acquire(self, request: PermitRequest) -> Permit:
         """Wait until an attempt may go.
 
         Raises:
@@ -207,9 +208,9 @@ class Limiter:
             ModelStoppedError: The model does not work.
             RefusedError: The session is ending.
         """
-        state = self._in_use[wanted.model]
+        state = self._states[request.model]
         waiter: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
-        heapq.heappush(state.waiting, (not wanted.urgent, next(self._order), wanted, waiter))
+        heapq.heappush(state.waiting, (not request.urgent, next(self._order), request, waiter))
         self._dispatch()
         try:
             return await waiter
@@ -219,47 +220,47 @@ class Limiter:
                 self.settle(waiter.result(), AttemptResult(Ending.OTHER))
             raise
 
-    def settle(self, permit: Permit, used: AttemptResult) -> None:
+    def settle(self, permit: Permit, result: AttemptResult) -> None:
         """Give a permit back; one that has come back already counts no second time."""
-        out = self._out.pop(permit.number, None)
-        if out is None:
+        attempt = self._open_attempts.pop(permit.number, None)
+        if attempt is None:
             return
-        state = self._in_use[permit.model]
+        state = self._states[permit.model]
         now = self._clock()
         state.in_flight -= 1
-        state.provided.in_flight -= 1
-        state.bound = used.bound or state.bound
+        state.shared.in_flight -= 1
+        state.bound = result.bound or state.bound
         if state.server is not None:
             state.server.settle()
         self._in_flight -= state.calls
         self.budget.release(permit.reserved_usd)
-        match used.ending:
+        match result.ending:
             case Ending.REPLY:
                 state.answered = True
-                state.provided.limit.succeeded()
+                state.shared.limit.succeeded()
                 state.refused_since = state.limited_since = None
                 state.streak.answered()
             case Ending.RATE_LIMITED:
-                state.provided.limit.rate_limited(now, used.pause_s)
+                state.shared.limit.rate_limited(now, result.pause_s)
                 state.limited_since = now if state.limited_since is None else state.limited_since
-                self._check_pause(state, used, now)
+                self._check_pause(state, result, now)
             case Ending.TIMEOUT:
-                state.provided.limit.timed_out(now)
+                state.shared.limit.timed_out(now)
             case Ending.DEAD:
-                self._stop(state, used.sentence)
+                self._stop(state, result.sentence)
             case Ending.OTHER:
                 pass
-        if used.ending is Ending.REPLY or used.usage.cost_usd is not None:
-            self._account(state, used.usage, out, permit, now)
-        elif used.unanswered:
+        if result.ending is Ending.REPLY or result.usage.cost_usd is not None:
+            self._account(state, result.usage, attempt, permit, now)
+        elif result.unanswered:
             self._account_unanswered(state, permit)
-        if used.pause_s:
-            state.provided.paused_until = max(state.provided.paused_until, now + used.pause_s)
+        if result.pause_s:
+            state.shared.paused_until = max(state.shared.paused_until, now + result.pause_s)
         self._dispatch()
 
     def failed(self, model: str, case: FailedCase) -> None:
         """Count a case that has failed for good; stop a model that has answered nothing and fails alike each time."""
-        state = self._in_use[model]
+        state = self._states[model]
         sentence = state.streak.ends_with(case)
         if sentence is not None:
             self._stop(state, sentence)
@@ -269,32 +270,34 @@ class Limiter:
         now = self._clock()
         return {
             name: now - state.limited_since
-            for name, state in tuple(self._in_use.items())
+            for name, state in tuple(self._states.items())
             if state.limited_since is not None and state.stopped is None
         }
 
     def close(self, error: RefusedError) -> None:
         """Refuse everything that has not gone yet, and all that comes."""
         self.closed = error
-        for state in self._in_use.values():
+        for state in self._states.values():
             self._refuse_all(state, error)
 
-    def _account(self, state: _LimitsInUse, usage: Usage, out: _Out, permit: Permit, now: float) -> None:
+    def _account(
+        self, state: _ModelState, usage: Usage, attempt: _OpenAttempt, permit: Permit, now: float
+    ) -> None:
         for rate in state.token_rates:
             rate.take(now, usage.completion_tokens or 0)
-        if state.model_id.free:
+        if state.limits.free:
             return
-        state.costs.add(usage, out.by_price_usd, out.max_tokens)
+        state.costs.add(usage, attempt.by_price_usd, attempt.max_tokens)
         if usage.cost_usd is not None:
             self.budget.spend(may_have_cost_usd(usage, permit.reserved_usd))
         elif (usual := state.costs.unknown_usd(permit.reserved_usd)) is not None:
             self.budget.spend(usual)
         else:
-            self._give_up_budget(f"{state.model_id.model} has no known price and its reply names no cost")
+            self._give_up_budget(f"{state.limits.model} has no known price and its reply names no cost")
 
-    def _account_unanswered(self, state: _LimitsInUse, permit: Permit) -> None:
+    def _account_unanswered(self, state: _ModelState, permit: Permit) -> None:
         """Count a call as spent that the provider may bill, though its cost stays unknown."""
-        if state.model_id.free or self.budget.most_usd is None:
+        if state.limits.free or self.budget.most_usd is None:
             return
         may_cost = state.costs.unknown_usd(permit.reserved_usd)
         if may_cost is not None:
@@ -304,7 +307,7 @@ class Limiter:
         state.unpriced_tries += 1
         if state.unpriced_tries >= _UNPRICED_TRIES:
             unanswered = f"{state.unpriced_tries} calls were sent and not answered"
-            self._give_up_budget(f"{state.model_id.model} has no known price, and {unanswered}")
+            self._give_up_budget(f"{state.limits.model} has no known price, and {unanswered}")
 
     def _give_up_budget(self, why: str) -> None:
         if self.budget.most_usd is None or self.closed is not None:
@@ -317,30 +320,30 @@ class Limiter:
         self.close(RefusedError(sentence))
         self._on_overdrawn(sentence)
 
-    def _check_pause(self, state: _LimitsInUse, used: AttemptResult, now: float) -> None:
+    def _check_pause(self, state: _ModelState, result: AttemptResult, now: float) -> None:
         """Stop a model that its provider keeps waiting for longer than a case may take."""
-        if not used.pause_s:
+        if not result.pause_s:
             return
         if state.refused_since is None:
             state.refused_since = now
         waited_s = now - state.refused_since
-        if waited_s + used.pause_s > self.limits.longest_pause_s:
+        if waited_s + result.pause_s > self.limits.longest_pause_s:
             before = f", after {waited_s:.0f} s without a reply" if waited_s >= 1 else ""
             self._stop(
                 state,
-                f"{used.sentence}\n  it asks for a pause of {used.pause_s:.0f} s{before};"
+                f"{result.sentence}\n  it asks for a pause of {result.pause_s:.0f} s{before};"
                 f" a case may take {self.limits.longest_pause_s:g} s\n"
                 "  hint: go on later with --helmbench-resume, or raise --helmbench-case-timeout",
             )
 
-    def _stop(self, state: _LimitsInUse, sentence: str) -> None:
+    def _stop(self, state: _ModelState, sentence: str) -> None:
         if state.stopped is None:
             state.stopped = sentence
             self._refuse_all(state, ModelStoppedError(sentence))
-            self._on_model_stopped(state.model_id.model, sentence)
+            self._on_model_stopped(state.limits.model, sentence)
 
     @staticmethod
-    def _refuse_all(state: _LimitsInUse, error: RefusedError) -> None:
+    def _refuse_all(state: _ModelState, error: RefusedError) -> None:
         for *_, waiter in state.waiting:
             if not waiter.done():
                 waiter.set_exception(error)
@@ -351,8 +354,8 @@ class Limiter:
         now = self._clock()
         wake_s: float | None = None
         while True:
-            best: _LimitsInUse | None = None
-            for state in self._in_use.values():
+            best: _ModelState | None = None
+            for state in self._states.values():
                 self._drop_abandoned(state)
                 if not state.waiting or not self._has_room(state):
                     continue
@@ -367,18 +370,18 @@ class Limiter:
         self._wake_in(wake_s)
 
     @staticmethod
-    def _drop_abandoned(state: _LimitsInUse) -> None:
+    def _drop_abandoned(state: _ModelState) -> None:
         while state.waiting and state.waiting[0][3].done():
             heapq.heappop(state.waiting)
 
-    def _has_room(self, state: _LimitsInUse) -> bool:
+    def _has_room(self, state: _ModelState) -> bool:
         """Return whether the first waiter could go, rates apart; refuse at once who never can."""
         if self.closed is not None or state.stopped is not None:
             error = ModelStoppedError(state.stopped) if state.stopped else self.closed
             self._refuse_all(state, error or RefusedError())
             return False
-        provided = state.provided
-        if provided.in_flight >= provided.limit.calls or state.in_flight >= state.model_id.most:
+        shared = state.shared
+        if shared.in_flight >= shared.limit.calls or state.in_flight >= state.limits.concurrency:
             return False
         if self._in_flight + state.calls > self.limits.concurrency:
             return False
@@ -387,14 +390,14 @@ class Limiter:
         if self.budget.most_usd is not None and state.in_flight >= state.costs.most_at_once:
             return False
         while state.waiting:
-            *_, wanted, waiter = state.waiting[0]
-            cost = self._cost(state, wanted)
+            *_, request, waiter = state.waiting[0]
+            cost = self._cost(state, request)
             if cost is None and not self.budget.is_spent:
                 # The price of this model is unknown: one call at a time until a reply tells.
                 return state.in_flight == 0
             if cost is not None and self.budget.can_ever_pay(cost):
                 return self.budget.can_pay_now(cost)
-            if self._alone_usd(state, wanted) is not None:
+            if self._alone_usd(state, request) is not None:
                 return not self.budget.reserved_usd and not self.budget.is_spent
             self.refused_for_budget += 1
             heapq.heappop(state.waiting)
@@ -402,9 +405,9 @@ class Limiter:
             self._drop_abandoned(state)
         return False
 
-    def _alone_usd(self, state: _LimitsInUse, wanted: PermitRequest) -> float | None:
+    def _alone_usd(self, state: _ModelState, request: PermitRequest) -> float | None:
         """Return what to reserve for a call that goes alone, since its bound is a guess; None when it may not."""
-        usual = state.costs.alone_usd(wanted.most_prompt_tokens or wanted.prompt_tokens, wanted.max_tokens)
+        usual = state.costs.alone_usd(request.most_prompt_tokens or request.prompt_tokens, request.max_tokens)
         return usual if usual is not None and self.budget.can_ever_pay(usual) else None
 
     def _spent_sentence(self, cost: float | None) -> str:
@@ -415,26 +418,26 @@ class Limiter:
         spent = f"{_usd(budget.spent_usd)} of {_usd(budget.most_usd or 0.0)} USD"
         return f"budget spent: {spent}, the call may cost {may_cost}"
 
-    def _cost(self, state: _LimitsInUse, wanted: PermitRequest) -> float | None:
+    def _cost(self, state: _ModelState, request: PermitRequest) -> float | None:
         """Return what to reserve; None when it is unknown and matters."""
         if self.budget.most_usd is None:
             return 0.0
-        prompt_tokens = wanted.most_prompt_tokens or wanted.prompt_tokens
-        return state.costs.bound_usd(prompt_tokens, wanted.max_tokens, state.in_flight)
+        prompt_tokens = request.most_prompt_tokens or request.prompt_tokens
+        return state.costs.bound_usd(prompt_tokens, request.max_tokens, state.in_flight)
 
     @staticmethod
-    def _wait_s(state: _LimitsInUse, now: float) -> float:
-        if state.provided.paused_until > now:
-            return state.provided.paused_until - now
+    def _wait_s(state: _ModelState, now: float) -> float:
+        if state.shared.paused_until > now:
+            return state.shared.paused_until - now
         return max((rate.wait_s(now) for rate in state.rates), default=0.0)
 
-    def _grant(self, state: _LimitsInUse, now: float) -> None:
-        *_, wanted, waiter = heapq.heappop(state.waiting)
-        reserved = self._cost(state, wanted) or 0.0
+    def _grant(self, state: _ModelState, now: float) -> None:
+        *_, request, waiter = heapq.heappop(state.waiting)
+        reserved = self._cost(state, request) or 0.0
         if not self.budget.can_ever_pay(reserved):
-            reserved = self._alone_usd(state, wanted) or 0.0
+            reserved = self._alone_usd(state, request) or 0.0
         state.in_flight += 1
-        state.provided.in_flight += 1
+        state.shared.in_flight += 1
         if state.server is not None:
             state.server.grant(state)
         self._in_flight += state.calls
@@ -442,10 +445,12 @@ class Limiter:
         for rate in state.request_rates:
             rate.take(now, 1)
         for rate in state.token_rates:
-            rate.take(now, wanted.prompt_tokens)
-        permit = Permit(next(self._numbers), wanted.model, reserved, state.answered, state.bound)
+            rate.take(now, request.prompt_tokens)
+        permit = Permit(next(self._numbers), request.model, reserved, state.answered, state.bound)
         by_price = reserved / state.costs.factor
-        self._out[permit.number] = _Out(wanted.label, wanted.model, now, by_price, wanted.max_tokens)
+        self._open_attempts[permit.number] = _OpenAttempt(
+            request.label, request.model, now, by_price, request.max_tokens
+        )
         waiter.set_result(permit)
 
     def _wake_in(self, wait_s: float | None) -> None:

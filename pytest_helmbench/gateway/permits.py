@@ -1,4 +1,4 @@
-"""Permits: what is asked of the limiter before an attempt, what it is told afterwards, and models that are stopped."""
+"""Permits: what the limiter learns before and after an attempt, and models that are stopped."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.faults import Fault, FaultKind
+
+_Tasks = defaultdict[str, set["asyncio.Task[object]"]]
+_FIRST_CASES = 20
+_ONE_REQUEST_REASONS = frozenset(
+    {
+        "prompt_too_large",
+        "schema_rejected",
+        "unsupported_parameters",
+        "broken_output",
+        "no_answer",
+        "no_reply",
+    }
+)
 
 
 class RefusedError(HelmbenchError):
@@ -41,7 +54,7 @@ class ModelLimits:
 
     Args:
         model: Model id.
-        most: Calls in flight; at least 1.
+        concurrency: Calls in flight; at least 1.
         requests_per_minute: None for no bound.
         tokens_per_minute: Prompt and completion tokens; None for no bound.
         price: None when unknown.
@@ -52,11 +65,11 @@ class ModelLimits:
         server: The user's own server that serves it, with other models perhaps: it gets as many calls as the most
             generous of them allows.
         loads: That server has to load it, and is asked for one such model at a time.
-        provided: The model as its provider has it, whose limits all variants of it share; empty for `model` alone.
+        provider_model: The model as its provider knows it: all variants share its limits; empty for `model` alone.
     """
 
     model: str
-    most: int
+    concurrency: int
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     price: Price | None = None
@@ -65,7 +78,7 @@ class ModelLimits:
     items: bool = False
     server: str | None = None
     loads: bool = False
-    provided: str = ""
+    provider_model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +100,7 @@ class SessionLimits:
 
 @dataclass(frozen=True, slots=True)
 class PermitRequest:
-    """A wish to send one attempt.
+    """A request for permission to send one attempt.
 
     Args:
         model: Model id; its limits must be known.
@@ -110,7 +123,7 @@ class PermitRequest:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave to send one attempt; settled exactly once.
+    """Permission to send one attempt; settled exactly once.
 
     Args:
         number: Of the session.
@@ -139,7 +152,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """What came of a permit.
+    """How the attempt of a permit ended.
 
     Args:
         ending: How it ended.
@@ -147,7 +160,7 @@ class AttemptResult:
         pause_s: How long the provider asked everybody to wait.
         sentence: Of a dead model, or of one that asks for a pause: why, for people.
         unanswered: It was sent and brought no reply, and the provider may bill it all the same.
-        bound: See `Permit`, where the answer says so.
+        bound: The name of the completion bound, as for `Permit`, where the answer gives it.
     """
 
     ending: Ending
@@ -156,19 +169,6 @@ class AttemptResult:
     sentence: str = ""
     unanswered: bool = False
     bound: str | None = None
-
-
-_CASES = 20
-_OF_ONE_REQUEST = frozenset(
-    {
-        "prompt_too_large",
-        "schema_rejected",
-        "unsupported_parameters",
-        "broken_output",
-        "no_answer",
-        "no_reply",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class FailedCase:
 
 
 class FaultStreak:
-    """The first cases of a model."""
+    """Whether the first cases of a model all end in the same fault."""
 
     def __init__(self) -> None:
         self._has_answered = False
@@ -195,7 +195,7 @@ class FaultStreak:
         self._cases: set[str] = set()
 
     def answered(self) -> None:
-        """Take note that the model works: whatever comes now, it is not stopped for this."""
+        """Record that the model works: later faults do not stop it."""
         self._has_answered = True
         self._cases.clear()
 
@@ -207,19 +207,16 @@ class FaultStreak:
             self._fault = failed.fault
             self._cases.clear()
         self._cases.add(failed.case)
-        if len(self._cases) < _CASES:
+        if len(self._cases) < _FIRST_CASES:
             return None
-        return f"its first {_CASES} cases all ended in the same fault, {failed.sentence}"
+        return f"its first {_FIRST_CASES} cases all ended in the same fault, {failed.sentence}"
 
 
 def failed_case(case: str, fault: Fault) -> FailedCase:
-    """Return what a call that has failed for good says of its model."""
-    single = fault.kind in (FaultKind.BLOCKED, FaultKind.TOO_LARGE) or fault.reason in _OF_ONE_REQUEST
+    """Return the failed call as evidence about its model."""
+    single = fault.kind in (FaultKind.BLOCKED, FaultKind.TOO_LARGE) or fault.reason in _ONE_REQUEST_REASONS
     key = None if single else f"{fault.status} {fault.reason} {fault.code}"
     return FailedCase(case, key, fault.text())
-
-
-_Tasks = defaultdict[str, set["asyncio.Task[object]"]]
 
 
 class ModelStops:

@@ -80,9 +80,9 @@ class Commits:
             await waiter
             self._check()
 
-    async def announce(self, permit: Permit, wanted: PermitRequest) -> None:
+    async def announce(self, permit: Permit, request: PermitRequest) -> None:
         """See `Disk.announce`."""
-        self._store.record_sent(permit.number, wanted.run_id, wanted.label, permit.reserved_usd)
+        self._store.record_sent(permit.number, request.run_id, request.label, permit.reserved_usd)
         await self.stored()
 
     def take_back(self, permit: Permit) -> None:

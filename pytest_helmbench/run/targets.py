@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import lru_cache, partial
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +33,7 @@ from pytest_helmbench.gateway.providers.endpoints import (
     replay_endpoint,
     resolve_endpoint,
 )
-from pytest_helmbench.gateway.providers.servers import is_embedded, provider_of
+from pytest_helmbench.gateway.providers.servers import is_embedded, provider_of, stated_slots
 from pytest_helmbench.gateway.relay.refusals import refusals_of_stated
 from pytest_helmbench.gateway.requests import TOKEN_BOUNDS
 from pytest_helmbench.options.settings import (
@@ -177,7 +178,7 @@ def calls_at_a_time(targets: Iterable[Target], settings: Settings) -> int:
     places: dict[str, int] = {}
     for limits in model_limits(targets, settings).values():
         place = limits.server or limits.model
-        places[place] = max(places.get(place, 0), limits.most)
+        places[place] = max(places.get(place, 0), limits.concurrency)
     most = session_concurrency(settings)
     return min(most, sum(places.values())) or most
 
@@ -200,7 +201,7 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
         most = min(most, _slots(endpoint, settings) or LOCAL_CONCURRENCY)
     return ModelLimits(
         model=entry.id,
-        most=min(most, settings.divided(entry.max_concurrency) if entry.max_concurrency else most),
+        concurrency=min(most, settings.divided(entry.max_concurrency) if entry.max_concurrency else most),
         requests_per_minute=settings.rate(entry.requests_per_minute),
         tokens_per_minute=settings.rate(entry.tokens_per_minute),
         price=token_price(entry.price, endpoint),
@@ -208,17 +209,20 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
         largest_output=0 if settings.max_cost_usd is None else _largest_output(endpoint),
         server=own or None,
         loads=endpoint.server.local,
-        provided=f"{endpoint.model_id} {endpoint.base_url}",
+        provider_model=f"{endpoint.model_id} {endpoint.base_url}",
     )
 
 
 def _slots(endpoint: Endpoint, settings: Settings) -> int | None:
-    """Return how many calls a server takes at a time, as far as it says."""
-    if settings.cache_mode is CacheMode.ONLY:
-        return None
-    from pytest_helmbench.gateway.client import stated_slots
+    """Return how many calls a server takes at a time, where it states that."""
+    return None if settings.cache_mode is CacheMode.ONLY else _stated_slots(endpoint)
 
-    return stated_slots(endpoint)
+
+@lru_cache(maxsize=64)
+def _stated_slots(endpoint: Endpoint) -> int | None:
+    from pytest_helmbench.gateway.client import get
+
+    return stated_slots(endpoint.base_url, partial(get, endpoint))
 
 
 _FLOOR_JUDGE = "baseline/first"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from pytest_helmbench.core.json_types import JsonValue
@@ -111,6 +112,23 @@ def is_embedded(model_id: str) -> bool:
     """Return whether a model answers inside this process."""
     provider = provider_of(model_id)
     return provider is not None and provider.embedded and "/" in model_id
+
+
+def stated_slots(base_url: str, get: Callable[[str], bytes]) -> int | None:
+    """Return how many calls a server takes at a time, as llama.cpp's states them; None where a server does not.
+
+    Args:
+        base_url: Of the server.
+        get: Returns the body of an answer to a GET.
+
+    Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md (`GET /props`)
+    """
+    try:
+        properties = json.loads(get(f"{base_url.partition('?')[0].removesuffix('/v1')}/props"))
+    except (ValueError, RecursionError):
+        return None
+    slots = properties.get("total_slots") if isinstance(properties, dict) else None
+    return slots if type(slots) is int and slots > 0 else None
 
 
 def without_keys(text: str, secrets: Iterable[str] = ()) -> str:

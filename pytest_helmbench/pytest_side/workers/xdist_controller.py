@@ -355,8 +355,8 @@ class ChannelServer:
         if self.ended and isinstance(found, Permit) and found.number in self._held:
             backend.release(self._held.pop(found.number))
 
-    async def _acquire(self, backend: LocalBackend, wanted: PermitRequest) -> Permit:
-        permit = await backend.acquire(wanted)
+    async def _acquire(self, backend: LocalBackend, request: PermitRequest) -> Permit:
+        permit = await backend.acquire(request)
         self._held[permit.number] = permit
         return permit
 

@@ -159,13 +159,13 @@ class RemoteBackend:
         finally:
             self._waiting.pop(number, None)
 
-    async def acquire(self, wanted: PermitRequest) -> Permit:
+    async def acquire(self, request: PermitRequest) -> Permit:
         """See `Backend.acquire`."""
-        return cast("Permit", await self._ask("admit", wanted))
+        return cast("Permit", await self._ask("admit", request))
 
-    def settle(self, permit: Permit, used: AttemptResult, record: AttemptRecord) -> None:
+    def settle(self, permit: Permit, result: AttemptResult, record: AttemptRecord) -> None:
         """See `Backend.settle`."""
-        self.send("settle", permit, used, record)
+        self.send("settle", permit, result, record)
 
     def release(self, permit: Permit) -> None:
         """See `Backend.release`."""

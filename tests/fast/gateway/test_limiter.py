@@ -235,7 +235,7 @@ async def test_a_pause_holds_back_its_model_alone_and_ends_by_itself() -> None:
 
 async def test_variants_of_a_model_share_what_its_provider_lets_through() -> None:
     now = 0.0
-    variants = [ModelLimits(name, 4, 60.0, provided="m") for name in ("plain", "careful")]
+    variants = [ModelLimits(name, 4, 60.0, provider_model="m") for name in ("plain", "careful")]
     gate = _gate(*variants, ModelLimits("other", 4), clock=lambda: now, concurrency=40)
     crowd = _Crowd(gate)
     await crowd.ask(*[_ask("plain"), _ask("careful"), _ask("other")] * 2)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pytest_helmbench.gateway.client import KeyRedactor
+from pytest_helmbench.gateway.redaction import KeyRedactor
 
 _KEY = 'sk-a/b+c=D"e\\f-0123456789'
 
@@ -27,7 +27,7 @@ _KEY = 'sk-a/b+c=D"e\\f-0123456789'
     ],
 )
 def test_a_key_is_cut_out_however_it_is_escaped(written: str) -> None:
-    cut = KeyRedactor((_KEY,)).without(f'{{"a": "before {written} behind"}}'.encode())
+    cut = KeyRedactor((_KEY,)).redact(f'{{"a": "before {written} behind"}}'.encode())
     assert cut == b'{"a": "before [key] behind"}'
 
 
@@ -37,12 +37,12 @@ def test_a_key_in_base64_leaves_three_characters_of_it_at_most(
     before: str, coded: Callable[[bytes], bytes]
 ) -> None:
     key = "sk-or-v1-0123456789abcdef"
-    cut = KeyRedactor((key,)).without(coded(f"{before}{key}!".encode()))
+    cut = KeyRedactor((key,)).redact(coded(f"{before}{key}!".encode()))
     assert b"[key]" in cut
     assert len(cut) <= len("[key]") + 4 * (len(before) // 3 + 2)
 
 
 @pytest.mark.parametrize("text", ["sk-a/b", "EMPTY", "100 % of \\u00e4", "\0\0\0", json.dumps({"a": "\n"})])
 def test_all_else_stays_as_it_came(text: str) -> None:
-    assert KeyRedactor((_KEY, "EMPTY")).without(text.encode()) == text.encode()
-    assert KeyRedactor(()).without(text.encode()) == text.encode()
+    assert KeyRedactor((_KEY, "EMPTY")).redact(text.encode()) == text.encode()
+    assert KeyRedactor(()).redact(text.encode()) == text.encode()
