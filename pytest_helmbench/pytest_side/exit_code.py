@@ -1,10 +1,12 @@
-"""The exit code of a session: gates, missing verdicts and broken files on top of pytest's own."""
+"""The exit code of a session: gates and causes of failure on top of pytest's own exit code."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.say.ci import in_ci
@@ -22,198 +24,292 @@ if TYPE_CHECKING:
 _OK, _FAILED, _NO_TESTS = 0, 1, 5
 
 
-class ExitRule:
-    """Settles the exit code and says why, in the headline of the session.
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session that has ended, with all that decides its exit code.
 
     Args:
         coordinator: Of the session, closed.
+        status: The exit code that pytest would return.
         models_named: A model was named on the command line.
         only_collected: Nothing was to be run (`--collect-only`, `--fixtures`).
+        unjudged_failures: Failed reports, those of cases that were judged wrong left out.
+        left_over: Items that were never run.
+        foreign_skips: How many cases marks or other plugins skipped, by reason.
+        gated: How the runs stand to their gates; None without gates, in a shard and in a dry run.
     """
 
-    def __init__(self, coordinator: Coordinator, *, models_named: bool, only_collected: bool) -> None:
-        self._coordinator = coordinator
-        self._gates = coordinator.gates
-        self._models_named = models_named
-        self._only_collected = only_collected
-        self._shortfalls: list[str] = []
-        self.gated: GateReport | None = None
-
-    def settle(
-        self, status: int, *, unjudged_failures: int, left_over: int, foreign_skips: Mapping[str, int]
-    ) -> int:
-        """Return the exit code.
-
-        Args:
-            status: pytest's.
-            unjudged_failures: Failed reports that are no judged case of ours.
-            left_over: Items that were never run.
-            foreign_skips: Items of ours that marks or other plugins skipped, by reason.
-        """
-        if status not in (_OK, _FAILED, _NO_TESTS):
-            return status
-        self._shortfalls += self._found(left_over, foreign_skips)
-        plan = self._coordinator.book.plan
-        if plan is not None and plan.shard is not None:
-            return _FAILED if self._reasons else self._settle_share(plan, status, unjudged_failures)
-        if plan is None or not self._has_gate:
-            return _FAILED if self._reasons else status
-        if plan.dry:
-            return _FAILED if self._gates.asked else status
-        report = self._judged(self._comparisons())
-        self.gated = report
-        holds = report.holds and not self._reasons
-        if unjudged_failures and self._gates.asked and holds:
-            self._shortfalls.append(
-                f"{count_text(unjudged_failures, 'test')} ended without a verdict on the model"
-                " (errors, broken files, Python tests)"
-            )
-        if not holds or unjudged_failures:
-            return _FAILED if not holds or status == _FAILED else status
-        return _OK if self._gates.asked else status
+    coordinator: Coordinator
+    status: int
+    models_named: bool
+    only_collected: bool
+    unjudged_failures: int
+    left_over: int
+    foreign_skips: Mapping[str, int]
+    gated: GateReport | None = None
 
     @property
-    def _reasons(self) -> list[str]:
-        """Why the session fails whatever its scores are; a model is named where there are several."""
-        plan, stopped = self._coordinator.book.plan, self._coordinator.stopped_models
-        is_alone = plan is not None and len({run.model for run in plan.runs}) == 1
-        named = {why: ", ".join(one for one in stopped if stopped[one] == why) for why in stopped.values()}
-        stops = (f"{'' if is_alone else models} stopped: {why}".lstrip() for why, models in named.items())
-        return [*self._shortfalls, *stops]
+    def plan(self) -> Plan | None:
+        """The selected cases; None where the session ended before it had any."""
+        return self.coordinator.book.plan
 
     @property
-    def _has_gate(self) -> bool:
-        return self._gates.asked or self._gates.min_coverage is not None
-
-    def _judged(self, comparisons: Mapping[str, RunComparison]) -> GateReport:
-        """Return how the runs of the session stand to its gates."""
-        coordinator = self._coordinator
-        scored = coordinator.book.scored
-        cases = {
-            name: JudgedCases.of(scored[run_id].facts)
-            for run_id, name in run_names(coordinator).items()
-            if run_id in scored
-        }
-        return self._gates.judge(scores_by_name(coordinator), comparisons, cases)
-
-    def _settle_share(self, plan: Plan, status: int, unjudged_failures: int) -> int:
-        """Return the exit code of a shard: what was judged wrong is data, as it is for a gate that holds."""
-        if plan.dry or status == _NO_TESTS:
-            return _OK if status == _NO_TESTS else status
-        counts = RunCounts.sum(self._coordinator.book.tallies.values())
-        left = plan.tests - counts.results - counts.no_cases
-        if left > 0:
-            self._coordinator.note(f"{left} of {plan.tests} cases of this shard have no result: it ends 1")
-            return _FAILED
-        if unjudged_failures:
-            return status
-        return _OK if plan.tests == counts.judged + counts.no_cases else status
-
-    def headline(self) -> Headline | None:
-        """Return how the session stands to its gates, or its scores; None where there is nothing to say."""
-        coordinator, plan = self._coordinator, self._coordinator.book.plan
-        benchmarks = {run.benchmark for run in plan.runs} if plan is not None else ()
-        # A gate of a run says by itself that nothing was judged.
-        known = None if self.gated is None else self._nothing_judged()
-        said = [reason.partition("\n") for reason in self._reasons if reason != known]
-        hints = [*(" ".join(hint.replace("hint: ", "").split()) for _, _, hint in said), coordinator.goes_on]
-        counts = RunCounts.sum(coordinator.book.tallies.values())
-        state = SessionState(
-            tuple(reason for reason, _, _ in said),
-            "; ".join(filter(None, dict.fromkeys(hints))),
-            several_benchmarks=len(benchmarks) > 1,
-            cause=cause_of(counts.reasons, counts.judged),
-        )
-        if self.gated is not None:
-            return headline(self.gated, state)
-        report = self._judged({}) if coordinator.book.tallies else GateReport(())
-        scored = GateReport(tuple(run for run in report.runs if run.score is not None))
-        return headline(scored, state, asked=False) if scored.runs or state.reasons else None
-
-    def _comparisons(self) -> Mapping[str, RunComparison]:
-        """Return how the runs stand to their baselines, by their names."""
-        coordinator = self._coordinator
-        if coordinator.baselines is None:
-            return {}
-        try:
-            found = coordinator.compare()
-        except HelmbenchError as error:
-            coordinator.note(f"no comparison: {error}")
-            return {}
-        return {name: found[run_id] for run_id, name in run_names(coordinator).items() if run_id in found}
-
-    def _found(self, left_over: int, foreign_skips: Mapping[str, int]) -> list[str]:
-        """Return why a session without a failed item is no success."""
-        coordinator = self._coordinator
-        reasons = []
-        if left_over:
-            reasons.append(f"{left_over} items were never run: their worker died and no other took them")
-        if coordinator.limiter is not None and coordinator.limiter.refused_for_budget:
-            reasons.append(BUDGET_SPENT)
-        if coordinator.overdrawn is not None:
-            reasons.append(coordinator.overdrawn)
-        if coordinator.book.store is not None and coordinator.book.store.fault is not None:
-            dropped = coordinator.book.store.dropped
-            lost = f": {dropped} {'row is' if dropped == 1 else 'rows are'} lost" if dropped else ""
-            reasons.append(f"not everything was stored{lost}")
-        if coordinator.book.store is not None and coordinator.book.store.displaced is not None:
-            reasons.append("the session was stopped: its database could not be written any more")
-        if (unjudged := self._nothing_judged()) is not None:
-            reasons.append(unjudged)
-        elif not (reasons or coordinator.stopped_models) and self._all_skipped(foreign_skips):
-            reasons.append("nothing was judged: every case was skipped (--helmbench-allow-skipped ends 0)")
-        return reasons
+    def has_gate(self) -> bool:
+        """Whether a score or a coverage must be reached."""
+        return self.coordinator.gates.asked or self.coordinator.gates.min_coverage is not None
 
     @property
-    def _wanted(self) -> str:
-        """What asks for verdicts, in words; empty where nothing does."""
-        if self._coordinator.settings.require_run:
-            return "--helmbench-require-run"
-        return "a gate" if self._has_gate else ""
+    def counts(self) -> RunCounts:
+        """The counts of all runs."""
+        return RunCounts.sum(self.coordinator.book.tallies.values())
 
-    def _nothing_judged(self) -> str | None:
-        """Return why nothing can be said about a model, where that is asked or its key is missing in CI."""
-        if self._only_collected:
-            return None
-        settings, wanted = self._coordinator.settings, self._wanted
-        plan = self._coordinator.book.plan
-        unjudged = self._unjudged_models()
-        if not unjudged and plan is not None:
-            return None
-        # Some models judged and others not: said only where it was asked for.
-        of_all = plan is None or len(unjudged) == len({run.model for run in plan.runs})
-        keyless = {run.why_not: run.variable for run in plan.runs if run.variable} if plan is not None else {}
-        if not of_all:
-            return f"nothing was judged of {', '.join(unjudged)} ({wanted})" if wanted else None
-        if settings.dry_run or not keyless:
-            return f"nothing was judged ({wanted})" if wanted else None
-        if wanted or (in_ci() and self._models_named):
-            return f"nothing was judged: {'; '.join(keyless)}\nhint: set {' and '.join(keyless.values())}"
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause of failure, whatever the scores are.
+
+    Args:
+        text: A clause without a full stop.
+        hint: What to do about it; empty for nothing.
+        only_alone: It counts only where no cause before it applies.
+        is_of_gates: A gate that does not hold states it as well.
+    """
+
+    text: str
+    hint: str = ""
+    only_alone: bool = False
+    is_of_gates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SettledSession:
+    """The result of a session.
+
+    Args:
+        status: The exit code.
+        headline: How the session stands to its gates, or its scores; None where there is nothing to say.
+        gated: How each run stands to its gates; None without gates, in a shard and in a dry run.
+    """
+
+    status: int
+    headline: Headline | None
+    gated: GateReport | None
+
+
+def settled(session: Session) -> SettledSession:
+    """Return exit code and headline of a session; the summary notes what the comparison could not do."""
+    plan = session.plan
+    if _has_run(session) and session.has_gate and plan is not None and plan.shard is None and not plan.dry:
+        session = replace(session, gated=_judged(session.coordinator, _comparisons(session.coordinator)))
+    causes = _causes(session)
+    if _has_run(session) and all(cause.only_alone for cause in causes) and _is_all_skipped(session):
+        for reason, count in session.foreign_skips.items():
+            session.coordinator.note(f"skipped: {count} × {reason} (a mark or another plugin)")
+    return SettledSession(_exit_code(session, causes), _headline(session, causes), session.gated)
+
+
+def _has_run(session: Session) -> bool:
+    """Return whether pytest ran to its end."""
+    return session.status in (_OK, _FAILED, _NO_TESTS)
+
+
+def _causes(session: Session) -> list[Cause]:
+    """Return the causes of failure of a session; of one that did not run to its end, only the stopped models."""
+    found: list[Cause] = []
+    for cause_in in _CAUSES if _has_run(session) else (_models_stopped,):
+        cause = cause_in(session)
+        if cause is not None and not (cause.only_alone and found):
+            found.append(cause)
+    return found
+
+
+def _exit_code(session: Session, causes: list[Cause]) -> int:
+    plan, asked = session.plan, session.coordinator.gates.asked
+    if not _has_run(session):
+        return session.status
+    if plan is not None and plan.shard is not None:
+        return _FAILED if causes else _exit_code_of_shard(session, plan)
+    if plan is not None and plan.dry and session.has_gate:
+        return _FAILED if asked else session.status
+    if causes or (session.gated is not None and not session.gated.holds):
+        return _FAILED
+    return _OK if asked and session.gated is not None else session.status
+
+
+def _exit_code_of_shard(session: Session, plan: Plan) -> int:
+    """Return the exit code of a shard: wrong verdicts are data, as they are for a gate that holds."""
+    if plan.dry or session.status == _NO_TESTS:
+        return _OK if session.status == _NO_TESTS else session.status
+    counts = session.counts
+    left = plan.tests - counts.results - counts.no_cases
+    if left > 0:
+        session.coordinator.note(f"{left} of {plan.tests} cases of this shard have no result: it ends 1")
+        return _FAILED
+    if session.unjudged_failures:
+        return session.status
+    return _OK if plan.tests == counts.judged + counts.no_cases else session.status
+
+
+def _headline(session: Session, causes: list[Cause]) -> Headline | None:
+    coordinator, plan, gated = session.coordinator, session.plan, session.gated
+    benchmarks = {run.benchmark for run in plan.runs} if plan is not None else ()
+    said = [cause for cause in causes if gated is None or not cause.is_of_gates]
+    counts = session.counts
+    state = SessionState(
+        tuple(cause.text for cause in said),
+        "; ".join(filter(None, dict.fromkeys([*(cause.hint for cause in said), coordinator.goes_on]))),
+        several_benchmarks=len(benchmarks) > 1,
+        cause=cause_of(counts.reasons, counts.judged),
+    )
+    if gated is not None:
+        return headline(gated, state)
+    report = _judged(coordinator, {}) if coordinator.book.tallies else GateReport(())
+    scored = GateReport(tuple(run for run in report.runs if run.score is not None))
+    return headline(scored, state, asked=False) if scored.runs or state.reasons else None
+
+
+def _judged(coordinator: Coordinator, comparisons: Mapping[str, RunComparison]) -> GateReport:
+    """Return how the runs of a session stand to its gates."""
+    scored = coordinator.book.scored
+    cases = {
+        name: JudgedCases.of(scored[run_id].facts)
+        for run_id, name in run_names(coordinator).items()
+        if run_id in scored
+    }
+    return coordinator.gates.judge(scores_by_name(coordinator), comparisons, cases)
+
+
+def _comparisons(coordinator: Coordinator) -> Mapping[str, RunComparison]:
+    """Return how the runs stand to their baselines, by their names."""
+    if coordinator.baselines is None:
+        return {}
+    try:
+        found = coordinator.compare()
+    except HelmbenchError as error:
+        coordinator.note(f"no comparison: {error}")
+        return {}
+    return {name: found[run_id] for run_id, name in run_names(coordinator).items() if run_id in found}
+
+
+def _items_left(session: Session) -> Cause | None:
+    if not session.left_over:
         return None
+    return Cause(f"{session.left_over} items were never run: their worker died and no other took them")
 
-    def _all_skipped(self, foreign_skips: Mapping[str, int]) -> bool:
-        """Return whether every case that was run was skipped, by whomever, though there was a model to ask."""
-        book, settings = self._coordinator.book, self._coordinator.settings
-        if book.plan is None or book.plan.dry:
-            return False
-        counts = RunCounts.sum(book.tallies.values())
-        skipped = counts.results == counts.verdicts[Verdict.SKIPPED]
-        if not skipped or not (counts.results or foreign_skips):
-            return False
-        for reason, often in foreign_skips.items():
-            self._coordinator.note(f"skipped: {often} × {reason} (a mark or another plugin)")
-        return not settings.allow_skipped
 
-    def _unjudged_models(self) -> list[str]:
-        """Return the planned models of which no case was judged."""
-        book = self._coordinator.book
-        if book.plan is None:
-            return []
-        ids = book.run_ids
-        judged = {
-            run.model
-            for run in book.plan.runs
-            if (run_id := ids.get(run.key)) is not None and book.tallies[run_id].judged
-        }
-        asked = (run.model for run in book.plan.runs if run.tests or book.plan.shard is None)
-        return list(dict.fromkeys(model for model in asked if model not in judged))
+def _budget_spent(session: Session) -> Cause | None:
+    limiter = session.coordinator.limiter
+    return Cause(BUDGET_SPENT) if limiter is not None and limiter.refused_for_budget else None
+
+
+def _budget_exceeded(session: Session) -> Cause | None:
+    sentence = session.coordinator.overdrawn
+    return None if sentence is None else _cause_of(sentence)
+
+
+def _rows_lost(session: Session) -> Cause | None:
+    store = session.coordinator.book.store
+    if store is None or store.fault is None:
+        return None
+    lost = f": {store.dropped} {'row is' if store.dropped == 1 else 'rows are'} lost" if store.dropped else ""
+    return Cause(f"not everything was stored{lost}")
+
+
+def _database_taken(session: Session) -> Cause | None:
+    store = session.coordinator.book.store
+    if store is None or store.displaced is None:
+        return None
+    return Cause("the session was stopped: its database could not be written any more")
+
+
+def _nothing_judged(session: Session) -> Cause | None:
+    """Return that models have no verdict, where verdicts are required or a key is missing in CI."""
+    plan = session.plan
+    unjudged = _unjudged_models(session)
+    if session.only_collected or (plan is not None and not unjudged):
+        return None
+    settings = session.coordinator.settings
+    required_by = "--helmbench-require-run" if settings.require_run else "a gate" if session.has_gate else ""
+    of_some = plan is not None and len(unjudged) < len({run.model for run in plan.runs})
+    keyless = {run.why_not: run.variable for run in plan.runs if run.variable} if plan is not None else {}
+    if keyless and not (of_some or settings.dry_run) and (required_by or (in_ci() and session.models_named)):
+        hint = f"set {' and '.join(keyless.values())}"
+        return Cause(f"nothing was judged: {'; '.join(keyless)}", hint, is_of_gates=True)
+    models = f" of {', '.join(unjudged)}" if of_some else ""
+    return Cause(f"nothing was judged{models} ({required_by})", is_of_gates=True) if required_by else None
+
+
+def _unjudged_models(session: Session) -> list[str]:
+    """Return the planned models of which no case was judged."""
+    book = session.coordinator.book
+    if book.plan is None:
+        return []
+    ids = book.run_ids
+    judged = {
+        run.model
+        for run in book.plan.runs
+        if (run_id := ids.get(run.key)) is not None and book.tallies[run_id].judged
+    }
+    asked = (run.model for run in book.plan.runs if run.tests or book.plan.shard is None)
+    return list(dict.fromkeys(model for model in asked if model not in judged))
+
+
+def _models_stopped(session: Session) -> Cause | None:
+    """Return why models were stopped; a model is named where there are several."""
+    plan, stopped = session.plan, session.coordinator.stopped_models
+    if not stopped:
+        return None
+    is_alone = plan is not None and len({run.model for run in plan.runs}) == 1
+    found = []
+    for why in dict.fromkeys(stopped.values()):
+        models = "" if is_alone else ", ".join(model for model in stopped if stopped[model] == why)
+        found.append(_cause_of(f"{models} stopped: {why}".lstrip()))
+    hints = dict.fromkeys(cause.hint for cause in found if cause.hint)
+    return Cause("; ".join(cause.text for cause in found), "; ".join(hints))
+
+
+def _all_skipped(session: Session) -> Cause | None:
+    if session.coordinator.settings.allow_skipped or not _is_all_skipped(session):
+        return None
+    text = "nothing was judged: every case was skipped (--helmbench-allow-skipped ends 0)"
+    return Cause(text, only_alone=True)
+
+
+def _is_all_skipped(session: Session) -> bool:
+    """Return whether every case that was run was skipped, by any plugin, though there was a model to call."""
+    if session.plan is None or session.plan.dry:
+        return False
+    counts = session.counts
+    skipped = counts.results == counts.verdicts[Verdict.SKIPPED]
+    return skipped and bool(counts.results or session.foreign_skips)
+
+
+def _failures_without_verdict(session: Session) -> Cause | None:
+    """Return that tests failed for other reasons than a wrong verdict, where the gates hold."""
+    gated = session.gated
+    if gated is None or not (gated.holds and session.coordinator.gates.asked and session.unjudged_failures):
+        return None
+    tests = count_text(session.unjudged_failures, "test")
+    return Cause(
+        f"{tests} ended without a verdict on the model (errors, broken files, Python tests)", only_alone=True
+    )
+
+
+def _cause_of(sentence: str) -> Cause:
+    """Return the cause that a sentence states, with its hint in the lines below."""
+    text, _, hint = sentence.partition("\n")
+    return Cause(text, " ".join(hint.replace("hint: ", "").split()))
+
+
+_CAUSES: tuple[Callable[[Session], Cause | None], ...] = (
+    _items_left,
+    _budget_spent,
+    _budget_exceeded,
+    _rows_lost,
+    _database_taken,
+    _nothing_judged,
+    _models_stopped,
+    _all_skipped,
+    _failures_without_verdict,
+)
+"""Each cause of failure, in the order in which they are said."""

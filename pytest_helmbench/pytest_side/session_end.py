@@ -10,7 +10,7 @@ import pytest
 
 from pytest_helmbench.core.scrub import quoted, scrub
 from pytest_helmbench.pytest_side.collect.items import skip_reason
-from pytest_helmbench.pytest_side.exit_code import ExitRule
+from pytest_helmbench.pytest_side.exit_code import Session, settled
 from pytest_helmbench.pytest_side.say.case_text import CaseText
 from pytest_helmbench.pytest_side.say.failures import ShownFailures, failed_listing
 from pytest_helmbench.pytest_side.say.junit_view import (
@@ -129,24 +129,21 @@ class SessionEnd:
         coordinator = self._coordinator
         if coordinator is None:
             return
-        rule = ExitRule(
-            coordinator,
-            models_named=any(
-                str(argument).split("=", 1)[0] == "--helmbench-model"
-                for argument in self._config.invocation_params.args
-            ),
-            only_collected=_only_collected(self._config),
+        named = (str(argument).split("=", 1)[0] for argument in self._config.invocation_params.args)
+        result = settled(
+            Session(
+                coordinator,
+                int(exitstatus),
+                models_named="--helmbench-model" in named,
+                only_collected=_only_collected(self._config),
+                unjudged_failures=self._unjudged_failures,
+                left_over=self._role.left_over,
+                foreign_skips=self._foreign_skips,
+            )
         )
-        status = rule.settle(
-            int(exitstatus),
-            unjudged_failures=self._unjudged_failures,
-            left_over=self._role.left_over,
-            foreign_skips=self._foreign_skips,
-        )
-        if status != exitstatus:
-            session.exitstatus = status
-        self.headline = rule.headline()
-        self.gated = rule.gated
+        if result.status != exitstatus:
+            session.exitstatus = result.status
+        self.headline, self.gated = result.headline, result.gated
         if self._config.getoption("xmlpath", None):
             add_suite_properties(self._config, coordinator)
             for run in self._gate_cases(coordinator):

@@ -62,8 +62,8 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
             f"pytest_helmbench.{name}"
             for name in (
                 "core",
-                "core.light_dataclass",
                 "core.granted",
+                "core.light_dataclass",
                 "options",
                 "options.declarations",
                 "options.option",
