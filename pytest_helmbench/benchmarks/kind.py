@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.engine.loop import LoopThread
     from pytest_helmbench.gateway.permits import ModelLimits
     from pytest_helmbench.options.declarations import Options
-    from pytest_helmbench.store.writer import Store
+    from pytest_helmbench.store.write.writer import Store
 
 
 @dataclass(frozen=True, slots=True)

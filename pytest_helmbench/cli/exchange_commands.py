@@ -39,7 +39,7 @@ from pytest_helmbench.results.merging import MergedShards, ask_totals, merged_sh
 from pytest_helmbench.results.run_report import recorded_run
 from pytest_helmbench.results.shard_sessions import MissingError
 from pytest_helmbench.run.merged_gates import gates_of, names_of
-from pytest_helmbench.store.run_queries import RunDetail, run_detail, run_summary
+from pytest_helmbench.store.read.runs import RunDetail, run_detail, run_summary
 
 _BASELINE = "baseline"
 

@@ -43,10 +43,10 @@ from pytest_helmbench.results.rescore import Rescored, RescoreError, refuse_run,
 from pytest_helmbench.results.run_report import recorded_results
 from pytest_helmbench.results.stored_scores import stored_correction
 from pytest_helmbench.run.judge_check import AnchorTrial, try_anchors
-from pytest_helmbench.store.judge_rows import JudgedRow, criteria_of, judged_rows, write_labels
 from pytest_helmbench.store.leases import iso_time
-from pytest_helmbench.store.result_queries import ResultRow
-from pytest_helmbench.store.run_queries import RunDetail
+from pytest_helmbench.store.read.judgements import JudgedRow, criteria_of, judged_rows, write_labels
+from pytest_helmbench.store.read.results import ResultRow
+from pytest_helmbench.store.read.runs import RunDetail
 
 _HEAD = ("judge", "anchor", "right verdict", "its verdict", "its words")
 _WORDS = {True: "pass", False: "fail", None: UNKNOWN}

@@ -20,8 +20,8 @@ from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.run_facts import unstated_lines
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.run_counts import recorded_counts
-from pytest_helmbench.store.result_queries import recorded_outcomes
-from pytest_helmbench.store.run_queries import RunDetail, run_detail, runs
+from pytest_helmbench.store.read.results import recorded_outcomes
+from pytest_helmbench.store.read.runs import RunDetail, run_detail, runs
 
 benchmark_option = click.option(
     "--benchmark",

@@ -29,11 +29,11 @@ from pytest_helmbench.reports.tables import cost_text, points_lost, share, table
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import panel_report, recorded_results
 from pytest_helmbench.results.stored_scores import scored_run, stored_score
-from pytest_helmbench.store.benchmark_places import names_of, shrunk_since
-from pytest_helmbench.store.cost_queries import CostRow, costs
-from pytest_helmbench.store.judge_rows import judged_criteria
-from pytest_helmbench.store.result_queries import ResultRow, calls_of_case, result_codes, results
-from pytest_helmbench.store.run_queries import RunDetail, RunSummary, runs
+from pytest_helmbench.store.read.benchmark_places import names_of, shrunk_since
+from pytest_helmbench.store.read.costs import CostRow, costs
+from pytest_helmbench.store.read.judgements import judged_criteria
+from pytest_helmbench.store.read.results import ResultRow, calls_of_case, result_codes, results
+from pytest_helmbench.store.read.runs import RunDetail, RunSummary, runs
 
 _COUNTS = ("cases", "passed", "failed", "errors", "skipped")
 

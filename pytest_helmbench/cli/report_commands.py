@@ -44,8 +44,8 @@ from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
-from pytest_helmbench.store.plans import load_facts
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.read.score_facts import load_facts
 
 _MAX_DROP = "Drop that is allowed: 0.02 or P1-B4=0.05,0.02 (default: 0)."
 _GATES = ("min_score", "min_coverage")

@@ -15,7 +15,7 @@ import click
 from pytest_helmbench.cli.lookup import database_of, run_of
 from pytest_helmbench.cli.output import complain, db_option, say, texts_option
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.store.reading import opened
+from pytest_helmbench.store.read.connection import opened
 from pytest_helmbench.view.live_pages import Address
 from pytest_helmbench.view.local_server import View, serve
 

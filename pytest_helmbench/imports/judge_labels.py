@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import HelmbenchError, Problem
-from pytest_helmbench.store.judge_rows import JudgedRow, Label, RowKey
+from pytest_helmbench.store.read.judgements import JudgedRow, Label, RowKey
 
 _COLUMNS = ("code", "repetition", "criterion", "question", "passes_when", "prompt", "reply", "label")
 _DRAWS = "draws"

@@ -15,8 +15,8 @@ from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
 from pytest_helmbench.imports.documents import ForeignCase, ForeignRun
 from pytest_helmbench.results.stored_scores import run_totals, scored_run
 from pytest_helmbench.store.leases import iso_time
-from pytest_helmbench.store.run_rows import RunRecord
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.run_rows import RunRecord
+from pytest_helmbench.store.write.writer import Store
 
 __all__ = ["IMPORTED", "store_runs"]
 

@@ -17,9 +17,9 @@ from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.reports.panel_tables import judgement_lines
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, reasons_text, share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
-from pytest_helmbench.store.judge_rows import JudgedCriterion
-from pytest_helmbench.store.result_queries import CallRow, ResultRow, Said
-from pytest_helmbench.store.run_queries import RunDetail, RunSummary
+from pytest_helmbench.store.read.judgements import JudgedCriterion
+from pytest_helmbench.store.read.results import CallRow, ResultRow, Said
+from pytest_helmbench.store.read.runs import RunDetail, RunSummary
 
 EVALUATION_FIELDS = (
     "criterion",

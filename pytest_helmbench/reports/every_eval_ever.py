@@ -19,8 +19,8 @@ from pytest_helmbench.reports.cards import numbered_calls, prompt_text
 from pytest_helmbench.reports.exports import Exported, ExportError, ExportWish
 from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.run_report import RecordedRun
-from pytest_helmbench.store.result_queries import ResultRow
-from pytest_helmbench.store.run_queries import RunDetail
+from pytest_helmbench.store.read.results import ResultRow
+from pytest_helmbench.store.read.runs import RunDetail
 
 _SCHEMA = "0.3.0"
 _RESULT = "score"

@@ -27,8 +27,8 @@ from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.comparing import ComparedRun
 from pytest_helmbench.results.run_addresses import BASELINE_FORMAT
 from pytest_helmbench.results.run_report import RecordedRun
-from pytest_helmbench.store.judged_replies import JudgedCase
-from pytest_helmbench.store.result_queries import ResultRow
+from pytest_helmbench.store.read.judged_replies import JudgedCase
+from pytest_helmbench.store.read.results import ResultRow
 
 Exported = Mapping[str, str | bytes]
 """Contents of the files of an export: `MAIN`, or several by their paths below a folder."""

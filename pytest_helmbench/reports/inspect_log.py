@@ -35,8 +35,8 @@ from pytest_helmbench.core.tools import BROKEN_ARGUMENTS, MadeCall
 from pytest_helmbench.reports.cards import before_reply, numbered_calls, opening, sent_messages
 from pytest_helmbench.reports.exports import AXES, axes_of
 from pytest_helmbench.results.run_report import RecordedRun
-from pytest_helmbench.store.result_queries import ResultRow
-from pytest_helmbench.store.run_queries import RunDetail
+from pytest_helmbench.store.read.results import ResultRow
+from pytest_helmbench.store.read.runs import RunDetail
 
 _SCORER = "helmbench"
 _STATUS: Mapping[str, Literal["started", "success", "cancelled"]] = {

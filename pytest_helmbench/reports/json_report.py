@@ -23,8 +23,8 @@ from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.breakdown import Rate
 from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.run_score import RunScore, Score
-from pytest_helmbench.store.cost_queries import CostRow
-from pytest_helmbench.store.result_queries import ResultRow
+from pytest_helmbench.store.read.costs import CostRow
+from pytest_helmbench.store.read.results import ResultRow
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.headline import Headline
-from pytest_helmbench.store.plans import RunFacts
-from pytest_helmbench.store.result_queries import ResultRow, results
+from pytest_helmbench.store.read.results import ResultRow, results
+from pytest_helmbench.store.read.score_facts import RunFacts
 
 __all__ = ["junit_report"]
 

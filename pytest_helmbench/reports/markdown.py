@@ -27,8 +27,8 @@ from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.breakdown import Detection, Matrix
 from pytest_helmbench.scoring.reruns import RepetitionRates
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.store.cost_queries import CostRow
-from pytest_helmbench.store.result_queries import ResultRow
+from pytest_helmbench.store.read.costs import CostRow
+from pytest_helmbench.store.read.results import ResultRow
 
 LONGEST = 65_000
 """Bytes. A comment on GitHub takes 65,536 characters; a step's summary of more than 1 MiB is dropped whole."""

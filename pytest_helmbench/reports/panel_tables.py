@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from pytest_helmbench.reports.tables import folded, pipe_table, plain, share
 from pytest_helmbench.results.run_report import PanelReport
-from pytest_helmbench.store.judge_rows import JudgedCriterion
+from pytest_helmbench.store.read.judgements import JudgedCriterion
 
 _WORDS = {True: "pass", False: "fail"}
 

@@ -24,8 +24,8 @@ from pytest_helmbench.results.differences import server_name
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Rate
-from pytest_helmbench.store.cost_queries import CostRow
-from pytest_helmbench.store.run_queries import RunDetail
+from pytest_helmbench.store.read.costs import CostRow
+from pytest_helmbench.store.read.runs import RunDetail
 
 _SHOWN_SETTING = 300
 _PLACES = frozenset(

@@ -27,10 +27,10 @@ from pytest_helmbench.results.stored_scores import planned_rows, scored_run
 from pytest_helmbench.scoring.changes import LEAST_CHANGED, about, detectable_drop, inner_square
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.scoring.thresholds import parse_thresholds
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of
-from pytest_helmbench.store.comparison_rows import earlier_detectable
-from pytest_helmbench.store.plans import RunFacts, load_facts
-from pytest_helmbench.store.run_queries import configured_alike, run_detail
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey, names_of
+from pytest_helmbench.store.read.runs import configured_alike, run_detail
+from pytest_helmbench.store.read.score_facts import RunFacts, load_facts
+from pytest_helmbench.store.write.comparison_rows import earlier_detectable
 
 _ADDRESS = re.compile(r"(?:\d+|last(?:~\d+)?|.+\.(?:db|json)|.+#\d+)\Z", re.ASCII)
 

@@ -21,10 +21,10 @@ from pytest_helmbench.scoring.comparison import (
     compare_scopes,
 )
 from pytest_helmbench.scoring.rows import Row, exact
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, seen_from
-from pytest_helmbench.store.judged_replies import JudgedCase, judged_cases
-from pytest_helmbench.store.plans import RunFacts, defined_codes
-from pytest_helmbench.store.run_queries import RunSummary, run_detail
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey, seen_from
+from pytest_helmbench.store.read.judged_replies import JudgedCase, judged_cases
+from pytest_helmbench.store.read.runs import RunSummary, run_detail
+from pytest_helmbench.store.read.score_facts import RunFacts, defined_codes
 
 LEAST_COMMON = Fraction(9, 10)
 """With less of the points in both runs, nothing is concluded."""

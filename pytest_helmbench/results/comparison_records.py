@@ -18,9 +18,13 @@ from pytest_helmbench.results.differences import Beside
 from pytest_helmbench.scoring.changes import Change, Conclusion
 from pytest_helmbench.scoring.comparison import BehaviourChange, Limit, ScopeChange
 from pytest_helmbench.scoring.rows import exact
-from pytest_helmbench.store.comparison_rows import StoredComparison, stored_comparisons, write_comparisons
 from pytest_helmbench.store.leases import iso_time
-from pytest_helmbench.store.run_queries import RunDetail, run_detail
+from pytest_helmbench.store.read.runs import RunDetail, run_detail
+from pytest_helmbench.store.write.comparison_rows import (
+    StoredComparison,
+    stored_comparisons,
+    write_comparisons,
+)
 
 _COUNTS = (
     "cases_compared",

@@ -12,10 +12,10 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.scoring.breakdown import speed_of
-from pytest_helmbench.store.cost_queries import costs
-from pytest_helmbench.store.judged_replies import judged_cases
-from pytest_helmbench.store.result_queries import timed_cases
-from pytest_helmbench.store.run_queries import DECIDING, RunDetail, run_detail
+from pytest_helmbench.store.read.costs import costs
+from pytest_helmbench.store.read.judged_replies import judged_cases
+from pytest_helmbench.store.read.results import timed_cases
+from pytest_helmbench.store.read.runs import DECIDING, RunDetail, run_detail
 
 Place: TypeAlias = tuple[Path, int]  # a results file, and the number of a run in it
 Difference: TypeAlias = tuple[

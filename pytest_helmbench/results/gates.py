@@ -15,7 +15,7 @@ from pytest_helmbench.scoring.thresholds import GateVerdict, Threshold, gate, pa
 if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked
     from pytest_helmbench.results.comparing import RunComparison
-    from pytest_helmbench.store.plans import RunFacts
+    from pytest_helmbench.store.read.score_facts import RunFacts
 
 
 @dataclass(frozen=True, slots=True)

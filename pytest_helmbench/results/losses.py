@@ -11,7 +11,7 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.store.result_queries import ResultRow
+from pytest_helmbench.store.read.results import ResultRow
 
 CaseKey = tuple[str, int]  # code of a case, and its repetition from 1
 _NOTHING = Fraction(0)

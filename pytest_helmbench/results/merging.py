@@ -33,8 +33,7 @@ from pytest_helmbench.results.stored_scores import run_totals, scored_run
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.leases import iso_time
-from pytest_helmbench.store.plans import RunFacts
-from pytest_helmbench.store.shard_files import (
+from pytest_helmbench.store.merge.shard_files import (
     MALFORMED,
     MergedFile,
     Pick,
@@ -42,7 +41,8 @@ from pytest_helmbench.store.shard_files import (
     ShardRun,
     read_shard_file,
 )
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.read.score_facts import RunFacts
+from pytest_helmbench.store.write.writer import Store
 
 
 @dataclass(slots=True)

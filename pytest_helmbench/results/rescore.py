@@ -37,10 +37,9 @@ from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.differences import ChangedVerdicts, changed_verdicts
 from pytest_helmbench.results.stored_scores import run_totals, scored_run, stored_score
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.store.benchmark_places import place_of
 from pytest_helmbench.store.leases import iso_time
-from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.reply_rows import (
+from pytest_helmbench.store.read.benchmark_places import place_of
+from pytest_helmbench.store.read.reply_rows import (
     JudgeReply,
     StoredCase,
     StoredReply,
@@ -48,9 +47,10 @@ from pytest_helmbench.store.reply_rows import (
     newest_reply,
     stored_cases,
 )
-from pytest_helmbench.store.run_queries import RunDetail, judges_of
-from pytest_helmbench.store.run_rows import RunRecord
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.read.runs import RunDetail, judges_of
+from pytest_helmbench.store.read.score_facts import load_facts
+from pytest_helmbench.store.write.run_rows import RunRecord
+from pytest_helmbench.store.write.writer import Store
 
 NOT_RESCORED = "not_rescored"
 """Reason of a case whose reply cannot be judged again."""

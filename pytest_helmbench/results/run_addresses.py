@@ -12,9 +12,9 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.results.comparing import ComparedRun, RunRef
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of, seen_from
-from pytest_helmbench.store.judged_replies import JudgedCase
-from pytest_helmbench.store.run_queries import RunSummary, runs
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey, names_of, seen_from
+from pytest_helmbench.store.read.judged_replies import JudgedCase
+from pytest_helmbench.store.read.runs import RunSummary, runs
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?\Z", re.ASCII)
 _Run = TypeVar("_Run")

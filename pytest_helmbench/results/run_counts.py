@@ -18,8 +18,8 @@ from pytest_helmbench.core.outcome import (
     Verdict,
 )
 from pytest_helmbench.core.reply_text import Finish, finish_of
-from pytest_helmbench.store.cost_queries import CostRow
-from pytest_helmbench.store.result_queries import RecordedOutcomes
+from pytest_helmbench.store.read.costs import CostRow
+from pytest_helmbench.store.read.results import RecordedOutcomes
 
 _JUDGE = "judge"
 _CHARACTERS_PER_CUT_TOKEN = 16

@@ -38,10 +38,9 @@ from pytest_helmbench.scoring.breakdown import (
 from pytest_helmbench.scoring.judge_agreement import Agreement, agreement
 from pytest_helmbench.scoring.reruns import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs, cut_prompts
-from pytest_helmbench.store.judge_rows import JudgedCriterion, judged_criteria
-from pytest_helmbench.store.plans import RunFacts
-from pytest_helmbench.store.result_queries import (
+from pytest_helmbench.store.read.costs import CostRow, answering_models, costs, cut_prompts
+from pytest_helmbench.store.read.judgements import JudgedCriterion, judged_criteria
+from pytest_helmbench.store.read.results import (
     CallRow,
     ResultRow,
     Said,
@@ -54,7 +53,8 @@ from pytest_helmbench.store.result_queries import (
     timed_cases,
     told_calls,
 )
-from pytest_helmbench.store.run_queries import OWN_DATA, RunDetail, judges_of, run_detail
+from pytest_helmbench.store.read.runs import OWN_DATA, RunDetail, judges_of, run_detail
+from pytest_helmbench.store.read.score_facts import RunFacts
 
 _FAILED = "failed"
 FLIPPED_SHOWN = 10

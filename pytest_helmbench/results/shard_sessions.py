@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.store.run_queries import judges_of
-from pytest_helmbench.store.shard_files import ShardFile, ShardRun
+from pytest_helmbench.store.merge.shard_files import ShardFile, ShardRun
+from pytest_helmbench.store.read.runs import judges_of
 from pytest_helmbench.store.table_rows import as_json
 
 _FREE = frozenset(

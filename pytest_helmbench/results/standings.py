@@ -33,8 +33,8 @@ from pytest_helmbench.scoring.comparison import (
     unit_changes,
 )
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.store.plans import RunFacts, load_facts
-from pytest_helmbench.store.run_queries import RunDetail
+from pytest_helmbench.store.read.runs import RunDetail
+from pytest_helmbench.store.read.score_facts import RunFacts, load_facts
 
 MOST_COMPARED = 24
 """With more runs of one benchmark none are compared two by two: 276 pairs are all that a reader takes in."""

@@ -16,10 +16,10 @@ from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.scoring.run_score import RunScore, run_score
-from pytest_helmbench.store.judge_rows import LabelCounts, label_counts
-from pytest_helmbench.store.plans import RunFacts, load_facts
-from pytest_helmbench.store.run_queries import configured_alike
-from pytest_helmbench.store.run_rows import RunTotals
+from pytest_helmbench.store.read.judgements import LabelCounts, label_counts
+from pytest_helmbench.store.read.runs import configured_alike
+from pytest_helmbench.store.read.score_facts import RunFacts, load_facts
+from pytest_helmbench.store.write.run_rows import RunTotals
 
 _BY_OUTCOME = "by_outcome"
 

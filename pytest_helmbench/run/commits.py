@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.permits import NotStoredError, Permit, PermitRequest
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.writer import Store
 
 _LONG_S = 10.0
 _LONG_AT_THE_END_S = 2.0

@@ -24,7 +24,8 @@ from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, Plan
 from pytest_helmbench.run.session_runs import SessionRuns
 from pytest_helmbench.run.targets import model_limits, session_concurrency
-from pytest_helmbench.store.cost_queries import (
+from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.read.costs import (
     answering_models,
     calls_left_out,
     costs,
@@ -32,15 +33,14 @@ from pytest_helmbench.store.cost_queries import (
     has_unjudged_replies,
     session_cost,
 )
-from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.reply_rows import RecordedRuns
-from pytest_helmbench.store.result_queries import recorded_outcomes
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.read.reply_rows import RecordedRuns
+from pytest_helmbench.store.read.results import recorded_outcomes
+from pytest_helmbench.store.write.writer import Store
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked, Baselines
     from pytest_helmbench.results.comparing import RunComparison
-    from pytest_helmbench.store.reply_rows import CaseKey, RecordedCase
+    from pytest_helmbench.store.read.reply_rows import CaseKey, RecordedCase
 
 
 NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"

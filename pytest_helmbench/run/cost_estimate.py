@@ -19,8 +19,8 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint, replay_endpoi
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.options.shard_variables import ShardError
 from pytest_helmbench.run.plan import CHARACTERS_PER_TOKEN, Plan, PlannedRun
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, place_of
-from pytest_helmbench.store.cost_queries import CostRange, price_history
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey, place_of
+from pytest_helmbench.store.read.costs import CostRange, price_history
 
 _COMPLETION_TOKENS = (20, 150, 1_024)  # low, expected, high where nothing is known
 

@@ -28,7 +28,7 @@ from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.run.selecting import sample_of
 from pytest_helmbench.run.targets import resolve_targets
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.writer import Store
 
 
 class Library:

@@ -14,7 +14,7 @@ from pytest_helmbench.results.comparison_records import keep_comparisons
 from pytest_helmbench.results.gates import GateReport, Gates, JudgedCases, read_gates
 from pytest_helmbench.results.merging import Merged, MergedShards
 from pytest_helmbench.results.shard_sessions import MergeError
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 
 _ASKED = ("min_score", "min_coverage", "baselines", "max_drop", "allow_gone")
 _OF_OWN_FILE = re.compile(r"(?:\d+|last(?:~\d+)?)\Z", re.ASCII)

@@ -16,9 +16,9 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.options.option import Resume
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, is_gone, names_of
-from pytest_helmbench.store.reply_rows import CaseKey, RecordedCase, cases_on_record
-from pytest_helmbench.store.run_queries import RunDetail, judges_of, unfinished_runs
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey, is_gone, names_of
+from pytest_helmbench.store.read.reply_rows import CaseKey, RecordedCase, cases_on_record
+from pytest_helmbench.store.read.runs import RunDetail, judges_of, unfinished_runs
 from pytest_helmbench.store.table_rows import as_json
 
 _SAME = {

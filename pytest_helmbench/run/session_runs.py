@@ -30,15 +30,21 @@ from pytest_helmbench.results.stored_scores import ScoredRun, run_totals, scored
 from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_of
 from pytest_helmbench.run.targets import source_version
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, Shrunk, names_of, place_of, shrunk_since
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.run_queries import OWN_DATA
-from pytest_helmbench.store.run_rows import RunRecord, ShardRecord
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.read.benchmark_places import (
+    BenchmarkKey,
+    Shrunk,
+    names_of,
+    place_of,
+    shrunk_since,
+)
+from pytest_helmbench.store.read.runs import OWN_DATA
+from pytest_helmbench.store.write.run_rows import RunRecord, ShardRecord
+from pytest_helmbench.store.write.writer import Store
 
 if TYPE_CHECKING:
     from pytest_helmbench.run.resume import Resumption
-    from pytest_helmbench.store.reply_rows import CaseKey
+    from pytest_helmbench.store.read.reply_rows import CaseKey
 
 
 class SessionRuns:

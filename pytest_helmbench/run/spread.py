@@ -20,10 +20,10 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.run.spread_session import ShardedWork, run_shard, this_host
-from pytest_helmbench.store.cost_queries import costs
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.run_queries import pulses
-from pytest_helmbench.store.shard_image import ReceivedImage
+from pytest_helmbench.store.merge.shard_image import ReceivedImage
+from pytest_helmbench.store.read.costs import costs
+from pytest_helmbench.store.read.runs import pulses
 
 _TURN_S = 1.0
 _TRIES = 3

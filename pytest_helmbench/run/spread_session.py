@@ -23,7 +23,7 @@ from typing import Any
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.shard import Shard
-from pytest_helmbench.store.shard_image import SentImage, image_of, put_image
+from pytest_helmbench.store.merge.shard_image import SentImage, image_of, put_image
 
 _LOOK_S = 1.0
 _SEND_S = 15.0

@@ -1,1 +1,1 @@
-"""The results database: its schema, its single writer and the questions asked of it."""
+"""The results database: its schema, its single writer, its readers, and the merge of several files."""

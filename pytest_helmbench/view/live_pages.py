@@ -20,8 +20,8 @@ from pytest_helmbench.reports.page.document import ListedRun, page_of, run_list_
 from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
 from pytest_helmbench.results.standings import boards
-from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.run_queries import PulseReader, RunDetail, RunProgress, run_detail, runs
+from pytest_helmbench.store.read.runs import PulseReader, RunDetail, RunProgress, run_detail, runs
+from pytest_helmbench.store.read.score_facts import load_facts
 
 _Read = TypeVar("_Read")
 

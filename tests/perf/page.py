@@ -23,7 +23,7 @@ from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.page.columns import PagePart
 from pytest_helmbench.reports.page.document import page_of
 from pytest_helmbench.results.run_report import run_report
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.writer import Store
 
 _OPENINGS = 3
 _FILTER = """async () => {

@@ -89,7 +89,7 @@ def test_a_locked_database_holds_the_calls_back_and_a_kill_costs_few(
 
 _IMPATIENT = """
 import pytest_helmbench.run.session_runs as book
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.writer import Store
 
 class Impatient:
     @staticmethod

@@ -29,7 +29,7 @@ from trees import (
 )
 
 from pytest_helmbench.run.resume import Continued, ResumeError, find_resumption
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 
 _JUDGE = "--helmbench-marking-model=test/judge"
 _RESUME = "--helmbench-resume"

@@ -10,7 +10,7 @@ from provider import Provider
 from trees import category, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
-from pytest_helmbench.store.benchmark_places import folder_of, place_of
+from pytest_helmbench.store.read.benchmark_places import folder_of, place_of
 
 
 def _two(folder: Path) -> Path:

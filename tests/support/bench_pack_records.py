@@ -20,8 +20,8 @@ from pytest_helmbench.core.outcome import (
     ResultRecord,
     Verdict,
 )
-from pytest_helmbench.store.run_rows import RunRecord, RunTotals
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.run_rows import RunRecord, RunTotals
+from pytest_helmbench.store.write.writer import Store
 
 __all__ = [
     "AT",

@@ -9,8 +9,8 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.outcome import AttemptRecord, Evaluation, Outcome, ResultRecord, Usage, Verdict
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.results.stored_scores import run_totals, scored_run
-from pytest_helmbench.store.run_rows import RunRecord
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.run_rows import RunRecord
+from pytest_helmbench.store.write.writer import Store
 
 __all__ = ["add_run"]
 

@@ -20,8 +20,8 @@ from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import breakdown, constant_scores, speed_of
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
-from pytest_helmbench.store.result_queries import ResultRow
-from pytest_helmbench.store.run_queries import RunDetail
+from pytest_helmbench.store.read.results import ResultRow
+from pytest_helmbench.store.read.runs import RunDetail
 
 _CATEGORIES = ("ANSWERED", "HAND_OVER", "REFUSED", "ASKED_BACK")
 _PILLARS, _BEHAVIOURS, _CONDITIONS, _CONTEXTS = 6, 4, 5, 5

@@ -29,8 +29,8 @@ from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.gateway.relay.server import RelayBounds
 from pytest_helmbench.pytest_side.workers.xdist_worker import RemoteBackend
 from pytest_helmbench.run.coordinator import RecordedReplies
-from pytest_helmbench.store.run_rows import RunRecord
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.run_rows import RunRecord
+from pytest_helmbench.store.write.writer import Store
 
 __all__ = [
     "AT",

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Usage, Verdict
-from pytest_helmbench.store.run_rows import RunRecord
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.run_rows import RunRecord
+from pytest_helmbench.store.write.writer import Store
 
 AT = "2026-07-04T12:00:00+00:00"
 

@@ -9,8 +9,8 @@ from viewers import record
 
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.store.run_rows import RunRecord
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.run_rows import RunRecord
+from pytest_helmbench.store.write.writer import Store
 
 __all__ = ["stored_run"]
 

@@ -32,8 +32,8 @@ from pytest_helmbench.core.outcome import (
     Verdict,
 )
 from pytest_helmbench.store.leases import iso_time
-from pytest_helmbench.store.run_rows import RunRecord
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.run_rows import RunRecord
+from pytest_helmbench.store.write.writer import Store
 
 __all__ = ["Reply", "Viewer", "code_of", "open_run", "record"]
 

@@ -16,7 +16,7 @@ from viewers import code_of, open_run, record
 
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.results.stored_scores import run_totals, scored_run
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.writer import Store
 
 _AT = "2026-11-23T08:00:00+00:00"
 

@@ -27,7 +27,7 @@ from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.comparison import ComparedCase, compare_scopes
 from pytest_helmbench.scoring.run_score import Floor, run_score
-from pytest_helmbench.store.result_queries import ResultRow
+from pytest_helmbench.store.read.results import ResultRow
 
 _KILOBYTES = {1_000: 100, 10_000: 300}
 _SCHEMES = {1_000: "dark", 10_000: "light"}

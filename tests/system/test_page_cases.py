@@ -18,7 +18,7 @@ from page_runs import run_page, simulated_report
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.tools import UNKNOWN_TOOL, MadeCall
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.store.result_queries import Said
+from pytest_helmbench.store.read.results import Said
 
 _CASES = 240
 _MOST_NODES = 5_000

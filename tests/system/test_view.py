@@ -15,7 +15,7 @@ from trees import category, clear_environment, rows, write_tree
 from viewers import Viewer, code_of, open_run, record
 
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.writer import Store
 
 _CASES, _BEFORE = 30, 12
 

@@ -47,7 +47,7 @@ from pytest_helmbench.sandbox.fence import Fence, find_fence
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.writer import Store
 
 _HOME = ".helmbench"
 _FOLDERS = ("data", "cache", "runs")

@@ -22,8 +22,8 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, OwnColumns, OwnSection, ResultWords, RunWords
 from pytest_helmbench.core.scrub import excerpt, scrub
-from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.run_queries import run_detail
+from pytest_helmbench.store.read.connection import reading
+from pytest_helmbench.store.read.runs import run_detail
 
 _CELLS = ("status", "score", "points")
 _TEXTS = ("summary", "note", "raw_log")

@@ -16,7 +16,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Cell
-from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.read.connection import reading
 from pytest_helmbench.store.table_rows import from_row, named_rows
 
 _WITHOUT_TEXTS = "result_id, status, pack_results.score, points"

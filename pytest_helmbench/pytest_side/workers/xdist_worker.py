@@ -38,7 +38,7 @@ from pytest_helmbench.pytest_side.workers.role import (
     grace_after,
 )
 from pytest_helmbench.run.plan import Plan
-from pytest_helmbench.store.reply_rows import CaseKey, RecordedCase
+from pytest_helmbench.store.read.reply_rows import CaseKey, RecordedCase
 
 ERRORS: Mapping[str, type[HelmbenchError]] = {
     "budget": BudgetSpentError,

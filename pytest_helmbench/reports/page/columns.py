@@ -21,8 +21,8 @@ from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, ful
 from pytest_helmbench.reports.cards import before_reply, justifications, opening, spoken_texts, turn_text
 from pytest_helmbench.results.comparing import RunComparison, RunRef
 from pytest_helmbench.results.run_report import RunReport, run_report
-from pytest_helmbench.store.result_queries import CallRow, ResultRow
-from pytest_helmbench.store.run_queries import OWN_DATA
+from pytest_helmbench.store.read.results import CallRow, ResultRow
+from pytest_helmbench.store.read.runs import OWN_DATA
 
 _JUDGED = ("passed", "failed")
 

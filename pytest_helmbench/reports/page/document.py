@@ -37,8 +37,8 @@ from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board, boards
 from pytest_helmbench.scoring.breakdown import Detection
 from pytest_helmbench.scoring.thresholds import ThresholdError
-from pytest_helmbench.store.result_queries import ResultRow
-from pytest_helmbench.store.run_queries import RunProgress, RunSummary
+from pytest_helmbench.store.read.results import ResultRow
+from pytest_helmbench.store.read.runs import RunProgress, RunSummary
 
 _ASSETS = files("pytest_helmbench.reports.page") / "assets"
 

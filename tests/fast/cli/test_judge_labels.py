@@ -6,7 +6,7 @@ import pytest
 
 from pytest_helmbench.imports.judge_labels import drawn
 from pytest_helmbench.scoring.judge_agreement import corrected_rate
-from pytest_helmbench.store.judge_rows import JudgedRow
+from pytest_helmbench.store.read.judgements import JudgedRow
 
 
 def _row(number: int, *, passed: bool, severity: int) -> JudgedRow:

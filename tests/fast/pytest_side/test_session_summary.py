@@ -30,7 +30,7 @@ from pytest_helmbench.results.losses import losses
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.stored_scores import ScoredRun
 from pytest_helmbench.scoring.run_score import run_score
-from pytest_helmbench.store.plans import RunFacts
+from pytest_helmbench.store.read.score_facts import RunFacts
 
 _TITLES = {"P1-B1": "vulnerable customer", "P2-B1": "keeps the language"}
 _FACTS = RunFacts("whole", (), 1, None, {}, {}, {}, {}, {}, _TITLES, {})

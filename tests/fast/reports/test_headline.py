@@ -14,7 +14,7 @@ from pytest_helmbench.results.gates import GateReport, JudgedCases, read_gates
 from pytest_helmbench.scoring.changes import Change, Conclusion
 from pytest_helmbench.scoring.comparison import Limit, ScopeChange
 from pytest_helmbench.scoring.run_score import RunScore, run_score
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 
 _HINT = "the same command with --helmbench-resume asks the 1 again"
 

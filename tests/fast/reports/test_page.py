@@ -21,7 +21,7 @@ from pytest_helmbench.reports.page.columns import MOST_STEPS
 from pytest_helmbench.reports.page.document import PageTooLargeError
 from pytest_helmbench.reports.page.plots import heat_map, histogram
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.store.result_queries import CallRow
+from pytest_helmbench.store.read.results import CallRow
 
 
 @pytest.fixture(scope="module")

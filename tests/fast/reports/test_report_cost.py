@@ -12,7 +12,7 @@ from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.formats import PAGE, REPORTS
 from pytest_helmbench.results.run_report import run_report
 from pytest_helmbench.results.standings import ReportedRuns
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.writer import Store
 
 _MOST = {"html": 170, "markdown": 110}
 """163 and 103 on Python 3.11; 175 and 125 where what came of all cases was counted one by one."""

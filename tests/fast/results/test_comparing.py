@@ -15,9 +15,9 @@ from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
-from pytest_helmbench.store.judged_replies import JudgedCase
-from pytest_helmbench.store.plans import RunFacts
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.read.judged_replies import JudgedCase
+from pytest_helmbench.store.read.score_facts import RunFacts
 
 _BEHAVIOURS = [f"P{pillar}-B{number}" for pillar in (1, 2) for number in (1, 2, 3, 4)]
 _CASES = {

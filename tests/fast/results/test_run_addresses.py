@@ -10,8 +10,8 @@ import pytest
 from pytest_helmbench.results import run_addresses
 from pytest_helmbench.results.baselines import BaselineError, parse_limits, read_baseline_options
 from pytest_helmbench.results.run_addresses import RunAddressError
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
-from pytest_helmbench.store.run_queries import RunSummary
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.read.runs import RunSummary
 
 
 def _run(number: int, session: str, benchmark: str, status: str = "complete") -> RunSummary:

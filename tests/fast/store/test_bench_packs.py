@@ -33,9 +33,9 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.results.stored_scores import stored_score
-from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.reply_rows import cases_on_record
-from pytest_helmbench.store.run_queries import run_detail
+from pytest_helmbench.store.read.connection import reading
+from pytest_helmbench.store.read.reply_rows import cases_on_record
+from pytest_helmbench.store.read.runs import run_detail
 
 _WHOLE = {
     "score": 62.5,

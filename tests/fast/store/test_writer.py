@@ -30,13 +30,13 @@ from pytest_helmbench.core.outcome import (
 )
 from pytest_helmbench.core.outline import BehaviourEntry, PillarEntry, Scoring
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
-from pytest_helmbench.store.cost_queries import CostRange, price_history
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.run_queries import run_summary, runs
-from pytest_helmbench.store.run_rows import RunRecord, RunTotals
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.read.connection import reading
+from pytest_helmbench.store.read.costs import CostRange, price_history
+from pytest_helmbench.store.read.runs import run_summary, runs
+from pytest_helmbench.store.write.run_rows import RunRecord, RunTotals
+from pytest_helmbench.store.write.writer import Store
 
 AT = "2026-07-04T12:00:00+00:00"
 PermitRequest = Callable[..., list[dict[str, Any]]]
@@ -487,7 +487,7 @@ def test_a_lease_is_renewed_while_nothing_is_written_and_given_back_at_the_end(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("writer", "record_file"):
-        monkeypatch.setattr(f"pytest_helmbench.store.{module}.HEARTBEAT_S", 0.02)
+        monkeypatch.setattr(f"pytest_helmbench.store.write.{module}.HEARTBEAT_S", 0.02)
     with contextlib.closing(sqlite3.connect(path)) as conn:
 
         def leases() -> list[tuple[str, str]]:
@@ -502,7 +502,7 @@ def test_a_lease_is_renewed_while_nothing_is_written_and_given_back_at_the_end(
 
 
 def test_a_query_that_computes_for_ever_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_helmbench.store.reading._MOST_STEPS", 10_000)
+    monkeypatch.setattr("pytest_helmbench.store.read.connection._MOST_STEPS", 10_000)
     Store.open(path).close()
     endless = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
     with pytest.raises(StoreError, match="a query took too many steps"), reading(path) as conn:

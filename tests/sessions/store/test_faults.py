@@ -18,9 +18,9 @@ from waiting import PATIENCE_S
 
 from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.run_rows import RunTotals
 from pytest_helmbench.store.schema import VERSION
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.run_rows import RunTotals
+from pytest_helmbench.store.write.writer import Store
 
 NOBODY = 65_534
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX processes and limits")

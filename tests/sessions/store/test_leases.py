@@ -13,7 +13,7 @@ from waiting import PATIENCE_S
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.permits import NotStoredError
 from pytest_helmbench.run.commits import Commits
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.writer import Store
 
 
 def _ask(commits: Commits, loop: LoopThread) -> str:

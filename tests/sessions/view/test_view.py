@@ -16,7 +16,7 @@ from viewers import Viewer, open_run, record
 
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.store.schema import VERSION
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.writer import Store
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from pytest_helmbench.benchmarks.bench_packs.record import suite_properties
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.outline import RowOutline
-from pytest_helmbench.store.run_rows import RunRecord, RunTotals
-from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.write.run_rows import RunRecord, RunTotals
+from pytest_helmbench.store.write.writer import Store
 
 _CATEGORIES: tuple[dict[str, Any], ...] = (
     {"id": "a", "label": "Arith\x1bmetic", "score": 62.5, "weight": 2, "own": "QUOTE"},

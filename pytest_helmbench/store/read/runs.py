@@ -14,12 +14,12 @@ from typing import TypeVar
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.database_file import FilePlace
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.leases import leases_of, true_status
-from pytest_helmbench.store.plans import IS_CASE
-from pytest_helmbench.store.reading import holds_nothing, opened, reading
+from pytest_helmbench.store.plan_rows import IS_CASE
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.read.connection import holds_nothing, opened, reading
 from pytest_helmbench.store.table_rows import from_row, named_rows
 
 OWN_DATA = "own_data"

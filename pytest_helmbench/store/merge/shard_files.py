@@ -21,10 +21,10 @@ from pytest_helmbench.core.shard import Shard, case_share, hashed_share
 from pytest_helmbench.store.database_file import open_database, transaction
 from pytest_helmbench.store.fault import EmptyStoreError, StoreError, store_error
 from pytest_helmbench.store.leases import leases_of, seconds_since_epoch
-from pytest_helmbench.store.plans import IS_CASE, write_broken, write_plan
-from pytest_helmbench.store.run_rows import RunTotals, write_totals
+from pytest_helmbench.store.plan_rows import IS_CASE, write_broken, write_plan
 from pytest_helmbench.store.schema import check_form, new_id
 from pytest_helmbench.store.table_rows import as_json, columns_of, named_rows
+from pytest_helmbench.store.write.run_rows import RunTotals, write_totals
 
 MALFORMED = (
     ArithmeticError,

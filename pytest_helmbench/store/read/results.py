@@ -14,8 +14,8 @@ from pytest_helmbench.core.kind_words import ResultWords
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import FORM_REASONS, Cell, Evaluation, Event, Parse
 from pytest_helmbench.core.tools import MadeCall
-from pytest_helmbench.store.plans import IS_CASE
-from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.plan_rows import IS_CASE
+from pytest_helmbench.store.read.connection import reading
 from pytest_helmbench.store.table_rows import from_row, named_rows
 
 

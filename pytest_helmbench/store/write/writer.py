@@ -11,11 +11,12 @@ from pathlib import Path
 
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord, RunStatement
 from pytest_helmbench.core.threads import start_thread
-from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import FAULTS, StoreError, is_locked, store_error
 from pytest_helmbench.store.leases import RunHeldError
-from pytest_helmbench.store.record_file import (
+from pytest_helmbench.store.table_rows import as_json
+from pytest_helmbench.store.write.catalogue import CatalogueIds, write_benchmark, write_llm
+from pytest_helmbench.store.write.record_file import (
     HEARTBEAT_S,
     Action,
     Job,
@@ -26,7 +27,7 @@ from pytest_helmbench.store.record_file import (
     write_event,
     write_run_statement,
 )
-from pytest_helmbench.store.run_rows import (
+from pytest_helmbench.store.write.run_rows import (
     RunRecord,
     RunTotals,
     interrupt_dead_runs,
@@ -34,7 +35,6 @@ from pytest_helmbench.store.run_rows import (
     write_run,
     write_totals,
 )
-from pytest_helmbench.store.table_rows import as_json
 
 _BATCH = 1_000  # jobs in one transaction: bounds how long other sessions wait for the lock
 _OLD_LEASE_S = HEARTBEAT_S + 5.0  # longer than the writer lets pass: this process has stood still

@@ -12,8 +12,8 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import CaseStatement, Outcome, RecordedReply, Usage, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.reading import opened, reading
-from pytest_helmbench.store.result_queries import evaluations_of
+from pytest_helmbench.store.read.connection import opened, reading
+from pytest_helmbench.store.read.results import evaluations_of
 from pytest_helmbench.store.table_rows import from_row, named_rows
 
 CaseKey = tuple[int, str, int]

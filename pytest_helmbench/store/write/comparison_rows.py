@@ -10,7 +10,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.store.database_file import writing
-from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.read.connection import reading
 from pytest_helmbench.store.table_rows import (
     as_json,
     columns_of,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.store.benchmark_places import BenchmarkKey
-from pytest_helmbench.store.reading import holds_nothing, reading
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.read.connection import holds_nothing, reading
 from pytest_helmbench.store.table_rows import from_row, named_rows
 
 

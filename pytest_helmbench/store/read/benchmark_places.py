@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.store.plans import unpacked
-from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.plan_rows import unpacked
+from pytest_helmbench.store.read.connection import reading
 
 _HOME = "~/"
 

@@ -15,7 +15,7 @@ from pytest_helmbench.core.outline import Outline
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.store.leases import leases_of, true_status
-from pytest_helmbench.store.plans import (
+from pytest_helmbench.store.plan_rows import (
     IS_CASE,
     broken_json,
     packed,

@@ -1,11 +1,10 @@
-"""Planned cases of a run, and the plan with its verdicts read back: everything a score is made of."""
+"""The plan of a run with its verdicts: everything a score is made of."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from sys import intern
@@ -13,14 +12,10 @@ from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import NO_MODEL_CALL
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.sample import Sample
-from pytest_helmbench.store.reading import reading
-from pytest_helmbench.store.table_rows import as_json, safe_text
-
-IS_CASE = f"NOT (outcome = 'skipped' AND reason IS '{NO_MODEL_CALL}')"
-"""Condition on a row of `results`: it is a case of its run, and no test that asked no model."""
+from pytest_helmbench.store.plan_rows import IS_CASE, broken_cases, planned_codes, sample_of, unpacked
+from pytest_helmbench.store.read.connection import reading
 
 _ONE = Fraction(1)
 
@@ -96,59 +91,6 @@ class RunFacts:
         return all((code, number) in judged for code in self.codes for number in range(1, self.repeat + 1))
 
 
-def packed(lines: Iterable[str]) -> bytes:
-    """Return lines compressed."""
-    return zlib.compress("\n".join(lines).encode("utf-8", "replace"))
-
-
-def unpacked(data: bytes) -> list[str]:
-    """Return the lines of `packed`; none for nothing."""
-    return list(filter(None, zlib.decompress(data).decode().split("\n")))
-
-
-def write_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> tuple[str, ...]:
-    """Add cases to the plan of a run, new or not, and return all that it has planned now."""
-    planned = tuple(dict.fromkeys((*_planned_codes(conn, run_id), *codes)))
-    conn.execute(
-        "INSERT INTO plans (run_id, codes) VALUES (?, ?) ON CONFLICT DO UPDATE SET codes = excluded.codes",
-        (run_id, packed(planned)),
-    )
-    return planned
-
-
-def write_size(conn: sqlite3.Connection, run_id: int, codes: tuple[str, ...]) -> None:
-    """Keep the cases that the benchmark of a run defines; nothing where it is unknown them."""
-    if codes:
-        conn.execute("UPDATE plans SET defined = ? WHERE run_id = ?", (packed(codes), run_id))
-
-
-def write_broken(conn: sqlite3.Connection, run_id: int, cases: Iterable[BrokenCase]) -> None:
-    """Keep what is broken now in the benchmark of a run, in place of what was broken when it began."""
-    conn.execute("UPDATE plans SET broken = ? WHERE run_id = ?", (broken_json(cases), run_id))
-
-
-def broken_json(cases: Iterable[BrokenCase]) -> str:
-    """Return broken cases as lists in JSON."""
-    return as_json(
-        [[safe_text(case.code), case.severity, case.difficulty, case.evaluations] for case in cases]
-    )
-
-
-def write_sample(conn: sqlite3.Connection, run_id: int, sample: Sample | None) -> None:
-    """Keep the sample of a run; a run that goes on keeps what it had, too."""
-    if sample is None:
-        return
-    before = _sample(conn, run_id)
-    weights = {**before.weights, **sample.weights} if before else sample.weights
-    kept = {
-        "rule": sample.rule,
-        "seed": sample.seed,
-        "of": sample.of,
-        "weights": {code: str(weight) for code, weight in weights.items()},
-    }
-    conn.execute("UPDATE plans SET sample = ? WHERE run_id = ?", (as_json(kept), run_id))
-
-
 def defined_codes(path: Path, run_id: int) -> frozenset[str]:
     """Return the cases that the files of a run's benchmark defined, read whole; none where that is not known."""
     with reading(path) as conn:
@@ -171,7 +113,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
     scope, benchmark_id, settings_json = run
     settings: Mapping[str, Any] = json.loads(settings_json)
     none = {code for (code,) in conn.execute(_NO_CASES, (run_id,))}
-    codes = [code for code in _planned_codes(conn, run_id) if code not in none]
+    codes = [code for code in planned_codes(conn, run_id) if code not in none]
     contexts = _by_scenario(conn, _CONTEXTS, benchmark_id)
     perturbations = _by_scenario(conn, _PERTURBATIONS, benchmark_id)
     conditions = _by_scenario(conn, _CONDITIONS, benchmark_id)
@@ -194,8 +136,8 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         titles={code: title for code, title in conn.execute(_TITLES, {"id": benchmark_id}) if title},
         verdicts=_verdicts(conn, run_id, benchmark_id),
         rows=_flat_rows(conn, benchmark_id, settings.get("cluster")),
-        broken=_broken(conn, run_id),
-        sample=_sample(conn, run_id),
+        broken=broken_cases(conn, run_id),
+        sample=sample_of(conn, run_id),
     )
 
 
@@ -283,25 +225,6 @@ def _criteria(conn: sqlite3.Connection, benchmark_id: str) -> dict[str, tuple[st
         criteria = json.loads(evaluation).get("criteria") or [{"name": ""}]
         found[scenario] = tuple(str(criterion["name"]) for criterion in criteria)
     return found
-
-
-def _planned_codes(conn: sqlite3.Connection, run_id: int) -> list[str]:
-    plan = conn.execute("SELECT codes FROM plans WHERE run_id = ?", (run_id,)).fetchone()
-    return [] if plan is None else unpacked(plan[0])
-
-
-def _broken(conn: sqlite3.Connection, run_id: int) -> tuple[BrokenCase, ...]:
-    found = conn.execute("SELECT broken FROM plans WHERE run_id = ?", (run_id,)).fetchone()
-    return () if found is None else tuple(BrokenCase(*case) for case in json.loads(found[0]))
-
-
-def _sample(conn: sqlite3.Connection, run_id: int) -> Sample | None:
-    found = conn.execute("SELECT sample FROM plans WHERE run_id = ?", (run_id,)).fetchone()
-    if found is None or found[0] is None:
-        return None
-    kept = json.loads(found[0])
-    weights = {code: Fraction(weight) for code, weight in kept.pop("weights").items()}
-    return Sample(**kept, weights=weights)
 
 
 def _scoring(value: Any) -> Scoring | None:

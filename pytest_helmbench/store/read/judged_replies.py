@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.read.connection import reading
 
 _DIGITS = 16
 

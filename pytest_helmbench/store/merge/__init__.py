@@ -1,0 +1,1 @@
+"""Results files of shards, put together into one."""

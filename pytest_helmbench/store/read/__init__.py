@@ -1,0 +1,1 @@
+"""The questions asked of a results file, while a session may be writing it."""

@@ -1,0 +1,1 @@
+"""The single writer of a results file, and the rows it writes."""
