@@ -122,6 +122,7 @@ _LATE = {
     ("foreign_patterns", "regex"),  # where a benchmark brings a regular expression
     # Only where somebody else's code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),
+    ("verifiers", "pytest_helmbench.gateway.relay.verifier_client"),
     ("verifiers", "pytest_helmbench.gateway.relay.verifier_proxy"),
     ("images", "fcntl"),  # not on Windows
     ("places", "pytest_helmbench.benchmarks.packs.places"),

@@ -1,4 +1,4 @@
-"""What stands between a pack and its verifier: everything passes, is counted, and faults are noted."""
+"""Verifier proxies: requests and answers pass unchanged, and faults of the verifier are kept."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pytest
 from verifiers import Upstream, free_port, plain
 from waiting import PATIENCE_S
 
-from pytest_helmbench.gateway.relay.verifier_proxy import CountingProxies, VerifierProxy
+from pytest_helmbench.gateway.relay.verifier_client import failed_health
+from pytest_helmbench.gateway.relay.verifier_proxy import VerifierProxy
 
 
 @asynccontextmanager
 async def _proxied(upstream: str) -> AsyncIterator[tuple[VerifierProxy, aiohttp.ClientSession]]:
-    proxies = CountingProxies()
-    proxy = await proxies.open("checker", upstream)
+    proxy = VerifierProxy("checker", upstream)
+    await proxy.listen()
     try:
         async with aiohttp.ClientSession(auto_decompress=False) as client:
             yield proxy, client
     finally:
         await proxy.close()
-        await proxies.close()
 
 
 def _with_upstream(
@@ -101,7 +101,7 @@ def test_an_answer_of_the_500s_is_a_fault_and_the_first_one_stays(status: str, f
     ("answer", "fault"),
     [
         (b"", "gave no answer (it closed the connection): GET /x"),
-        (b"no HTTP\r\n\r\n", "gave no answer (what it answered is no HTTP): GET /x"),
+        (b"not HTTP\r\n\r\n", "gave no answer (its answer is not HTTP): GET /x"),
         (plain("200 OK", b"0123456789")[:-3], "gave no answer (its end is missing or damaged): GET /x"),
     ],
 )
@@ -169,22 +169,18 @@ def test_who_goes_away_leaves_no_fault() -> None:
     ],
 )
 async def test_only_a_2xx_passes_a_health_check(answer: bytes, saw: str | None) -> None:
-    proxies = CountingProxies()
     async with Upstream(answer) as upstream:
-        assert await proxies.unhealthy(f"{upstream.url}/health", 0.4) == saw
+        assert await failed_health(f"{upstream.url}/health", 0.4) == saw
         assert upstream.seen[0].line == "GET /health HTTP/1.1"
-    await proxies.close()
 
 
 async def test_a_health_check_waits_for_a_server_that_starts_late_and_gives_one_up_that_hangs() -> None:
-    proxies = CountingProxies()
     port = free_port()
-    looking = asyncio.create_task(proxies.unhealthy(f"http://127.0.0.1:{port}/health", PATIENCE_S))
+    looking = asyncio.create_task(failed_health(f"http://127.0.0.1:{port}/health", PATIENCE_S))
     await asyncio.sleep(0.05)
 
     async with Upstream(plain(), port=port):
         assert await looking is None
-    assert await proxies.unhealthy(f"http://127.0.0.1:{port}/health", 0.3) == "Connection refused"
+    assert await failed_health(f"http://127.0.0.1:{port}/health", 0.3) == "Connection refused"
     async with Upstream(asyncio.Event().wait) as hanging:
-        assert await proxies.unhealthy(f"{hanging.url}/health", 0.3) == "it did not answer"
-    await proxies.close()
+        assert await failed_health(f"{hanging.url}/health", 0.3) == "it did not answer"

@@ -35,7 +35,7 @@ from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 if TYPE_CHECKING:
-    from pytest_helmbench.gateway.relay.verifier_proxy import CountingProxies, VerifierProxy
+    from pytest_helmbench.gateway.relay.verifier_proxy import VerifierProxy
 
 _LONGEST = 1200
 _CHOOSE = "--helmbench-verifier=URL names another one"
@@ -79,7 +79,7 @@ class OpenVerifiers:
 
     @property
     def fault(self) -> str | None:
-        """The first time that a verifier did not do its part, in a sentence; None when each always did."""
+        """The first fault of a verifier, in a sentence; None when there was none."""
         return next((proxy.fault for proxy, _ in self._proxies if proxy.fault), None)
 
     @property
@@ -96,7 +96,7 @@ class OpenVerifiers:
         await self.close()
 
     async def close(self) -> None:
-        """Close the addresses; fault and count stay."""
+        """Close the addresses; the fault stays."""
         for proxy, doubt in self._proxies:
             if proxy.fault:
                 doubt()
@@ -132,7 +132,6 @@ class Verifiers:
         self._waits = waits or Waits()
         self._places = tuple(_Place(spec) for spec in manifest.verifiers)
         self._containers = Containers(rights or ImageRights())
-        self._proxies: CountingProxies | None = None
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -159,14 +158,18 @@ class Verifiers:
         Raises:
             OSError: No port is free.
         """
+        # The HTTP server takes longer to load than a small session to run.
+        from pytest_helmbench.gateway.relay.verifier_proxy import VerifierProxy
+
         endpoints: list[VerifierEndpoint] = []
         proxies: list[tuple[VerifierProxy, Callable[[], None]]] = []
         try:
             for place in self._places:
                 proxy = None
                 if place.running is not None:
-                    proxy = await self._gate().open(place.spec.id, place.running.url)
+                    proxy = VerifierProxy(place.spec.id, place.running.url)
                     proxies.append((proxy, partial(_doubt, place, place.running)))
+                    await proxy.listen()
                 endpoints.append(_endpoint(place, proxy))
         except BaseException:
             for proxy, _ in proxies:
@@ -190,13 +193,8 @@ class Verifiers:
             running = [place.running for place in self._places if place.running is not None]
             for place in self._places:
                 place.running = place.absent = None
-            proxies, self._proxies = self._proxies, None
-            try:
-                await asyncio.gather(*(one.stop() for one in running))
-                await self._containers.close()
-            finally:
-                if proxies is not None:
-                    await proxies.close()
+            await asyncio.gather(*(one.stop() for one in running))
+            await self._containers.close()
 
     async def _attend(self, place: _Place) -> None:
         if place.absent is not None or (place.running is not None and not place.doubted):
@@ -271,15 +269,9 @@ class Verifiers:
         return Running(url.rstrip("/"), mode)
 
     def _health(self, spec: VerifierSpec, within_s: float) -> Health:
-        return partial(self._gate().unhealthy, within_s=within_s, any_answer=not spec.health_path)
+        from pytest_helmbench.gateway.relay.verifier_client import failed_health
 
-    def _gate(self) -> CountingProxies:
-        if self._proxies is None:
-            # The HTTP server takes longer to load than a small session to run.
-            from pytest_helmbench.gateway.relay.verifier_proxy import CountingProxies
-
-            self._proxies = CountingProxies()
-        return self._proxies
+        return partial(failed_health, within_s=within_s, any_answer=not spec.health_path)
 
     def _say(self, spec: VerifierSpec, phase: str, message: str) -> None:
         self._tell(
