@@ -29,7 +29,8 @@ from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.imports.documents import ForeignRun, ImportFileError
 from pytest_helmbench.imports.readers import foreign_runs
 from pytest_helmbench.imports.storing import store_runs
-from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish, baseline_text
+from pytest_helmbench.reports.baseline_file import baseline_text
+from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.formats import EXPORTS
 from pytest_helmbench.reports.headline import SessionState, cause_of, gate_block, headline
 from pytest_helmbench.reports.junit import junit_report

@@ -17,7 +17,7 @@ from pytest_helmbench.cli.output import CommandError, say
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.reports.run_facts import unstated_lines
+from pytest_helmbench.reports.run_cautions import unstated_lines
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.run_counts import recorded_counts
 from pytest_helmbench.store.read.results import recorded_outcomes

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.reports.tables import code_span, cost_text, pipe_table, plain, seconds, share, table
+from pytest_helmbench.reports.markup import code_span, pipe_table, plain
+from pytest_helmbench.reports.tables import cost_text, seconds, share, table
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.differences import Beside, ChangedVerdicts
 from pytest_helmbench.scoring.changes import Conclusion, about
@@ -19,6 +20,12 @@ _SHOWN_VALUE = 60
 _FEW = 6
 _GONE_SHOWN = _FLIPPED_SHOWN = 10
 _NO_TEXTS: Mapping[str, str] = {}
+_SCOPE_HEAD = ("", "baseline", "now", "change (points)", "90 %", "one-sided p", "changed", "verdict")
+_BEHAVIOUR_HEAD = (
+    *("behaviour", "baseline", "now", "change (points)", "pairs of replies", "changed", "p (Holm)"),
+    "",
+)
+_LEFT = ("", "behaviour", "90 %", "one-sided p", "p (Holm)", "changed", "verdict")
 
 
 def points(value: float | Fraction) -> str:
@@ -279,14 +286,6 @@ def _remarks(found: RunComparison) -> Iterator[str]:
         if verdict is not Conclusion.REGRESSED and said != verdict.value:
             yield f"{scope.code}: {said}".removeprefix(": ")
     yield from (*_missing(found), *comparison_notes(found))
-
-
-_SCOPE_HEAD = ("", "baseline", "now", "change (points)", "90 %", "one-sided p", "changed", "verdict")
-_BEHAVIOUR_HEAD = (
-    *("behaviour", "baseline", "now", "change (points)", "pairs of replies", "changed", "p (Holm)"),
-    "",
-)
-_LEFT = ("", "behaviour", "90 %", "one-sided p", "p (Holm)", "changed", "verdict")
 
 
 def _scope_cells(found: RunComparison, scope: ScopeChange) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from io import StringIO
@@ -14,7 +13,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import ShownTexts, quoted_json, scrub
+from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.reports.cards import (
     EVALUATION_FIELDS,
     evaluation_record,
@@ -24,17 +23,30 @@ from pytest_helmbench.reports.cards import (
 )
 from pytest_helmbench.reports.json_report import own_schema, part_of, schema_of
 from pytest_helmbench.reports.tables import readable_json
-from pytest_helmbench.results.comparing import ComparedRun
-from pytest_helmbench.results.run_addresses import BASELINE_FORMAT
 from pytest_helmbench.results.run_report import RecordedRun
-from pytest_helmbench.store.read.judged_replies import JudgedCase
 from pytest_helmbench.store.read.results import ResultRow
 
 Exported = Mapping[str, str | bytes]
 """Contents of the files of an export: `MAIN`, or several by their paths below a folder."""
-
 MAIN = ""
 """The one file, which the user names, or standard output."""
+AXES = ("pillar", "behaviour", "scenario", "condition", "user_context", "perturbation")
+"""Parts of a case's code."""
+# What stands elsewhere in an export, and what stands after all other columns of a result.
+_ELSEWHERE = (
+    *("id", "code", "repetition", "family", "scenario"),
+    *("request", "reply", "conversation", "evaluations", "words"),
+)
+_LAST = ("node_id", "started_at", "completed_at")
+_NAMES = [field.name for field in fields(ResultRow)]
+RESULT_FIELDS = (*(name for name in _NAMES if name not in (*_ELSEWHERE, *_LAST)), *_LAST)
+"""Columns of a result beside its code, its parts and its family."""
+_RUN = ("run", "session", "benchmark", "version", "benchmark_hash", "model")
+_TEXTS = ("justification", "prompt", "reply")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠", "|")
+_SKIPPED = " \n\u00a0\u200b\u200c\u200d\u2060\u3000\ufeff"
+"""What some programs leave out before they look for a formula."""
+EXPORT_FORMAT = "helmbench-export/1"
 
 
 class ExportError(HelmbenchError):
@@ -62,24 +74,6 @@ class Export(Protocol):
     """
 
     def __call__(self, runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported: ...
-
-
-AXES = ("pillar", "behaviour", "scenario", "condition", "user_context", "perturbation")
-"""Parts of a case's code."""
-
-# What stands elsewhere in an export, and what stands after all other columns of a result.
-_ELSEWHERE = (
-    *("id", "code", "repetition", "family", "scenario"),
-    *("request", "reply", "conversation", "evaluations", "words"),
-)
-_LAST = ("node_id", "started_at", "completed_at")
-_NAMES = [field.name for field in fields(ResultRow)]
-
-RESULT_FIELDS = (*(name for name in _NAMES if name not in (*_ELSEWHERE, *_LAST)), *_LAST)
-"""Columns of a result beside its code, its parts and its family."""
-
-_RUN = ("run", "session", "benchmark", "version", "benchmark_hash", "model")
-_TEXTS = ("justification", "prompt", "reply")
 
 
 def axes_of(code: str) -> Sequence[str | None]:
@@ -135,11 +129,6 @@ def _of_result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[
     return record | columns.cells(row.words, with_text=with_text)
 
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠", "|")
-_SKIPPED = " \n\u00a0\u200b\u200c\u200d\u2060\u3000\ufeff"
-"""What some programs leave out before they look for a formula."""
-
-
 def csv_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
     """Return one line per evaluation.
 
@@ -162,9 +151,6 @@ def spreadsheet_cell(value: object) -> object:
         return value
     text = scrub(value)
     return f"'{text}" if text.lstrip(_SKIPPED).startswith(_FORMULA_STARTS) else text
-
-
-EXPORT_FORMAT = "helmbench-export/1"
 
 
 def export_schema() -> dict[str, JsonValue]:
@@ -203,50 +189,3 @@ def _result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str
         evaluation_record(evaluation, with_text=with_text) for evaluation in row.evaluations
     ]
     return record | (spoken_record(row) if with_text else {})
-
-
-def baseline_text(runs: Sequence[ComparedRun]) -> str:
-    """Return runs as the text of a baseline file, one case a line, so that changes of it can be read."""
-    parts = ",\n".join(_run_text(run) for run in runs)
-    return f'{{"format": "{BASELINE_FORMAT}", "runs": [\n{parts}\n]}}\n'
-
-
-def _run_text(run: ComparedRun) -> str:
-    rules = sorted({rule for case in run.cases.values() for rule in case.rules.values() if rule is not None})
-    numbers = {rule: number for number, rule in enumerate(rules)}
-    head = {
-        "run": run.ref.run_id,
-        "session": run.ref.session_id,
-        "benchmark": run.ref.benchmark.name,
-        "hash": run.benchmark_hash,
-        "model": run.ref.model,
-        "status": run.ref.status,
-        "scope": run.ref.scope,
-        "rules": rules,
-        **({"sample": run.sample} if run.sample else {}),
-        "kind": run.ref.benchmark.kind,
-        "place": run.ref.benchmark.place,
-    }
-    opened = json.dumps(head)[:-1]
-    cases = ",\n".join(
-        f"{json.dumps(code)}: {json.dumps(_case(case, numbers))}" for code, case in sorted(run.cases.items())
-    )
-    return quoted_json(f'{opened}, "cases": {{\n{cases}\n}}}}')
-
-
-def _case(case: JudgedCase, numbers: Mapping[str, int]) -> list[object]:
-    """Return content, and per criterion its rule and its credits by reply."""
-    return [
-        case.content,
-        {
-            name: [
-                None if rule is None else numbers[rule],
-                *(_short(reply.get(name)) for reply in case.replies),
-            ]
-            for name, rule in sorted(case.rules.items())
-        },
-    ]
-
-
-def _short(credit: float | None) -> float | None:
-    return credit if credit is None or credit % 1 else int(credit)

@@ -44,8 +44,8 @@ class Report(Protocol):
 
 
 def _html(found: ReportedRuns, /, texts: ShownTexts, **_: object) -> str:
-    from pytest_helmbench.reports.page.columns import PagePart
     from pytest_helmbench.reports.page.document import page_of
+    from pytest_helmbench.reports.page.parts import PagePart
 
     return page_of([PagePart.of(report, texts) for report in found.runs], texts, found.boards)
 
@@ -90,8 +90,8 @@ def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
     Raises:
         StoreError: A results file cannot be read.
     """
-    from pytest_helmbench.reports.page.columns import PagePart
     from pytest_helmbench.reports.page.document import page_of
+    from pytest_helmbench.reports.page.parts import PagePart
 
     return page_of([PagePart.compared(comparison, texts) for comparison in found], texts)
 

@@ -93,9 +93,6 @@ class Headline:
         )
 
 
-_NOTHING_ELSE = SessionState()
-
-
 def cause_of(reasons: Mapping[str, int], judged: int) -> str:
     """Return why cases have no verdict, from how many have each reason: a spent budget, or why nothing was judged."""
     if reasons.get("budget"):
@@ -103,14 +100,15 @@ def cause_of(reasons: Mapping[str, int], judged: int) -> str:
     return "" if judged else reasons_text(reasons)
 
 
-def headline(report: GateReport, state: SessionState = _NOTHING_ELSE, *, asked: bool = True) -> Headline:
+def headline(report: GateReport, state: SessionState | None = None, *, asked: bool = True) -> Headline:
     """Return the headline of a session, with those of its runs.
 
     Args:
         report: How its runs stand.
-        state: What else decides.
+        state: What else decides; None for nothing.
         asked: A gate was asked for; without one a session only fails by its state.
     """
+    state = state or SessionState()
     runs = tuple(run_headline(run, asked=asked) for run in report.runs)
     failing = [run for run in runs if run.holds is False]
     stops = "; ".join(state.reasons)

@@ -15,7 +15,7 @@ from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.scrub import quoted_json
 from pytest_helmbench.reports.cards import evaluation_record, run_record, spoken_record
 from pytest_helmbench.reports.panel_tables import panel_record
-from pytest_helmbench.reports.run_facts import cautions
+from pytest_helmbench.reports.run_cautions import cautions
 from pytest_helmbench.reports.standings_tables import standings_record
 from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.results.run_report import RunReport
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 REPORT_FORMAT = "helmbench-report/1"
-
 _FAILURE = (
     "code",
     "repetition",
@@ -42,6 +41,13 @@ _FAILURE = (
     "neutral",
     "reply_hash",
 )
+_JSON_TYPES: dict[object, JsonValue] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    NoneType: "null",
+}
 
 
 def report_schema() -> dict[str, JsonValue]:
@@ -197,15 +203,6 @@ def _failure(row: ResultRow, report: RunReport, *, with_text: bool) -> dict[str,
 def _cost(row: CostRow) -> dict[str, object]:
     record = {name: value for name, value in _record(row).items() if name not in ("run_id", "model")}
     return {**record, "cost_usd": row.cost_usd}
-
-
-_JSON_TYPES: dict[object, JsonValue] = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    NoneType: "null",
-}
 
 
 def own_schema(name: str) -> dict[str, JsonValue]:

@@ -10,18 +10,13 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.cards import evaluation_texts, prompt_text
 from pytest_helmbench.reports.comparison_lines import comparison_section
 from pytest_helmbench.reports.headline import Headline
+from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
 from pytest_helmbench.reports.panel_tables import panel_table
-from pytest_helmbench.reports.run_facts import (
-    COST_HEAD,
-    cautions,
-    cost_cells,
-    rate_text,
-    setting_rows,
-    unjudged_rows,
-)
+from pytest_helmbench.reports.run_cautions import cautions
+from pytest_helmbench.reports.run_facts import COST_HEAD, cost_cells, rate_text, setting_rows, unjudged_rows
 from pytest_helmbench.reports.score_lines import SCORE_HEAD, repetitions_sentence, score_cells
 from pytest_helmbench.reports.standings_tables import standings_markdown
-from pytest_helmbench.reports.tables import code_span, fenced, folded, pipe_table, plain, points_lost, share
+from pytest_helmbench.reports.tables import points_lost, share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.breakdown import Detection, Matrix

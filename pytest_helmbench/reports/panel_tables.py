@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from pytest_helmbench.reports.tables import folded, pipe_table, plain, share
+from pytest_helmbench.reports.markup import folded, pipe_table, plain
+from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.run_report import PanelReport
 from pytest_helmbench.store.read.judgements import JudgedCriterion
 

@@ -6,17 +6,9 @@ from collections.abc import Iterator
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.comparison_lines import p_text, points, setting_text
+from pytest_helmbench.reports.markup import code_span, folded, pipe_table, plain
 from pytest_helmbench.reports.score_lines import SCORE_HEAD, score_cells
-from pytest_helmbench.reports.tables import (
-    code_span,
-    cost_text,
-    folded,
-    pipe_table,
-    plain,
-    rate,
-    seconds,
-    share,
-)
+from pytest_helmbench.reports.tables import cost_text, rate, seconds, share
 from pytest_helmbench.results.comparing import RunRef
 from pytest_helmbench.results.standings import MOST_COMPARED, Board, Pair, Standing, differing_settings
 from pytest_helmbench.scoring.intervals import INTERVAL

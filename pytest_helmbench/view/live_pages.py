@@ -15,8 +15,8 @@ from pytest_helmbench.core.gc_paused import gc_paused
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.page.columns import PagePart
 from pytest_helmbench.reports.page.document import ListedRun, page_of, run_list_page
+from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
 from pytest_helmbench.results.standings import boards

@@ -111,7 +111,7 @@ _LATE = {
     ("formats", "inspect_ai.log"),  # extras that need not be installed
     ("formats", "pytest_helmbench.reports.inspect_log"),
     ("formats", "pytest_helmbench.reports.page.document"),  # jinja2 comes with the first page
-    ("formats", "pytest_helmbench.reports.page.columns"),
+    ("formats", "pytest_helmbench.reports.page.parts"),
     # A seventh of the CPU of a short session; a sixth; a thirtieth.
     ("gateway", "pytest_helmbench.gateway.client"),  # not for embedded models, replays and dry runs
     ("targets", "pytest_helmbench.gateway.client"),

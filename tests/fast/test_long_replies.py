@@ -19,7 +19,7 @@ from pytest_helmbench.gateway.error_answers import read_error_body
 from pytest_helmbench.gateway.relay.refusals import BadRequestError, read_request
 from pytest_helmbench.gateway.replies import parse_reply, whole_body
 from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
-from pytest_helmbench.reports.tables import code_span, fenced
+from pytest_helmbench.reports.markup import code_span, fenced
 
 _LENGTH = 40_000  # what grows with the square of it takes seconds
 _PIECES = (

@@ -20,8 +20,8 @@ from page_runs import run_page, simulated_report
 from stored_runs import stored_run
 
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.page.columns import PagePart
 from pytest_helmbench.reports.page.document import page_of
+from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.run_report import run_report
 from pytest_helmbench.store.write.writer import Store
 

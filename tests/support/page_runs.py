@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from pytest_helmbench.core.outcome import Evaluation, Parse, Verdict
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.page.columns import PagePart
 from pytest_helmbench.reports.page.document import page_of
+from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.losses import losses
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import RunReport

@@ -20,8 +20,8 @@ from pages import cells_of
 from sessions import until
 
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.page.columns import PagePart, flips
 from pytest_helmbench.reports.page.document import page_of
+from pytest_helmbench.reports.page.parts import PagePart, flips
 from pytest_helmbench.results.comparing import WHOLE_RUN, RunComparison
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import RunReport

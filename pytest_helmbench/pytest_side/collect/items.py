@@ -20,6 +20,13 @@ from pytest_helmbench.core.scrub import REDACTED, excerpt, scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
 from pytest_helmbench.options.settings import Settings
 
+HAND_WRITTEN: pytest.StashKey[CaseJob] = pytest.StashKey()
+"""The job of a hand-written test, with its item."""
+_PASSED = Outcome(Verdict.PASSED, score=1.0)
+_MARKS_ON_DEMAND = frozenset({"skip", "skipif", "xfail"})
+_KEY = "helmbench_skip"
+_LONGEST = 200
+
 
 class PlainItem(pytest.Item):
     """An item whose `CaseError` has no traceback, like `pytest.fail` with `pytrace=False`."""
@@ -44,10 +51,6 @@ class ItemSession(Protocol):
 
 
 PLUGIN: pytest.StashKey[ItemSession] = pytest.StashKey()
-HAND_WRITTEN: pytest.StashKey[CaseJob] = pytest.StashKey()
-"""The job of a hand-written test, with its item."""
-_PASSED = Outcome(Verdict.PASSED, score=1.0)
-_MARKS_ON_DEMAND = frozenset({"skip", "skipif", "xfail"})
 
 
 def _file_id(parent: pytest.Collector, path: Path) -> str | None:
@@ -251,10 +254,6 @@ def ran_on_demand(items: Iterable[pytest.Item]) -> frozenset[int]:
         if inherited[parent] or any(mark.name in _MARKS_ON_DEMAND for mark in item.own_markers):
             found.add(id(item))
     return frozenset(found)
-
-
-_KEY = "helmbench_skip"
-_LONGEST = 200
 
 
 def note_skip(report: pytest.TestReport) -> None:

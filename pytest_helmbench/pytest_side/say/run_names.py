@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.scoring.run_score import RunScore
-
-if TYPE_CHECKING:
-    pass
 
 
 def scores_by_name(coordinator: Coordinator) -> Mapping[str, RunScore | None]:

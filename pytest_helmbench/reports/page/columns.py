@@ -7,7 +7,6 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from datetime import datetime
 from math import isfinite
 
@@ -19,110 +18,20 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, full_observed, scrub, scrubbed
 from pytest_helmbench.reports.cards import before_reply, justifications, opening, spoken_texts, turn_text
-from pytest_helmbench.results.comparing import RunComparison, RunRef
-from pytest_helmbench.results.run_report import RunReport, run_report
+from pytest_helmbench.reports.page.parts import Flip
+from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.store.read.results import CallRow, ResultRow
 from pytest_helmbench.store.read.runs import OWN_DATA
 
-_JUDGED = ("passed", "failed")
-
-
-@dataclass(frozen=True, slots=True)
-class Flip:
-    """How a case came out in the other run.
-
-    Args:
-        before: Its outcome there; empty where that run has no such case.
-        word: `worse`, `better`, `same`; `one side` where only one run has judged it.
-        index: Of its result there; -1 for none.
-    """
-
-    before: str
-    word: str
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class PagePart:
-    """One run on a page.
-
-    Args:
-        report: With every case.
-        comparison: With its baseline; None for a page that compares nothing.
-        baseline: The run that it is compared with; None where its results are not at hand (a baseline file).
-        flips: How each result came out in the baseline, by code and repetition.
-    """
-
-    report: RunReport | None
-    comparison: RunComparison | None = None
-    baseline: RunReport | None = None
-    flips: Mapping[tuple[str, int], Flip] = field(default_factory=dict)
-
-    @property
-    def only_before(self) -> int:
-        """Results of the baseline that this run has nothing beside."""
-        known = sum(flip.index >= 0 for flip in self.flips.values())
-        return 0 if self.baseline is None else len(self.baseline.results) - known
-
-    @classmethod
-    def of(cls, report: RunReport, texts: ShownTexts) -> PagePart:
-        """Return the part of a run, beside its baseline where it was held against one.
-
-        Raises:
-            StoreError: A results file cannot be read.
-        """
-        comparison = report.comparison
-        if comparison is None:
-            return cls(report)
-        baseline = _report(comparison.baseline, texts)
-        found = {} if baseline is None else flips(report.results, baseline.results)
-        return cls(report, comparison, baseline, found)
-
-    @classmethod
-    def compared(cls, comparison: RunComparison, texts: ShownTexts) -> PagePart:
-        """Return the part of a comparison, with both runs as their results files have them.
-
-        Raises:
-            StoreError: A results file cannot be read.
-        """
-        baseline, report = (_report(ref, texts) for ref in (comparison.baseline, comparison.candidate))
-        found = {} if report is None or baseline is None else flips(report.results, baseline.results)
-        return cls(report, comparison, baseline, found)
-
-
-def _report(ref: RunRef | None, texts: ShownTexts) -> RunReport | None:
-    if ref is None or ref.path.suffix == ".json":
-        return None  # a baseline file holds scores, and no results
-    return run_report(ref.path, ref.run_id, with_text=texts.any, all_cases=True)
-
-
-def flips(after: tuple[ResultRow, ...], before: tuple[ResultRow, ...]) -> dict[tuple[str, int], Flip]:
-    """Return how each result of a run came out in an earlier one, by code and repetition.
-
-    Args:
-        after: Of the candidate.
-        before: Of the baseline.
-    """
-    places = {(row.code, row.repetition): index for index, row in enumerate(before)}
-    found = {}
-    for row in after:
-        index = places.get((row.code, row.repetition), -1)
-        earlier = before[index].outcome if index >= 0 else ""
-        found[row.code, row.repetition] = Flip(earlier, _word(earlier, row.outcome), index)
-    return found
-
-
-def _word(before: str, after: str) -> str:
-    if before not in _JUDGED or after not in _JUDGED:
-        return "one side"
-    return "same" if before == after else "worse" if after == "failed" else "better"
-
-
 BLOCK = 256
 """Cases per block of texts."""
-
 _LEVEL = 9
 _Flips = Mapping[tuple[str, int], Flip]
+MOST_STEPS = 200
+"""Of a case that are on the page; `helmbench show` and the database have all."""
+_MOST_CHARACTERS = 4_000
+_OURS = ("role", "stop")
+_WORD = re.compile(r"[a-z_]{1,20}\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,14 +283,6 @@ def _message(message: JsonValue) -> list[object]:
     if not isinstance(message, dict):
         return ["", scrubbed(message)]
     return [scrub(str(message.get("role"))), scrubbed(message.get("content"))]
-
-
-MOST_STEPS = 200
-"""Of a case that are on the page; `helmbench show` and the database have all."""
-
-_MOST_CHARACTERS = 4_000
-_OURS = ("role", "stop")
-_WORD = re.compile(r"[a-z_]{1,20}\Z", re.ASCII)
 
 
 def step_rows(events: Sequence[Event]) -> list[list[object]]:

@@ -21,15 +21,18 @@ from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts,
 from pytest_helmbench.reports import (
     comparison_lines,
     headline,
+    run_cautions,
     run_facts,
     score_lines,
     standings_tables,
     tables,
 )
 from pytest_helmbench.reports.page import first_screen, plots
-from pytest_helmbench.reports.page.columns import Block, PagePart, observed_of, run_blocks, told_evaluation
+from pytest_helmbench.reports.page.columns import Block, observed_of, run_blocks, told_evaluation
 from pytest_helmbench.reports.page.first_screen import ShownBoard, shown_board
-from pytest_helmbench.reports.run_facts import cautions, cost_cells, doubts, rate_text
+from pytest_helmbench.reports.page.parts import PagePart
+from pytest_helmbench.reports.run_cautions import cautions, doubts
+from pytest_helmbench.reports.run_facts import cost_cells, rate_text
 from pytest_helmbench.reports.tables import cost_text, points_lost, rate, reasons_text, seconds, share
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.gates import JudgedCases, RunGates, read_gates
@@ -41,6 +44,17 @@ from pytest_helmbench.store.read.results import ResultRow
 from pytest_helmbench.store.read.runs import RunProgress, RunSummary
 
 _ASSETS = files("pytest_helmbench.reports.page") / "assets"
+LARGEST_BYTES = 200_000_000
+"""No page is larger."""
+_BLANK = re.compile(r"\n\s*\n")
+_PIECES = re.compile(r"\w+|\W+")
+_OPTIONAL = re.compile("</(?:td|th|tr|tbody|thead)>")
+"""Ends of tags that every browser knows without them: a tenth of a small page."""
+_BADGES = {
+    ShownTexts.NONE: "codes and verdicts only",
+    ShownTexts.FAILURES: "with texts of failures",
+    ShownTexts.ALL: "with all texts",
+}
 
 
 def _code_of(*names: str) -> str:
@@ -56,20 +70,6 @@ def _code_hash(code: str) -> str:
 
 def _asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8").strip()
-
-
-LARGEST_BYTES = 200_000_000
-"""No page is larger."""
-
-_BLANK = re.compile(r"\n\s*\n")
-_PIECES = re.compile(r"\w+|\W+")
-_OPTIONAL = re.compile("</(?:td|th|tr|tbody|thead)>")
-"""Ends of tags that every browser knows without them: a tenth of a small page."""
-_BADGES = {
-    ShownTexts.NONE: "codes and verdicts only",
-    ShownTexts.FAILURES: "with texts of failures",
-    ShownTexts.ALL: "with all texts",
-}
 
 
 class PageTooLargeError(HelmbenchError):
@@ -227,6 +227,7 @@ def _environment() -> Environment:
         headline,
         first_screen,
         plots,
+        run_cautions,
         run_facts,
         score_lines,
         standings_tables,

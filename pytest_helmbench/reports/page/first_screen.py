@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.reports.headline import figure
 from pytest_helmbench.reports.page.plots import ROUND, ForestRow, forest, log_ticks, row_for, ticks_of
-from pytest_helmbench.reports.run_facts import constant_doubt, doubts, flagging
+from pytest_helmbench.reports.run_cautions import constant_doubt, doubts, flagging
 from pytest_helmbench.reports.standings_tables import StandingsTable, standings_table
 from pytest_helmbench.reports.tables import listed, points_lost, share
 from pytest_helmbench.results.run_report import RunReport

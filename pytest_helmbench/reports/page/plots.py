@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_helmbench.core.codes import CaseCode, natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.comparison_lines import points
-from pytest_helmbench.reports.run_facts import flagging
+from pytest_helmbench.reports.run_cautions import flagging
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.gates import RunGates
 from pytest_helmbench.results.run_report import RunReport

@@ -13,7 +13,7 @@ from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.pytest_side.say.announcement import DryRow, dry_run_lines
-from pytest_helmbench.pytest_side.say.score_table import (
+from pytest_helmbench.pytest_side.say.summary import (
     SummaryRun,
     best_first,
     chance_line,
@@ -25,7 +25,7 @@ from pytest_helmbench.pytest_side.say.score_table import (
     score_table,
     title_text,
 )
-from pytest_helmbench.reports.run_facts import routine_notes
+from pytest_helmbench.reports.run_cautions import routine_notes
 from pytest_helmbench.results.losses import losses
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.stored_scores import ScoredRun

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.reports.tables import code_span, fenced, folded, pipe_table, plain
+from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,204 @@
+"""Cautions of a run: what must be known before its numbers are believed."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from pytest_helmbench.core.outcome import Parse, Verdict
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.reports.run_facts import unjudged_rows
+from pytest_helmbench.reports.score_lines import score_doubts, score_notes
+from pytest_helmbench.reports.tables import (
+    count_text,
+    reasons_text,
+    share,
+)
+from pytest_helmbench.results.run_counts import RunCounts
+from pytest_helmbench.results.run_report import RunReport
+
+_MANY_FORM_FAULTS = 0.05
+_VERSION = re.compile(r"[-@_.](?:v?[\d.@_-]+|latest)")
+_ENDINGS = {
+    "running": "the run was still going when this was written",
+    "interrupted": "the run was interrupted",
+    "partial": "not every planned case was judged",
+}
+_NEXT = {
+    "no_model": "give the key of the model, or name its server",
+    "bad_key": "check the key of the model",
+    "no_credit": "add credit with the provider, or choose another model",
+    "unknown_model": "check the name of the model",
+    "no_judge": "name a judge with --helmbench-marking-model",
+    "no_verifier": "build the verifier with --helmbench-build=offline, or name one with --helmbench-verifier=URL",
+    "budget": "raise the budget",
+}
+"""Steps against the commonest reasons, before a run is resumed."""
+
+
+def stand_in_text(answers: int, judge: str) -> str:
+    """Return that answers of a floor model were taken for a judge's."""
+    stand = "answer of {} stands" if answers == 1 else "answers of {} stand"
+    return f"{answers} {stand.format(judge)} in for a judge: not a judgement"
+
+
+def cautions(report: RunReport) -> tuple[str, ...]:
+    """Return what must be known before the numbers of a run are believed, one sentence each: `doubts` first."""
+    found = doubts(report)
+    return (*found, *(line for line in _remarks(report) if line not in found))
+
+
+def doubts(report: RunReport) -> tuple[str, ...]:
+    """Return those cautions that change the meaning of the numbers: that no answer had to look comes first."""
+    return tuple(filter(None, (constant_doubt(report), *_doubts(report))))
+
+
+def flagging(report: RunReport) -> Sequence[tuple[str, Fraction]]:
+    """Return names and scores of the answers that flag all or nothing, the better one first; of a pack none."""
+    return () if report.is_flat else report.constants.flagging
+
+
+def constant_doubt(report: RunReport) -> str:
+    """Return that a constant answer does as well as the model; empty where the model is shown to be better."""
+    found, total = flagging(report), None if report.score is None else report.score.total
+    if not found or total is None or total.score is None:
+        return ""
+    name, best = found[0]
+    if total.score <= best:
+        return f"No better than {name}, which scores {share(best)}"
+    if total.interval is not None and total.interval.low <= best:
+        return f"Not shown to be better than {name}, which scores {share(best)}"
+    return ""
+
+
+def unjudged_text(report: RunReport) -> tuple[str, str]:
+    """Return why a run has no score, and what to do next."""
+    if report.score is None:
+        return "No score: its cases were selected by earlier outcomes", "Run them without --lf or --sw."
+    found = unjudged_rows(report)
+    if not found:
+        return "No score: no case that counts was judged", ""
+    reasons: defaultdict[str, int] = defaultdict(int)
+    for outcome, reason, count in found:
+        reasons[reason or outcome] += int(count)
+    first = next((_NEXT[reason] for _, reason, _ in found if reason in _NEXT), "")
+    resumed = "the same command with --helmbench-resume asks these cases again"
+    hint = f"{first}; then {resumed}" if first else resumed
+    return f"Nothing was judged: {reasons_text(reasons)}", f"{hint[0].upper()}{hint[1:]}."
+
+
+def _doubts(report: RunReport) -> Iterator[str]:
+    run = report.detail
+    rows = {run.model: report.counts}
+    yield from (line.removeprefix(f"{run.model}: ") for line in cut_lines(rows))
+    if run.status in _ENDINGS:
+        yield _ENDINGS[run.status]
+    if report.judgements and report.judge.startswith("baseline/"):
+        yield stand_in_text(report.judgements, report.judge)
+    elif report.judgements and not {run.model, run.settings.get("variant_of")}.isdisjoint(report.judges):
+        yield f"{run.model} judged its own replies"
+    if report.words is not None:
+        yield from report.words.cautions
+    if report.score is None:
+        yield "the cases were selected by earlier outcomes (--lf, --sw): no fair sample, so there is no score"
+    else:
+        yield from score_doubts(report.score)
+    for line in unstated_lines(rows):
+        yield line.removeprefix(f"{run.model}: ")
+
+
+def _remarks(report: RunReport) -> Iterator[str]:
+    run = report.detail
+    if run.rescored_from is not None:
+        yield f"judged anew from the stored replies of run {run.rescored_from}; nothing was asked"
+    if report.score is not None:
+        total = report.score.total
+        if total.interval is not None and total.few_clusters:
+            clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
+            yield f"the score rests on only {clusters}, so its interval is wide"
+        yield from score_notes(report.score)
+    yield from answer_doubts(str(run.settings.get("variant_of") or run.model), report.counts)
+    yield from routine_notes(report.counts)
+    if report.counts.unknown_costs:
+        calls = "1 call" if report.counts.unknown_costs == 1 else f"{report.counts.unknown_costs} calls"
+        yield f"the cost of {calls} is unknown"
+
+
+def routine_notes(counts: RunCounts) -> list[str]:
+    """Return what is routine, a few words each: recovered JSON, estimated tokens."""
+    recovered = counts.parses[Parse.RECOVERED]
+    found = (
+        (recovered, f"JSON recovered {count_text(recovered, 'time')}"),
+        (counts.inner_thoughts, f"{count_text(counts.inner_thoughts, 'thought')} taken off before judging"),
+        (
+            counts.unstated <= _MANY_FORM_FAULTS * counts.judged and counts.unstated,
+            f"{count_text(counts.unstated, 'reply', 'replies')} without a stated answer, counted as wrong",
+        ),
+        (counts.estimated, f"tokens and cost of {count_text(counts.estimated, 'call')} estimated"),
+        (
+            counts.unknown_finishes.total(),
+            f"replies that ended for unknown reasons, judged as whole: {reasons_text(counts.unknown_finishes)}",
+        ),
+    )
+    return [text for count, text in found if count]
+
+
+def unstated_lines(rows: Mapping[str, RunCounts], *, least: float = _MANY_FORM_FAULTS) -> list[str]:
+    """Return how many replies state no answer, by model, and what reads them.
+
+    Args:
+        rows: By model.
+        least: Share of the replies above which it is said.
+    """
+    return [
+        f"{model}: {row.unstated} of {count_text(row.judged, 'reply', 'replies')} state no answer:"
+        " counted as wrong; --helmbench-marking-model=ID has them read,"
+        " --helmbench-answer-form=json asks more firmly"
+        for model, row in rows.items()
+        if row.unstated > least * row.judged
+    ]
+
+
+def answer_doubts(model: str, row: RunCounts) -> Iterator[str]:
+    """Yield what to know of the replies of a model: who else has answered, faults of form, verdicts in one process."""
+    others: dict[str | None, dict[str, int]] = {}
+    for (judge, answered), count in sorted(row.answered_by.items(), key=str):
+        if count and not _is_same_model(judge or model, answered):
+            others.setdefault(judge, {})[scrub(answered)] = count
+    for judge, counts in others.items():
+        asked = "the one that was asked" if judge is None else f"the judge {judge}"
+        yield f"other models answered than {asked}: {reasons_text(counts)}"
+    readable = row.judged - row.form_faults
+    if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
+        over = f", {share(row.verdicts[Verdict.PASSED] / readable)} of the others pass" if readable else ""
+        yield f"{row.form_faults} of {row.judged} failed for the form of the reply{over}"
+    if row.in_process:
+        yield f"{row.in_process} of {count_text(row.judged, 'verdict')} in_process (docs/trust.md)"
+
+
+def cut_lines(rows: Mapping[str, RunCounts]) -> list[str]:
+    """Return which models have not read their prompts to the end, or a judge has not: before all else.
+
+    Args:
+        rows: By model.
+    """
+    return [
+        f"{model}: its server has cut {count_text(prompts, 'prompt')}{f' of the judge {judge}' if judge else ''}:"
+        f" {row.cut[judge, 'tokens']:,} tokens counted in {row.cut[judge, 'characters']:,} characters;"
+        " raise the server's context length, or shorten the prompts"
+        for model, row in rows.items()
+        for (judge, what), prompts in row.cut.items()
+        if what == "prompts" and prompts
+    ]
+
+
+def _is_same_model(asked: str, answered: str) -> bool:
+    """Return whether a model goes by the name that was asked: with another vendor, a date or a tag it is the same."""
+    wanted, found = (name.lower().rpartition("/")[2].partition(":")[0] for name in (asked, answered))
+    return wanted == found or any(
+        longer.startswith(shorter) and _VERSION.fullmatch(longer[len(shorter) :])
+        for shorter, longer in ((wanted, found), (found, wanted))
+        if shorter
+    )
