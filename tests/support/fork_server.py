@@ -1,4 +1,8 @@
-"""Python processes that are forked from one that has imported everything: 12 ms of CPU time instead of 400."""
+"""Python processes that are forked from one that has imported everything: 12 ms of CPU time instead of 400.
+
+Measured in pairs on two quiet cores, 60 random tests of `tests/sessions`: 30 s with it, 35 and 48 s without. For the
+README's command that is 1.5 to 5 minutes. It goes when it saves less than one.
+"""
 
 from __future__ import annotations
 
