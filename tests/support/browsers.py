@@ -1,4 +1,4 @@
-"""A page in Debian's Chromium, and all that it has asked for and said."""
+"""Pages in Chromium or Chrome, with the requests that they send and the messages that they log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Opened:
 def chromium() -> Iterator[Any]:
     """Yield the browser; the test is skipped where there is none."""
     sync_api = pytest.importorskip("playwright.sync_api") if _has_playwright() else None
-    path = shutil.which("chromium")
+    path = shutil.which("chromium") or shutil.which("google-chrome")
     if sync_api is None or path is None:
         missing("the page's tests need Playwright (pip) and Chromium (apt-get install chromium)")
     with sync_api.sync_playwright() as playwright:
