@@ -66,9 +66,8 @@ def _complete_bare_options(config: pytest.Config, args: list[str], parser: pytes
     """Give options that need no value theirs, so that argparse does not take the next word for it, which may be a path.
 
     Args:
-        config: pytest's, which has parsed the command line once.
+        config: It has parsed the command line once.
         args: The command line that pytest parses next, changed in place.
-        parser: pytest's.
     """
     bare = {option.flag: f"{option.flag}={option.type.bare}" for option in OPTIONS if option.type.bare}
     if bare.keys().isdisjoint(args):
@@ -137,8 +136,7 @@ def _closed_folders(paths: Iterable[Path], *, asked: bool) -> Iterator[Path]:
     """Yield the folders in packs whose conftest.py pytest would run before it collects: these paths, and `test*`.
 
     Args:
-        paths: What pytest starts from.
-        asked: Whether this session asks for us.
+        paths: Where pytest starts.
     """
     for path in paths:
         place = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`

@@ -61,7 +61,7 @@ def register(config: pytest.Config) -> None:
     coordinator = Coordinator(settings, library, gates, notes)
     announce = Announcer(config, coordinator)
     interruptions = Interruptions()
-    live = LiveLine(config, coordinator, interruptions.look)
+    live = LiveLine(config, coordinator, interruptions.raise_pending)
     role: SessionRole
     if config.getoption("dist", "no") != "no" and not config.getoption("collectonly"):
         from pytest_helmbench.pytest_side.workers.xdist_controller import XdistController
@@ -117,7 +117,7 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
         name=f"{workerinput['workerid']}:",
     )
     interruptions = Interruptions()
-    live = LiveLine(config, None, interruptions.look)
+    live = LiveLine(config, None, interruptions.raise_pending)
     engines = CaseEngines(settings, library, template, share)
     role = XdistWorker(engines, channel, live.tick)
     _register(config, SessionPlugin(config, settings, library, role, None, notes, live))

@@ -32,8 +32,6 @@ class Annotation:
     """An error that is shown beside a job, and beside a file where it has one.
 
     Args:
-        title: Short.
-        message: A sentence.
         path: Relative to the repository's folder; empty for none.
         line: From 1.
     """
@@ -54,13 +52,7 @@ class Annotation:
 
 
 class JobEnd:
-    """Writes the summary of a job and the lines that become annotations; in the process that prints.
-
-    Args:
-        config: pytest's.
-        coordinator: Of the session.
-        end: Knows the verdicts.
-    """
+    """Writes the summary of a job and the lines that become annotations; in the process that prints."""
 
     def __init__(self, config: pytest.Config, coordinator: Coordinator, end: SessionEnd) -> None:
         self._config = config

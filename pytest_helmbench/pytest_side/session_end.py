@@ -31,11 +31,7 @@ class SessionEnd:
     """The hooks that follow reports and end a session, in the process that prints; a worker only ends its role.
 
     Args:
-        config: pytest's.
-        role: Where outcomes come from.
-        coordinator: Of the session; None in an xdist worker.
-        live: The line that says how far the session is.
-        shown: The failures that are shown.
+        coordinator: None in an xdist worker.
     """
 
     def __init__(
@@ -190,13 +186,7 @@ def _only_collected(config: pytest.Config) -> bool:
 
 
 class LastWords:
-    """Prints the headline behind pytest's own count.
-
-    Args:
-        config: pytest's.
-        end: Knows it.
-        shown: The failures that were shown.
-    """
+    """Prints the headline behind pytest's own count."""
 
     def __init__(self, config: pytest.Config, end: SessionEnd, shown: ShownFailures) -> None:
         self._config = config

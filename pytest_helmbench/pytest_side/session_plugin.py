@@ -57,13 +57,7 @@ class SessionPlugin:
     """The hooks of a session that asks.
 
     Args:
-        config: pytest's.
-        settings: Of the session.
-        library: Its benchmarks.
-        role: Where outcomes come from.
-        coordinator: Limiter and record; None in an xdist worker.
-        notes: What the summary says.
-        live: The line that names what is in flight.
+        coordinator: None in an xdist worker.
     """
 
     def __init__(

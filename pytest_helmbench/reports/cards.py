@@ -39,9 +39,8 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
     """Return settings, counts and score of a run.
 
     Args:
-        detail: The run.
-        words: What its kind says of it; None for nothing.
-        failures: What the reasons of failed cases are called.
+        words: Words of its kind; None for none.
+        failures: Name of the reasons of failed cases.
     """
     run = detail
     counts = {name: detail.count(name) for name in ("passed", "failed", "error", "skipped")}
@@ -103,11 +102,9 @@ def case_card(
     """Return the verdict of a case with its evaluations, then its calls, prompt and reply.
 
     Args:
-        row: The result.
-        calls: Of the case, in order.
-        model: Under test.
-        words: What its kind says of it; None for nothing.
-        judgements: What several judges said about it.
+        calls: Calls of the case, in order.
+        words: Words of its kind; None for none.
+        judgements: Verdicts of several judges.
     """
     repetition = f" (repetition {row.repetition})" if row.repetition > 1 else ""
     reason = f" ({row.reason})" if row.reason else ""

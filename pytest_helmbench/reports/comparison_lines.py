@@ -48,8 +48,7 @@ def comparison_lines(found: RunComparison, name: str) -> list[str]:
     """Return all that is said about a comparison.
 
     Args:
-        found: The comparison.
-        name: Of the run (its model).
+        name: Name of the run (its model).
     """
     baseline = "its baseline" if found.baseline is None else found.baseline.name
     head = f"compare {name} with {baseline}"
@@ -242,9 +241,8 @@ def comparison_section(
     """Yield a comparison as a section: the cases that came out otherwise, then its figures.
 
     Args:
-        found: Of one run.
-        head: Marks of its headline.
-        opening: First line of the perturbation by code, where it is known.
+        head: Marks of the headline, `###`.
+        opening: First line of each perturbation by its code, as far as known.
     """
     baseline = "its baseline" if found.baseline is None else found.baseline.name
     yield from (f"{head} {plain(found.model)} with {plain(baseline)}: {found.verdict.value}", "")

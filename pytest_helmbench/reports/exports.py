@@ -58,8 +58,8 @@ class ExportWish:
     """How runs are to be exported.
 
     Args:
-        texts: Of which cases prompts, replies and the judge's words, which quote replies, are written.
-        name: Of the file that is written; empty for standard output.
+        texts: Cases whose prompts, replies and judge's words are written.
+        name: Name of the file; empty for standard output.
     """
 
     texts: ShownTexts = ShownTexts.NONE
@@ -96,10 +96,6 @@ def flat_rows(runs: Sequence[RecordedRun], texts: ShownTexts) -> Iterator[dict[s
     """Yield one row per evaluation by column; a result without any (error, skipped) has one row.
 
     Columns that a row says nothing of are absent.
-
-    Args:
-        runs: With texts where they are asked for.
-        texts: Of which cases prompts, replies and the judge's words are written.
     """
     for run in runs:
         of_run = _of_run(run)
@@ -164,12 +160,7 @@ def export_schema() -> dict[str, JsonValue]:
 
 
 def export_document(run: RecordedRun, texts: ShownTexts) -> dict[str, object]:
-    """Return a run with its results as one JSON object, as the schema `export` says.
-
-    Args:
-        run: With texts where they are asked for.
-        texts: Of which cases prompts, replies and the judge's words, which quote replies, are written.
-    """
+    """Return a run with its results as one JSON object, as the schema `export` says."""
     return {
         "format": EXPORT_FORMAT,
         "run": run_record(run.detail),

@@ -83,10 +83,6 @@ def _inspect(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
 def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
     """Return the page of some comparisons, with the cases of both runs where their results are at hand.
 
-    Args:
-        found: Of runs with their baselines.
-        texts: Whose texts are shown.
-
     Raises:
         StoreError: A results file cannot be read.
     """
@@ -131,15 +127,7 @@ def write_reports(
     texts: ShownTexts,
     top: Headline | None,
 ) -> list[Path]:
-    """Write the reports of a session, and return their files.
-
-    Args:
-        wanted: See `wanted_reports`.
-        found: Its runs.
-        note: Says something in the summary.
-        texts: Of which cases prompts and replies are shown.
-        top: Of the session.
-    """
+    """Write the reports of a session, and return their files."""
     written = []
     for path, name in wanted.items():
         try:

@@ -36,10 +36,10 @@ class SessionState:
     """What a session knows beside its scores.
 
     Args:
-        reasons: Why it fails whatever its scores are: a spent budget, nothing judged, a lost row.
-        hint: How it goes on; empty where nothing is left.
+        reasons: Causes of failure beside the scores: a spent budget, nothing judged, a lost row.
+        hint: How to resume the session; empty where nothing is left.
         several_benchmarks: The scores of its runs do not compare.
-        cause: See `cause_of`.
+        cause: Why cases have no verdict (`cause_of`).
     """
 
     reasons: tuple[str, ...] = ()
@@ -54,12 +54,12 @@ class Headline:
 
     Args:
         holds: None where no gate was asked for and nothing has failed.
-        subject: Name of the run, or how many runs; empty for a session without one.
+        subject: Name of the run, or number of runs; empty for a session without one.
         said: The finding: what is missed, or the score. Without a full stop.
         cause: Why nothing was judged, or what stopped the session; empty where `said` needs none.
         hint: What to do next; empty for nothing.
-        runs: Of a session: the headlines of its runs; empty for a run.
-        gates: Of a run: what it was compared with; None for a session.
+        runs: Headlines of the runs of a session; empty for a run.
+        gates: Gates of a run; None for a session.
     """
 
     holds: bool | None
@@ -104,7 +104,6 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
     """Return the headline of a session, with those of its runs.
 
     Args:
-        report: How its runs stand.
         state: What else decides; None for nothing.
         asked: A gate was asked for; without one a session only fails by its state.
     """
@@ -156,8 +155,7 @@ def figure(score: Score, value: str = "") -> str:
     """Return `87.1 % (84.1 – 89.6)`, with a word of caution where the interval rests on few clusters.
 
     Args:
-        score: Of a run or a part.
-        value: With more decimals; empty for one.
+        value: The score with more decimals; empty for one decimal.
     """
     interval = score.interval
     if interval is None:
@@ -232,11 +230,7 @@ def _missed(run: RunGates) -> Iterator[str]:
 
 
 def gate_block(found: Headline) -> list[str]:
-    """Return the block that ends a session with a gate: the headline, then what it rests on, then what to do next.
-
-    Args:
-        found: Of a session. A block of several runs has a headline for each.
-    """
+    """Return the block that ends a session with a gate: the headline, then what it rests on, then what to do next."""
     several = len(found.runs) > 1
     lines = [] if len(found.by_run) > 1 else [found.text]
     for run in found.runs:

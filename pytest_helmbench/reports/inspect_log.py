@@ -48,12 +48,7 @@ _UNKNOWN = "unknown"
 
 
 def inspect_log(run: RecordedRun, texts: ShownTexts) -> EvalLog:
-    """Return the log of a run: a sample per case and repetition (epoch), our numbers as metrics.
-
-    Args:
-        run: With texts where they are asked for.
-        texts: Of which cases prompts, replies and the judge's words are written.
-    """
+    """Return the log of a run: a sample per case and repetition (epoch), our numbers as metrics."""
     detail, summary = run.detail, run.detail
     codes = list(dict.fromkeys(row.code for row in run.results))
     return EvalLog(

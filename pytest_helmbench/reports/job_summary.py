@@ -17,10 +17,6 @@ _HEAD = ("case", "model", "points lost", "severity", "rule", "reason", "expected
 def job_summary(top: Headline | None, found: ReportedRuns) -> str:
     """Return headline, comparisons, the worst failures, then everything else behind a click; no prompts or replies.
 
-    Args:
-        top: Of the session.
-        found: Its runs, with their comparisons.
-
     Returns:
         At most `LONGEST` bytes: tables are cut, and the breakdowns left out where even so there is no room.
     """

@@ -59,8 +59,7 @@ def json_report(found: ReportedRuns, *, with_text: bool = False) -> str:
     """Return some runs with their numbers as one JSON object; ASCII, so that no terminal or parser minds replies.
 
     Args:
-        found: The runs.
-        with_text: Also prompts, replies and the judge's words of failures.
+        with_text: Add prompts, replies and the judge's words of failures.
     """
     document = {
         "format": REPORT_FORMAT,
@@ -74,8 +73,7 @@ def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, object
     """Return the score of a run with its parts in JSON types.
 
     Args:
-        score: Of the run.
-        titles: Of pillars and behaviours, by code.
+        titles: Titles of pillars and behaviours, by code.
     """
 
     def part(found: Score) -> dict[str, object]:
@@ -226,11 +224,7 @@ def part_of(schema: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
 
 
 def schema_of(kind: object) -> JsonValue:
-    """Return the schema of a value that is text, a truth or a number, or one of these and None.
-
-    Args:
-        kind: The type, as annotations have it.
-    """
+    """Return the schema of a value that is text, a truth or a number, or one of these and None."""
     kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
     names: list[JsonValue] = [_JSON_TYPES[kind] for kind in kinds]
     return {"type": names[0] if len(names) == 1 else names}

@@ -23,9 +23,8 @@ def junit_report(path: Path, runs: Sequence[tuple[int, str, RunFacts]], top: Hea
     """Return the report of runs: suites side by side, their sums on top.
 
     Args:
-        path: Results file.
-        runs: Their numbers, names and plans.
-        top: How they stand to gates; a test case each. None where none was asked for.
+        runs: Number, name and plan of each run.
+        top: Headline of the gates, a test case per run; None without gates.
 
     Raises:
         StoreError: The file cannot be read.

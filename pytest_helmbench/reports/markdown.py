@@ -52,9 +52,8 @@ def markdown_report(found: ReportedRuns, top: Headline | None = None, *, with_te
     Texts, then tables, are shortened until the whole fits.
 
     Args:
-        found: In the order they are shown.
-        top: How they stand; None where nothing is known but their scores.
-        with_text: Also prompts, replies and the judge's words of failures, cut.
+        top: Headline of the runs; None without gates.
+        with_text: Add prompts, replies and the judge's words of failures, cut.
     """
     first = opening(found, top)
     return first + run_tables(found, LONGEST - len(first.encode()), with_text=with_text)

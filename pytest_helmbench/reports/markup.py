@@ -25,12 +25,7 @@ def plain(text: str) -> str:
 
 
 def code_span(text: str, limit: int = 200) -> str:
-    """Return foreign text as code on one line, cut: nothing in it acts, not even in a table cell.
-
-    Args:
-        text: Anything; without a visible character there is no span.
-        limit: Most characters shown.
-    """
+    """Return foreign text as code on one line, cut: nothing in it acts, not even in a table cell."""
     shown = excerpt(" ".join(scrub(text[: 10 * limit]).split()), limit)
     if not shown:
         return ""
@@ -50,8 +45,7 @@ def folded(summary: str, lines: Iterable[str]) -> list[str]:
     """Return lines behind a click.
 
     Args:
-        summary: Ours, no foreign text.
-        lines: Markdown.
+        summary: Trusted text: nothing in it is escaped.
     """
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "", "</details>", ""]
 
@@ -62,10 +56,9 @@ def pipe_table(
     """Return a table with a line about what was left out of it.
 
     Args:
-        head: Column titles.
-        rows: As many cells each, Markdown already.
-        left: Titles of the columns that hold text; the others hold numbers.
-        most: Rows that are shown; None for all.
+        rows: Cells in Markdown.
+        left: Titles of the columns with text; the others have numbers.
+        most: Most rows to show; None for all.
     """
     lines = [_line(head), _line([":--" if title in left else "--:" for title in head])]
     lines += [_line(row) for row in rows[:most]]

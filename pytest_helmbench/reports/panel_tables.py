@@ -60,8 +60,7 @@ def panel_table(found: PanelReport | None, most: int) -> Iterator[str]:
     """Yield how far the judges agree, and what they disagree on.
 
     Args:
-        found: Of the run; None for one judge.
-        most: Rows shown.
+        found: None for one judge.
     """
     if found is None:
         return

@@ -149,8 +149,8 @@ def unstated_lines(rows: Mapping[str, RunCounts], *, least: float = _MANY_FORM_F
     """Return how many replies state no answer, by model, and what reads them.
 
     Args:
-        rows: By model.
-        least: Share of the replies above which it is said.
+        rows: Counts by model.
+        least: Share of the replies above which a line is shown.
     """
     return [
         f"{model}: {row.unstated} of {count_text(row.judged, 'reply', 'replies')} state no answer:"
@@ -179,11 +179,7 @@ def answer_doubts(model: str, row: RunCounts) -> Iterator[str]:
 
 
 def cut_lines(rows: Mapping[str, RunCounts]) -> list[str]:
-    """Return which models have not read their prompts to the end, or a judge has not: before all else.
-
-    Args:
-        rows: By model.
-    """
+    """Return which models have not read their prompts to the end, or a judge has not: before all else."""
     return [
         f"{model}: its server has cut {count_text(prompts, 'prompt')}{f' of the judge {judge}' if judge else ''}:"
         f" {row.cut[judge, 'tokens']:,} tokens counted in {row.cut[judge, 'characters']:,} characters;"

@@ -29,7 +29,7 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
 
     Args:
         scores: By the name of the run (a model).
-        behaviours: Also one line per behaviour; of a pack, per group of metadata.
+        behaviours: Add a line per behaviour, or per group of a pack.
     """
     notes = [
         f"{name}: {note}"

@@ -30,12 +30,10 @@ class StandingsTable:
     """The runs of one benchmark as a table.
 
     Args:
-        title: Name of the benchmark, with its version where there is one only.
         head: Titles of the columns; the first two are `run` and `model`.
         left: Those that hold text.
-        rows: As many cells each, plain text.
         winner: Row of the run that is shown to be better than all others; -1 for none.
-        notes: What the numbers in the last column mean, in order from 1.
+        notes: Notes that the last column refers to by number, from 1.
         said: How the runs were compared, or why they were not; empty for one run.
         pairs: Cells below `PAIR_HEAD`, those that differ first.
     """

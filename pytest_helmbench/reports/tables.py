@@ -17,9 +17,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collectio
     """Return aligned lines; cells are scrubbed, put on one line and cut.
 
     Args:
-        head: Column titles.
-        rows: As many cells each.
-        left: Titles of the columns that hold text; the others hold numbers.
+        left: Titles of the columns with text; the others have numbers.
     """
     cells = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(display_width(row[index]) for row in (list(head), *cells)) for index in range(len(head))]

@@ -31,10 +31,8 @@ def refuse_files_of_benchmarks(
 
     Args:
         config: As it is before the first conftest.py is loaded.
-        parser: Of the command line.
-        arguments: The command line.
         paths: What pytest starts from.
-        named: Whether the command line names them; else what runs is chosen later.
+        named: Whether the command line names them.
 
     Raises:
         pytest.UsageError: There is one.

@@ -77,7 +77,7 @@ class CaseFile(pytest.File):
         return collector
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield the items in natural order; nothing is composed yet."""
+        """Yield the items in natural order; no prompt is composed yet."""
         settings = self.config.stash[PLUGIN].settings
         for job in self.loaded.jobs(self.path, self.nodeid, settings.repeat):
             # The id is given whole: pytest >= 9.2 looks for what stands in brackets in ids that it reads.
@@ -89,7 +89,7 @@ class CaseFile(pytest.File):
 
 
 class ClosedFolder(pytest.File):
-    """The folder of a closed benchmark. It is no `pytest.Directory`, whose conftest.py pytest would run."""
+    """The folder of a closed benchmark. It is not a `pytest.Directory`, whose conftest.py pytest would run."""
 
     def collect(self) -> Iterator[pytest.Collector]:
         """Yield the files that its kind names."""
@@ -204,7 +204,7 @@ class CaseItem(PlainItem):
 
     @property
     def is_own(self) -> bool:
-        """See `RowOutline.is_own`."""
+        """Whether the case is of a table with the user's own data."""
         outline = self.parent.loaded.outline if isinstance(self.parent, CaseFile) else None
         return isinstance(outline, RowOutline) and outline.is_own
 

@@ -61,8 +61,8 @@ def broken_cases(
     """Return what broken scenarios and rows among the selected items would have run, by folder of their benchmark.
 
     Args:
-        items: As selected. A scenario may have several that are broken, one per file.
-        selection: Holds for its cases too; None for all.
+        items: The selected items. A scenario may have several broken ones, one per file.
+        selection: Filters their cases too; None for all.
     """
     seen: set[tuple[Path, str]] = set()
     found: dict[Path, list[BrokenCase]] = {}
@@ -90,11 +90,6 @@ def share_out(items: list[pytest.Item], shard: Shard, library: Library) -> list[
     """Keep the share of a shard, in place; return what was dropped.
 
     Every item is in one share: cases by what they are, everything else (broken files, Python tests) by its node id.
-
-    Args:
-        items: All that is selected, in any order.
-        shard: Of this session.
-        library: The benchmarks of the cases.
     """
     names = {loaded.root: loaded.outline.name for loaded in library.loaded}
 
@@ -114,9 +109,7 @@ def _leave_out(
     """Drop the cases that are in no sample, in place, and return them. What has no sample stays whole.
 
     Args:
-        items: As selected.
-        samples: By folder of the benchmark; None for one that has none.
-        notes: Told where cases stay that are in no sample.
+        samples: The sample of each benchmark, by its folder; None for no sample.
     """
     if any(samples.get(job.target.benchmark) is None for job in jobs_of(items)):
         notes.say(_NOT_SAMPLED)

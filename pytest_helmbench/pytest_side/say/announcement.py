@@ -33,9 +33,9 @@ class PlannedCalls:
     """Calls of a plan.
 
     Args:
-        number: As far as they can be told.
-        more: There may be more: what agents and packs ask cannot be told.
-        fewer: Where there may be fewer, `where replies are on record`; empty where there are not.
+        number: Number of calls that are certain.
+        more: There may be more, as of agents and packs.
+        fewer: Where there may be fewer, `where replies are stored`; empty for none.
     """
 
     number: int
@@ -48,8 +48,8 @@ class DryRow:
     """What one model would be asked of one benchmark.
 
     Args:
-        name: Of the run: the model, and the benchmark where there are several.
-        tokens: Of the prompts, estimated, judges included.
+        name: Name of the run: the model, and the benchmark where there are several.
+        tokens: Estimated tokens of the prompts, judges included.
         price: Low, expected, high in USD; None when a price is unknown.
     """
 
@@ -73,13 +73,10 @@ def announcement(
     """Return the line before the first call.
 
     Args:
-        models: Under test, those that can be called.
-        cases: How many.
-        calls: How many.
-        concurrency: Calls in flight.
+        models: Models under test that can be called.
+        concurrency: Most calls in flight.
         price: Low, expected, high in USD; None when a price is unknown.
-        db: Results file.
-        bounds: Models by the most tokens of a reply that the budget lets them have.
+        bounds: Models by the most tokens of a reply that the budget allows.
     """
     least = "at least " if calls.more and calls.number else ""
     about = "at least" if least else "about"
@@ -184,12 +181,7 @@ def gate_warnings(coordinator: Coordinator, plan: Plan) -> Iterator[str]:
 
 
 class Announcer:
-    """Prints what is about to be asked, and stops a session that would cost more than was agreed to.
-
-    Args:
-        config: pytest's.
-        coordinator: Of the session.
-    """
+    """Prints what is about to be asked, and stops a session that would cost more than was agreed to."""
 
     def __init__(self, config: pytest.Config, coordinator: Coordinator) -> None:
         self._config = config

@@ -33,9 +33,8 @@ class CaseText(str):
     A text, since plugins take that or a traceback of pytest's own.
 
     Args:
-        text: Headline, then details.
-        location: Of the report: file, line from 0 or None.
-        brief: What a terminal shows of it (`brief_parts`); None for the whole text.
+        location: Of the report: file, line from 0 or None, and name.
+        brief: The parts that a terminal shows (`brief_parts`); None for the whole text.
     """
 
     class _Crash(NamedTuple):
@@ -72,8 +71,8 @@ def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, s
     """Return what a terminal may show of a case that was judged wrong, as it is: only a few are ever worded.
 
     Args:
-        asked: The message; empty where there is none.
-        with_text: The message and running text of the reply are shown.
+        asked: The prompt; empty where there is none.
+        with_text: Show the prompt and running text of the reply.
     """
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
     if with_text:
@@ -104,11 +103,7 @@ def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, s
 
 
 def brief_text(parts: Mapping[str, str]) -> str:
-    """Return what a terminal shows of a wrong case, line by line: message, expected, observed, what else is wrong.
-
-    Args:
-        parts: See `brief_parts`.
-    """
+    """Return what a terminal shows of a wrong case, line by line: message, expected, observed, what else is wrong."""
     observed = _marked(parts["observed"], parts["unlike"]) if parts["unlike"] else parts["observed"]
     said = f": {_in_short(parts['said'])}" if parts["said"] else ""
     lines = [("expected", parts["expected"]), ("observed", observed + said)]

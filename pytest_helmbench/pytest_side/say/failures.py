@@ -36,9 +36,6 @@ class Worst(Generic[_T]):
 
     Within a part (benchmark, model, behaviour) severity, difficulty and credit decide, so each part keeps as many as
     are shown in all. The score decides between the parts when it is known.
-
-    Args:
-        most: How many are shown.
     """
 
     def __init__(self, most: int) -> None:
@@ -68,9 +65,8 @@ class ShownFailures:
     pytest shows all failures of other tests, hand-written ones among them. JUnit, counts and other plugins see all.
 
     Args:
-        config: Of the session; with `-v` and `-rA` all are shown.
-        show: `--helmbench-show`: how many failures and how many errors; None for all.
-        losses: What the runs of the session have lost.
+        config: With `-v` and `-rA` all failures are shown.
+        show: Most failures and most errors to show (`--helmbench-show`); None for all.
     """
 
     def __init__(self, config: pytest.Config, show: int | None, losses: LossesOf) -> None:
@@ -156,7 +152,7 @@ class ShownFailures:
         """Yield what represents those that were not shown.
 
         Args:
-            listing: The command that lists them all.
+            listing: The command that lists all failed cases.
         """
         yield from self._lines
         left_out = 0 if self._most is None else self._seen - self._most
@@ -196,7 +192,7 @@ def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:
     """Return the different errors, the most frequent first: place of the first one of each, and how many there are.
 
     Args:
-        texts: What each says; times, sizes and ports in them do not matter.
+        texts: The text of each error; times, sizes and ports in them do not matter.
     """
     counts: Counter[str] = Counter()
     first: dict[str, int] = {}
@@ -211,9 +207,8 @@ def failed_listing(runs: Sequence[int], db: Path, usual: Path) -> str:
     """Return the command that lists the failed cases of runs: `helmbench show 3 --failed`.
 
     Args:
-        runs: `evaluation_runs.id`; where there are several, a reader chooses.
-        db: Their results file.
-        usual: The one that commands read unless they are told.
+        runs: Numbers of the runs; of several, the reader chooses one.
+        usual: The results file that commands read by default.
     """
     run = runs[0] if len(runs) == 1 else "RUN"
     return f"`helmbench show {run} --failed{'' if db == usual else f' --db={shlex.quote(str(db))}'}`"

@@ -29,10 +29,7 @@ def add_gate_case(config: pytest.Config, name: str, verdict: str, *, holds: bool
     """Put a gate among the test cases of the JUnit report, where one is written.
 
     Args:
-        config: pytest's.
-        name: Of the run (its model).
-        verdict: What is said about it.
-        holds: Whether it passes.
+        name: Name of the run (its model).
     """
     writer = junit_writer(config)
     if writer is None:
@@ -58,7 +55,6 @@ class JunitView:
     """Stands before the writer of the JUnit report and shows it cases that were judged wrong as something else.
 
     Args:
-        writer: See `junit_writer`.
         shown_as: `skipped`, or `none`: as if they had passed.
     """
 
@@ -93,12 +89,7 @@ class JunitView:
 
 
 def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> None:
-    """Put what kinds make of their runs among the suite's properties of a JUnit report, where one is written.
-
-    Args:
-        config: pytest's.
-        coordinator: Of the session, closed.
-    """
+    """Put what kinds make of their runs among the suite's properties of a JUnit report, where one is written."""
     plan = coordinator.book.plan
     writer = junit_writer(config)
     if plan is None or writer is None:

@@ -40,8 +40,7 @@ class LiveLine:
     It is the last line of a terminal, below what pytest prints. Elsewhere, and in CI, it is printed once a minute.
 
     Args:
-        config: pytest's.
-        coordinator: Of the session; None in an xdist worker, which prints nothing.
+        coordinator: None in an xdist worker, which prints nothing.
         look: Called with each tick; may end the session.
     """
 
@@ -188,11 +187,9 @@ class Progress:
     """A session on its way.
 
     Args:
-        counts: Of all its runs so far.
-        planned: Cases in all.
-        expected_usd: What it may cost in the end; None where a price is unknown.
-        elapsed_s: Since it has begun.
-        in_flight: Label, model and age in seconds of the calls that are out, the oldest first.
+        planned: Number of all cases.
+        expected_usd: Expected cost of the whole session; None where a price is unknown.
+        in_flight: Label, model and age in seconds of each call in flight, the oldest first.
         waits_for_limits: A call waits for a rate limit or a pause.
     """
 

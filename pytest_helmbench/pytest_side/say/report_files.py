@@ -34,8 +34,7 @@ def write_report_files(coordinator: Coordinator, top: Headline | None) -> None:
     """Write the reports of a session; its summary says what cannot be written.
 
     Args:
-        coordinator: Of the session, closed.
-        top: Of the session; of one that has run nothing, Markdown says it alone.
+        top: Headline of the session. Where no case ran, the Markdown report has nothing else.
     """
     settings, book = coordinator.settings, coordinator.book
     wanted = wanted_reports(settings)

@@ -77,11 +77,10 @@ def session_lines(
     """Return the summary of a session.
 
     Args:
-        coordinator: Of the session, closed.
-        broken: Erring items that represent broken files.
-        start: Where pytest was started: paths are shown from there.
+        broken: Number of items that errored for a broken file.
+        start: The folder where pytest was started: paths are shown relative to it.
         found: The headline; None where there is nothing to say.
-        verbose: Also the scores of pillars, behaviours and groups.
+        verbose: Add the scores of pillars, behaviours and groups.
     """
     plan = coordinator.book.plan
     if plan is None or not (plan.dry or coordinator.book.tallies):
@@ -174,9 +173,7 @@ def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunC
     """Return the rows of the table of scores, in the order of the plan.
 
     Args:
-        plan: Of the session.
-        coordinator: Likewise, closed.
-        counts: Of whole runs, by their number.
+        counts: Counts of whole runs, by the number of the run.
     """
     book = coordinator.book
     benchmarks, names = names_of_benchmarks(coordinator, plan), planned_names(coordinator, plan)
@@ -296,12 +293,10 @@ class SummaryRun:
 
     Args:
         name: The model, or the benchmark where there are several.
-        counts: Of the whole run, earlier parts of a session that goes on included.
-        planned: Cases, each repetition counted.
-        scored: Its facts and score; None where it has none.
+        counts: Counts of the whole run, earlier parts of a resumed session included.
+        planned: Number of cases, each repetition counted.
         constant: Score of an answer that flags everything; None where there is no such answer.
-        speed: How fast its model has answered.
-        remarks: What changes the meaning of its score.
+        remarks: Remarks that change the meaning of the score.
     """
 
     name: str
@@ -337,9 +332,7 @@ def title_text(benchmarks: Sequence[str], cases: int, models: Sequence[str]) -> 
     """Return `Northwind Energy · 1080 cases × 4 models`; of several benchmarks with the name of an only model.
 
     Args:
-        benchmarks: Their names.
-        cases: Of each model.
-        models: Their ids.
+        cases: Number of cases per model.
     """
     name, many = excerpt(" ".join(benchmarks[0].split()), _LONGEST_TITLE), count_text(len(models), "model")
     if len(benchmarks) > 1:
@@ -356,8 +349,8 @@ def score_table(runs: Sequence[SummaryRun], *, one_benchmark: bool) -> list[str]
     """Return the table of scores: a row per run, and that of an answer that flags everything.
 
     Args:
-        runs: In the order of the rows, those without a score last.
-        one_benchmark: The pillars have columns, the constant a row. Otherwise the scores do not compare.
+        runs: In the order of the rows, runs without a score last.
+        one_benchmark: Pillars have columns and the constant answer a row. Scores of several benchmarks do not compare.
     """
     codes = {part.code: None for run in runs if run.score is not None for part in run.score.pillars}
     pillars = sorted(codes, key=natural_key) if one_benchmark and 1 < len(codes) <= _MOST_PILLARS else []
@@ -422,7 +415,6 @@ def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:
     """Yield what changes the meaning of a score, in a few words each.
 
     Args:
-        run: The score; None for a run without one.
         unjudged: Planned cases without a verdict.
     """
     if run is None:
@@ -506,8 +498,7 @@ def not_judged_lines(runs: Sequence[SummaryRun], hint: str) -> Iterator[str]:
     """Yield why cases were not judged, and what helps: one line, and one for each kind of skip where there are several.
 
     Args:
-        runs: All of the session.
-        hint: The command that goes on; empty where nothing does, or where it is said elsewhere.
+        hint: The command that resumes the session; empty for none, or where another line has it.
     """
     counts = RunCounts.sum(run.counts for run in runs)
     reasons = Counter(counts.reasons)

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP, to a session or to one of its workers, and a controller that is gone."""
+"""Signals that end a session: Ctrl-C, SIGTERM and SIGHUP, to any of its processes, and a controller that is gone."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from pytest_helmbench.pytest_side.workers.role import INTERRUPT_GRACE_S, INTERRU
 from pytest_helmbench.run.coordinator import Coordinator
 
 _ENDING = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
-"""The signals, with their handlers where no plugin has set its own."""
+"""The signals, each with the handler that it has by default."""
 
-_ONE_STROKE_S = (
-    0.5  # a parent that ends a group of processes may send several signals, to several of them, at once
+_SAME_SIGNAL_S = 0.5  # a parent may send several signals at once to a group of processes
+_PASSED_ON_S = (
+    0.1  # a parent passes on a signal that the terminal has sent to both; no second Ctrl-C is so fast
 )
-_PASSED_ON_S = 0.1  # a parent passes on what the terminal has sent to both; no second stroke is so fast
-_UNHEARD_S = 2.0  # after so long other code has caught the exception, and the next signal raises it again
-_LOOK_S = 0.4
+_CAUGHT_S = 2.0  # by then other code has caught the exception, and the next signal raises it again
+_PARENT_POLL_S = 0.4
 _ORDERLY_END_S = 1.0
 
 
 class Interruptions:
     """The signals that end a session, from its beginning to its end.
 
-    SIGTERM and SIGHUP become what Ctrl-C is: `KeyboardInterrupt` in the main thread, once: a second one in the middle
-    of the first would leave locks of others unlocked. A session that is not run there, and a signal that another plugin
+    SIGTERM and SIGHUP raise `KeyboardInterrupt` in the main thread, as Ctrl-C does, and do so once: a second one in the
+    middle of the first would leave locks of others unlocked. Sessions in other threads, and signals that a plugin
     handles or ignores (`nohup`), are left alone.
     """
 
@@ -48,7 +48,7 @@ class Interruptions:
         self._noted: signal.Signals | None = None
 
     def listen(self) -> None:
-        """Begin to hear signals."""
+        """Install the handlers."""
         if threading.current_thread() is not threading.main_thread():
             return
         for name, untaken in _ENDING.items():
@@ -57,16 +57,13 @@ class Interruptions:
                 self._before[number] = signal.signal(number, self._end)
 
     def stop_listening(self) -> None:
-        """Have every signal do again what it did before."""
+        """Restore the previous handlers."""
         while self._before:
             number, before = self._before.popitem()
             signal.signal(number, before)
 
-    def begun(self, hurry: Callable[[], None]) -> None:
-        """Take note that the session ends: from now on each signal, once, cuts short what is waited for.
-
-        The Ctrl-C after that is handled as before.
-        """
+    def end_on_next(self, hurry: Callable[[], None]) -> None:
+        """Have the next signal cut the end of the session short; the Ctrl-C after that is handled as before."""
         if self._hurry is not None:
             return
         self._hurry = hurry
@@ -85,34 +82,34 @@ class Interruptions:
             hurry()
 
     def worker_ends(self, sentence: str) -> None:
-        """End the session because one of its workers was sent a signal. From any thread.
+        """End the session because one of its workers got a signal. From any thread.
 
         Args:
-            sentence: Which worker, and what it was sent.
+            sentence: Names the worker and the signal.
         """
 
         def end() -> None:
-            # Where all processes were sent the signal, this one has heard it by now.
+            # A signal to all processes has reached this one by now.
             if self._hurry is None and self._before:
                 self._of_worker = sentence
                 _wake_main_thread(next(iter(self._before)))
 
-        timer = threading.Timer(_ONE_STROKE_S, end)
+        timer = threading.Timer(_SAME_SIGNAL_S, end)
         timer.daemon = True
         timer.start()
 
-    def look(self) -> None:
-        """Raise what was heard and came to nothing: Python drops what is raised in a callback. From any thread."""
+    def raise_pending(self) -> None:
+        """Raise a signal again that had no effect: Python drops exceptions of callbacks. From any thread."""
         number, raised_at = self._noted, self._raised_at
         if number is None or raised_at is None or self._hurry is not None:
             return
         is_main = threading.current_thread() is threading.main_thread()
-        if is_main or time.monotonic() - raised_at >= _UNHEARD_S:
+        if is_main or time.monotonic() - raised_at >= _CAUGHT_S:
             self._raised_at = None
             _wake_main_thread(number)
 
     def _is_passed_on(self) -> bool:
-        """Return whether a signal is the one that has ended the session, passed on by a parent."""
+        """Return whether a parent has passed on the signal that has ended the session."""
         return self._raised_at is not None and time.monotonic() - self._raised_at < _PASSED_ON_S
 
     def _restore(self, number: signal.Signals) -> None:
@@ -127,8 +124,8 @@ class Interruptions:
             return
         now = time.monotonic()
         since = None if self._raised_at is None else now - self._raised_at
-        if since is not None and (self._of_worker is not None or since < _UNHEARD_S):
-            self._again |= number == signal.SIGINT and since >= _ONE_STROKE_S
+        if since is not None and (self._of_worker is not None or since < _CAUGHT_S):
+            self._again |= number == signal.SIGINT and since >= _SAME_SIGNAL_S
             return
         self._raised_at = now
         is_dropped = _is_dropped(frame)
@@ -141,7 +138,7 @@ class Interruptions:
 
 
 def _wake_main_thread(number: signal.Signals) -> None:
-    """Have the main thread handle a signal, whatever it waits for."""
+    """Have the main thread handle a signal, even while it waits."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:
@@ -149,7 +146,7 @@ def _wake_main_thread(number: signal.Signals) -> None:
 
 
 def _is_dropped(frame: FrameType | None) -> bool:
-    """Return whether Python drops what is raised in a frame: one of the garbage collector has called it."""
+    """Return whether Python drops the exceptions of a frame: the garbage collector has called it."""
     callbacks = [getattr(callback, "__code__", None) for callback in gc.callbacks]
     while frame is not None and frame.f_code.co_name != "__del__" and frame.f_code not in callbacks:
         frame = frame.f_back
@@ -157,13 +154,10 @@ def _is_dropped(frame: FrameType | None) -> bool:
 
 
 class EndingHooks:
-    """The hooks of a session that is ended from outside.
+    """The hooks of a session that a signal ends.
 
     Args:
-        config: pytest's.
-        interruptions: What is heard.
-        role: Told to stop.
-        coordinator: Knows what is on the wire; None in an xdist worker.
+        coordinator: Knows the calls in flight; None in an xdist worker.
     """
 
     def __init__(
@@ -181,56 +175,58 @@ class EndingHooks:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Begin nothing, and end with no verdict, where a signal came to nothing."""
-        self._interruptions.look()
+        """Raise a signal that had no effect, before the first item and after the last."""
+        self._interruptions.raise_pending()
         ended = yield
-        self._interruptions.look()
+        self._interruptions.raise_pending()
         return ended
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:
-        """Begin no item where a signal came to nothing."""
-        self._interruptions.look()
+        """Raise a signal that had no effect, before each item."""
+        self._interruptions.raise_pending()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Stop: nothing new is sent, and what is on the wire is waited for, unless a signal comes again."""
+        """Stop: send no more calls, and wait for those in flight until a signal comes again."""
         if isinstance(excinfo.value, KeyboardInterrupt):
             self._role.interrupted(str(excinfo.value) or "Ctrl-C")
         else:
             self._role.cancel(INTERRUPTED)  # `pytest.exit`, ours among them
-        self._interruptions.begun(self._role.hurry)
-        _let_go_of_closed_pipes()
+        self._interruptions.end_on_next(self._role.hurry)
+        _discard_output_to_closed_pipes()
         if self._coordinator is not None and self._coordinator.limiter is not None:
             try:
-                _say_what_is_awaited(self._config, self._coordinator.limiter.in_flight)
-            except OSError:  # its reader was sent the signal, too
-                _let_go_of_closed_pipes()
+                _print_calls_in_flight(self._config, self._coordinator.limiter.in_flight)
+            except OSError:  # its reader got the signal, too
+                _discard_output_to_closed_pipes()
         if not self._config.getoption("fulltrace", False):
             # pytest shows the innermost line, but formats every frame first: half a second in each process.
             excinfo.traceback = excinfo.traceback[-2:]
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, None, None]:
-        """From here on a signal cuts short what is waited for: nothing is interrupted that puts things on disk."""
-        self._interruptions.begun(self._role.hurry)
-        _let_go_of_closed_pipes()
+        """Let signals cut the wait short from here on, and never interrupt what is written to disk."""
+        self._interruptions.end_on_next(self._role.hurry)
+        _discard_output_to_closed_pipes()
         yield
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Have signals do what they did before."""
+        """Restore the handlers."""
         self._interruptions.stop_listening()
 
 
-def _say_what_is_awaited(config: pytest.Config, in_flight: int) -> None:
-    """Print how many calls are on the wire, and for how long their replies are awaited; nothing when there are none."""
+def _print_calls_in_flight(config: pytest.Config, in_flight: int) -> None:
+    """Print how many calls are in flight, and how long the session waits for them; nothing without any."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if not in_flight or reporter is None:
         return
     calls = "1 call" if in_flight == 1 else f"{in_flight} calls"
     reporter.ensure_newline()
-    if config.get_terminal_writer().width_of_current_line:  # pytest's letters with -q are no line to it
+    if (
+        config.get_terminal_writer().width_of_current_line
+    ):  # it does not count pytest's letters with -q as a line
         reporter.write("\n")
     reporter.write_line(
         f"helmbench: {calls} on the wire may be billed: waiting up to {INTERRUPT_GRACE_S:g} s for the replies"
@@ -239,10 +235,10 @@ def _say_what_is_awaited(config: pytest.Config, in_flight: int) -> None:
     )
 
 
-def _let_go_of_closed_pipes() -> None:
-    """Print into nothing from now on where the reader is gone, as when Ctrl-C has ended `| tee` as well.
+def _discard_output_to_closed_pipes() -> None:
+    """Discard output from now on where its reader is gone, as when Ctrl-C has ended `| tee` as well.
 
-    Else pytest's own next line would break off the end of the session, and what it still has to store.
+    Otherwise pytest's next line would raise, and the end of the session with its writes would not run.
     """
     if not hasattr(select, "poll"):  # Windows
         return
@@ -259,12 +255,12 @@ def _let_go_of_closed_pipes() -> None:
 
 
 def end_with_parent() -> None:
-    """Have this process end within 2 s once the one that has started it is gone, whatever it does then."""
+    """End this process within 2 s after its parent, whatever it does then."""
     parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(_LOOK_S)
+            time.sleep(_PARENT_POLL_S)
         time.sleep(_ORDERLY_END_S)
         os._exit(1)
 

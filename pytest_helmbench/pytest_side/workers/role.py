@@ -20,34 +20,36 @@ from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.run.targets import model_limits
 
 GRACE_S = 0.3
-"""How long calls on the wire may go on when a session ends."""
+"""How long calls in flight may go on when a session ends."""
 
 INTERRUPT_GRACE_S = 5.0
-"""How long calls on the wire are waited for after Ctrl-C: they may be paid."""
+"""How long a session waits for calls in flight after Ctrl-C: they may be billed."""
 
 INTERRUPTED = "interrupted"
 INTERRUPTED_AGAIN = "interrupted again"
-"""Ends the grace."""
+"""Ends that wait."""
 
 
 def grace_after(reason: str) -> float:
-    """Return how long calls on the wire are waited for when a session is cancelled for a reason."""
+    """Return how long a session that is cancelled for a reason waits for calls in flight."""
     return INTERRUPT_GRACE_S if reason == INTERRUPTED else GRACE_S
 
 
 class SessionRole:
-    """What the hooks of a session ask of the role of their process; by itself it runs no items."""
+    """The role of a process, as the hooks of its session call it. The base runs no items."""
+
+    cases: CaseEngine | None = None
+    """Runs cases in this process; None where nothing is called."""
 
     def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
-        """Take note of what was selected.
+        """Keep the selected jobs and the plan.
 
         Args:
-            jobs: That of each selected item, in run order; None where nothing is to be started ahead.
-            plan: What will be asked.
+            jobs: The job of each selected item, in run order; None where nothing is to be started ahead.
         """
 
     def begin(self) -> None:
-        """Start on the selected items, when pytest begins to run them; some wait for a controller to say so.
+        """Start the selected items, when pytest begins to run them; a worker waits for its controller.
 
         Raises:
             HelmbenchError: The session cannot be run.
@@ -63,48 +65,42 @@ class SessionRole:
 
     @property
     def engine(self) -> JobQueue[CaseJob] | None:
-        """What runs cases in this process; None where nothing is called."""
-        return None
+        """The queue of the case engine; None where nothing is called."""
+        return None if self.cases is None else self.cases.engine
 
     def known(self, _job: CaseJob) -> Outcome | None:
-        """Return, once, the outcome that a worker had brought in before it died."""
+        """Return, once, the outcome that a worker had sent before it died."""
         return None
 
     @property
     def left_over(self) -> int:
-        """How many items were never run, because their worker died and no other took them."""
+        """Number of items that never ran, because their worker died and no other took them."""
         return 0
 
     def cancel(self, reason: str) -> None:
-        """Begin to stop: nothing new is sent, and who waits is woken."""
+        """Begin to stop: send no more calls, and wake all waiting items."""
 
     def interrupted(self, _by: str) -> None:
-        """Begin to stop because of Ctrl-C or a signal.
-
-        Args:
-            _by: What this process was sent.
-        """
+        """Begin to stop because of Ctrl-C or a signal."""
         self.cancel(INTERRUPTED)
 
     def hurry(self) -> None:
-        """Let calls on the wire have no more grace, and the disk no more than a moment. In a signal's handler."""
+        """Wait no longer for calls in flight, and only a moment for the disk. In a signal's handler."""
         if self.engine is not None:
             self.engine.hurry()
 
     def end(self, *, interrupted: bool) -> None:
         """Stop, and put everything on disk."""
 
+    def stop_model(self, model: str, sentence: str) -> None:
+        """Send no more calls to a model that does not work."""
+        if self.cases is not None:
+            self.cases.gateway.stop_model(model, sentence)
+
 
 @dataclass(frozen=True, slots=True)
 class CaseEngines:
-    """Makes the case engine of a process.
-
-    Args:
-        settings: Of the session.
-        library: Its benchmarks.
-        template: The judge's wording.
-        share: What the process has of its session.
-    """
+    """Makes the case engine of a process."""
 
     settings: Settings
     library: Library
@@ -112,12 +108,7 @@ class CaseEngines:
     share: Share
 
     def make(self, backend: Backend, resumed: Resumed) -> CaseEngine:
-        """Return a case engine, ready to start.
-
-        Args:
-            backend: The session's limiter and record.
-            resumed: The runs that the cases belong to.
-        """
+        """Return a case engine, ready to start."""
         settings = self.settings
         targets = (target for item in self.library.loaded for target in item.targets)
         shared = CaseEngineSettings(
@@ -129,8 +120,8 @@ class CaseEngines:
         return CaseEngine(self.library.loop, backend, shared, self.share, resumed)
 
 
-def composed(job: CaseJob) -> Outcome:
-    """Return the outcome of a dry run: the prompt was composed, nothing was called; what cannot run says why."""
+def dry_run_outcome(job: CaseJob) -> Outcome:
+    """Compose the prompt of a case and return its outcome in a dry run."""
     if job.skip_reason is not None:
         return Outcome(Verdict.SKIPPED, "unsupported", job.skip_reason)
     job.case(job.system_prompt)
@@ -141,8 +132,6 @@ class SingleProcess(SessionRole):
     """Coordinator and engine in one process.
 
     Args:
-        coordinator: Limiter and record.
-        engines: Makes the case engine.
         announce: Called with the plan before the first call; may end the session.
         tick: Called about once a second while an item waits.
     """
@@ -159,14 +148,11 @@ class SingleProcess(SessionRole):
         self._announce = announce
         self._tick = tick
         self._selected: tuple[Sequence[CaseJob | None], Plan] | None = None
-        self._cases: CaseEngine | None = None
 
     def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
-        """See `SessionRole.collected`."""
         self._selected = (jobs, plan)
 
     def begin(self) -> None:
-        """See `SessionRole.begin`."""
         if self._selected is None:
             return
         jobs, plan = self._selected
@@ -176,38 +162,25 @@ class SingleProcess(SessionRole):
         if plan.dry:
             coordinator.note_dry_resume()
             return
-        backend = coordinator.open(plan, lambda _record: None, self._stop_model)
-        self._cases = self._engines.make(backend, coordinator.resumed())
-        self._cases.start([job for job in jobs if job is not None])
+        backend = coordinator.open(plan, lambda _record: None, self.stop_model)
+        self.cases = self._engines.make(backend, coordinator.resumed())
+        self.cases.start([job for job in jobs if job is not None])
 
     def obtain(self, job: CaseJob) -> Outcome:
-        """See `SessionRole.obtain`."""
-        if self._cases is None:
-            return composed(job)
-        return self._cases.obtain(job, self._tick)
-
-    @property
-    def engine(self) -> JobQueue[CaseJob] | None:
-        """See `SessionRole.engine`."""
-        return self._cases.engine if self._cases is not None else None
+        if self.cases is None:
+            return dry_run_outcome(job)
+        return self.cases.obtain(job, self._tick)
 
     def cancel(self, reason: str) -> None:
-        """See `SessionRole.cancel`."""
-        if self._cases is not None:
-            self._cases.engine.drop_queued(reason, grace_after(reason))
+        if self.cases is not None:
+            self.cases.engine.drop_queued(reason, grace_after(reason))
 
     def end(self, *, interrupted: bool) -> None:
-        """See `SessionRole.end`."""
-        if self._cases is not None:
-            self._cases.end("the session has ended", GRACE_S)
-            self._cases = None
+        if self.cases is not None:
+            self.cases.end("the session has ended", GRACE_S)
+            self.cases = None
         self._coordinator.close(interrupted=interrupted, tick=self._tick)
 
     def hurry(self) -> None:
-        """See `SessionRole.hurry`."""
         super().hurry()
         self._coordinator.hurry()
-
-    def _stop_model(self, model: str, sentence: str) -> None:
-        if self._cases is not None:
-            self._cases.gateway.stop_model(model, sentence)

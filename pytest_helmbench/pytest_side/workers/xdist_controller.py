@@ -1,4 +1,4 @@
-"""The role of an xdist controller: it has no items; it lets the workers send, and puts on record what they bring."""
+"""The role of an xdist controller: it runs no items, permits the calls of its workers and records their results."""
 
 from __future__ import annotations
 
@@ -37,11 +37,8 @@ class XdistController(SessionRole):
     """Serves the workers; a pytest plugin with the hooks of xdist.
 
     Args:
-        config: pytest's.
-        coordinator: Limiter and record.
         announce: Called with the plan before the first call; may end the session.
         tick: Called about once a second while the workers run.
-        interruptions: Told when a worker is ended from outside.
     """
 
     def __init__(
@@ -58,7 +55,7 @@ class XdistController(SessionRole):
         self._announce = announce
         self._tick = tick
         self._loop = coordinator.library.loop
-        self._loop.listen(self._loop_ends)
+        self._loop.listen(self._stop_with_loop)
         self._servers: dict[object, ChannelServer] = {}
         self._workers = 0
         self._scheduling: SliceScheduling | None = None
@@ -82,19 +79,19 @@ class XdistController(SessionRole):
         node.workerinput["helmbench_settings"] = pickle.dumps(self._coordinator.settings)
         self._workers = node.workerinput["workercount"]
         name = node.workerinput["workerid"]
-        told: Mapping[str, Callable[..., None]] = {
-            "plan": self._planned,
+        handlers: Mapping[str, Callable[..., None]] = {
+            "plan": self._keep_plan,
             "note": self._coordinator.note,
             "changed": self._coordinator.add_changed,
-            "interrupted": lambda by: self._worker_ends(f"{name} was sent {by}"),
+            "interrupted": lambda by: self._stop_with_worker(f"{name} was sent {by}"),
         }
-        self._servers[node] = ChannelServer(self._loop, channel, told)
+        self._servers[node] = ChannelServer(self._loop, channel, handlers)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self) -> SliceScheduling:
         """Schedule by slices."""
         self._scheduling = SliceScheduling(
-            self._config, self._workers, self._scheduled, self._prefetch, self._differs
+            self._config, self._workers, self._open_runs, self._prefetch, self._refuse_difference
         )
         return self._scheduling
 
@@ -111,37 +108,37 @@ class XdistController(SessionRole):
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self) -> None:
-        """End the session with a worker that was ended from outside, before xdist puts another in its place."""
+        """End the session when a signal has ended a worker, before xdist replaces it."""
         if self._worker_ended is not None and not self._stops:
             self._stops = True
             raise KeyboardInterrupt(self._worker_ended)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Forget the outcome of an item that has been reported; stop everybody at `--maxfail`."""
+        """Forget the outcome of a reported item; stop all workers at `--maxfail`."""
         if hasattr(report, "helmbench") or report.when == "teardown":
-            self._reported(getattr(report, "node", None), report.nodeid)
+            self._forget_outcome(getattr(report, "node", None), report.nodeid)
         self._failures += report.failed
         most = self._config.getoption("maxfail", 0)
         if most and self._failures >= most:
             self.cancel(f"stopping after {self._failures} failures")
 
-    # What the session asks
+    # The role
 
     @property
     def left_over(self) -> int:
-        """How many items were never run, because their worker died and no other took them."""
+        """Number of items that never ran, because their worker died and no other took them."""
         return self._scheduling.left_over if self._scheduling is not None else 0
 
     def cancel(self, reason: str) -> None:
-        """See `SessionRole.cancel`: every worker's waiting ends at once."""
+        """Cancel every worker."""
         if not self._cancelled:
             self._cancelled = True
             for server in self._servers.values():
                 server.send("cancel", reason)
 
     def end(self, *, interrupted: bool) -> None:
-        """See `SessionRole.end`: workers that still talk get a short grace."""
+        """Wait a moment for workers that still send, then put everything on disk."""
         if interrupted:
             self.cancel(INTERRUPTED)
         if self._cancelled:
@@ -150,7 +147,7 @@ class XdistController(SessionRole):
         self._coordinator.close(interrupted=interrupted, tick=self._tick)
 
     def _await_workers(self, grace_s: float) -> None:
-        """Wait until the workers have nothing more to say; Ctrl-C cuts the grace of their calls short."""
+        """Wait until the workers send nothing more; Ctrl-C cuts the grace of their calls short."""
         until = time.monotonic() + grace_s + _WORKERS_GRACE_S
         serving = [server for server in self._servers.values() if server.serving]
         while time.monotonic() < until and not all(server.ended for server in serving):
@@ -162,37 +159,36 @@ class XdistController(SessionRole):
                     server.send("cancel", INTERRUPTED_AGAIN)
 
     def hurry(self) -> None:
-        """See `SessionRole.hurry`: the code that awaits the workers tells them."""
+        """Have the code that awaits the workers cut their grace short."""
         self._in_a_hurry = True
         self._coordinator.hurry()
 
     def interrupted(self, _by: str) -> None:
-        """See `SessionRole.interrupted`."""
         self._stops = True
         self.cancel(INTERRUPTED)
 
-    def _worker_ends(self, sentence: str) -> None:
-        """Stop all workers with one that is ended from outside. On xdist's receiver thread."""
+    def _stop_with_worker(self, sentence: str) -> None:
+        """Stop all workers when a signal ends one of them. On xdist's receiver thread."""
         self._worker_ended = sentence
         self.cancel(INTERRUPTED)
         self._interruptions.worker_ends(sentence)
 
-    def _loop_ends(self) -> None:
-        """Stop all workers: what they ask is answered no more. On the loop's thread."""
+    def _stop_with_loop(self) -> None:
+        """Stop all workers, since the loop answers no calls any more. On the loop's thread."""
         self._worker_ended = str(self._loop.ended)
         self.cancel(INTERRUPTED)
 
-    def _reported(self, node: WorkerNode | None, node_id: str) -> None:
+    def _forget_outcome(self, node: WorkerNode | None, node_id: str) -> None:
         if self._scheduling is not None and node is not None:
             self._scheduling.mark_reported(node, node_id)
         # On the loop, where its outcome has arrived before: the main thread may be ahead of it.
         self._loop.soon(self._unreported.pop, node_id, None)
 
-    def _planned(self, plan: object) -> None:
+    def _keep_plan(self, plan: object) -> None:
         if self._plan is None and isinstance(plan, Plan):
             self._plan = plan
 
-    def _scheduled(self) -> None:
+    def _open_runs(self) -> None:
         """Open the runs: every worker has collected, and nothing has been called yet."""
         plan = self._plan
         if plan is None:
@@ -208,24 +204,23 @@ class XdistController(SessionRole):
             if plan.dry:
                 coordinator.note_dry_resume()
             else:
-                self._backend = coordinator.open(plan, self._remember, self._tell_stopped)
+                self._backend = coordinator.open(plan, self._remember, self._send_stopped_model)
         except HelmbenchError as error:
             raise pytest.UsageError(scrub(str(error))) from error
         self._loop.soon(self._tick_again)
 
     def _tick_again(self) -> None:
-        """Let the live line be drawn about once a second: no item is waited for here."""
+        """Draw the live line about once a second: no item waits in this process."""
         if self._coordinator.ended is None:
             self._tick()
             self._loop.loop.call_later(_TICK_S, self._tick_again)
 
     def _prefetch(self, node: WorkerNode, indices: Iterable[int], node_ids: Sequence[str]) -> None:
-        """Tell a worker what it will be handed.
+        """Send a worker the items that it is going to run.
 
         Args:
-            node: The worker.
-            indices: Of the items, in order.
-            node_ids: Theirs, when the items were another worker's before.
+            indices: Places of the items, in order.
+            node_ids: Node ids of the items, where they were another worker's before.
         """
         coordinator, backend = self._coordinator, self._backend
         server = self._servers.get(node)
@@ -246,11 +241,11 @@ class XdistController(SessionRole):
         if record.outcome.verdict is not Verdict.ERROR:
             self._unreported[record.node_id] = record.outcome.for_item()
 
-    def _tell_stopped(self, model: str, sentence: str) -> None:
+    def _send_stopped_model(self, model: str, sentence: str) -> None:
         for server in self._servers.values():
             server.send("stop-model", model, sentence)
 
-    def _differs(self, sentence: str) -> None:
+    def _refuse_difference(self, sentence: str) -> None:
         self._coordinator.note(sentence)
         raise pytest.UsageError(sentence)
 
@@ -259,15 +254,16 @@ class ChannelServer:
     """The controller's end of one worker's channel.
 
     Args:
-        loop: Where the limiter lives.
-        channel: To the worker.
-        told: What is called with what the worker says beside its calls, by the word; on xdist's receiver thread.
+        loop: The event loop of the limiter.
+        handlers: Functions for messages other than calls, by their first word. They run on xdist's receiver thread.
     """
 
-    def __init__(self, loop: LoopThread, channel: Channel, told: Mapping[str, Callable[..., None]]) -> None:
+    def __init__(
+        self, loop: LoopThread, channel: Channel, handlers: Mapping[str, Callable[..., None]]
+    ) -> None:
         self._loop = loop
         self._channel = channel
-        self._told = told
+        self._handlers = handlers
         self._backend: LocalBackend | None = None
         self._asking: dict[int, asyncio.Task[object]] = {}
         self._held: dict[int, Permit] = {}
@@ -276,16 +272,16 @@ class ChannelServer:
         channel.setcallback(self._receive, endmarker=None)
 
     def serve(self, backend: LocalBackend) -> None:
-        """Begin to answer: before this, a worker sends nothing but its plan."""
+        """Begin to answer calls: before this, a worker sends only its plan."""
         self._backend = backend
 
     @property
     def serving(self) -> bool:
-        """Whether the worker has been told to begin."""
+        """Whether the worker has begun."""
         return self._backend is not None
 
     def send(self, *message: object) -> None:
-        """Send a message; a worker that is gone is told nothing."""
+        """Send a message, unless the worker is gone."""
         if not send(self._channel, *message):
             self.ended = True
 
@@ -298,8 +294,8 @@ class ChannelServer:
         match message:
             case ("bye",):
                 self.ended = True
-            case (word, *values) if word in self._told:
-                self._told[word](*values)
+            case (word, *values) if word in self._handlers:
+                self._handlers[word](*values)
             case _:
                 self._loop.soon(self._handle, message)
 
@@ -336,7 +332,7 @@ class ChannelServer:
                 self._answer(backend, number, backend.stored())
 
     def _answer(self, backend: LocalBackend, number: int, asked: Coroutine[None, None, object]) -> None:
-        """Send the worker what it has asked for, or why not, when that is known."""
+        """Send the worker an answer, or an error, when it is known."""
         task = self._asking[number] = asyncio.get_running_loop().create_task(asked)
         task.add_done_callback(lambda done: self._answered(backend, number, done))
 
@@ -351,7 +347,7 @@ class ChannelServer:
             return
         found = task.result()
         self.send("answer", number, found)
-        # The worker may have ended before it was sent what it asked for.
+        # The worker may have ended before its answer was sent.
         if self.ended and isinstance(found, Permit) and found.number in self._held:
             backend.release(self._held.pop(found.number))
 
@@ -371,7 +367,7 @@ class ChannelServer:
             backend.give_up(wanted)
 
     def _lost(self) -> None:
-        """Take back everything a worker held that is gone."""
+        """Take back all permits and claims of a worker that is gone."""
         for task in self._asking.values():
             task.cancel()
         held, self._held = self._held, {}

@@ -26,28 +26,27 @@ class WorkerNode(Protocol):
 
     @property
     def shutting_down(self) -> bool:
-        """Whether it takes nothing more."""
+        """Whether it takes no more items."""
 
     def send_runtest_some(self, indices: list[int]) -> None:
         """Have it run items; raises `OSError` when it is gone."""
 
     def shutdown(self) -> None:
-        """Tell it that nothing follows."""
+        """Have it end after its queued items."""
 
 
 class SliceScheduling:
-    """Worker k runs the items k::n, in order; xdist is told of a few at a time.
+    """Worker k runs the items k::n, in order; xdist gets a few of them at a time.
 
     Each worker knows its whole slice beforehand and so keeps its calls in flight; that few are queued lets
     `-x`, `--maxfail` and Ctrl-C stop at once.
 
     Args:
-        config: pytest's; other plugins look for it here.
-        count: Workers that the session starts with.
-        on_scheduled: Told once that every worker has collected, before anything runs.
-        prefetch: Tells a worker what it will be handed: the indices, and the node ids when the items were another
-            worker's before.
-        on_difference: Told the first difference when two workers have not collected the same.
+        config: Other plugins look for pytest's config here.
+        count: Number of workers at the start.
+        on_scheduled: Called once, when every worker has collected and before anything runs.
+        prefetch: Called with a worker, the places of its items, and their node ids where they were another worker's.
+        on_difference: Called with the first difference between the collections of two workers.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class SliceScheduling:
 
     @property
     def tests_finished(self) -> bool:
-        """Whether nothing is left to hand out; workers run what they hold when they are told to shut down."""
+        """Whether nothing is left to hand out; workers run their queued items before they shut down."""
         if self._collection is None:
             return self._broken
         if self._pool or any(self._unsent.values()):
@@ -183,7 +182,7 @@ class SliceScheduling:
         return [node for node in self._collections if node in self._sent and not node.shutting_down]
 
     def _share_pool(self, nodes: Sequence[WorkerNode]) -> None:
-        """Give what dead workers have left to others; without any it waits for a replacement."""
+        """Give the items of dead workers to others; without any, the items wait for a replacement."""
         if not nodes:
             return
         collection = self._collection or ()

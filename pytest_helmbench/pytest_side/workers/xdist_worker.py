@@ -1,4 +1,4 @@
-"""An xdist worker: its channel to the controller, who has the limiter and the record, and its role."""
+"""An xdist worker: its channel to the controller, which has the limiter and the database, and its role."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any, Protocol, cast
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, RecordedReply, ResultRecord
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.case_engine import CaseEngine, Resumed
+from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.engine.job import CaseJob
-from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
+from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import Wanted
 from pytest_helmbench.gateway.permits import (
@@ -34,7 +34,7 @@ from pytest_helmbench.pytest_side.workers.role import (
     INTERRUPTED_AGAIN,
     CaseEngines,
     SessionRole,
-    composed,
+    dry_run_outcome,
     grace_after,
 )
 from pytest_helmbench.run.plan import Plan
@@ -47,10 +47,10 @@ ERRORS: Mapping[str, type[HelmbenchError]] = {
     "not_stored": NotStoredError,
     "failed": HelmbenchError,
 }
-"""What the controller may answer instead of what was asked for, by the word that travels."""
+"""Errors that the controller may answer, by the word that the channel transports."""
 
 
-# What travels is pickled: both ends are this program, and execnet knows no dataclasses, enums and lone surrogates.
+# Messages are pickled: both ends are this program, and execnet knows no dataclasses, enums and lone surrogates.
 class Channel(Protocol):
     """A channel of execnet."""
 
@@ -81,7 +81,7 @@ class NewNode(Protocol):
 
 
 def send(channel: Channel, *message: object) -> bool:
-    """Send a message; return whether there was anybody to send it to. From any thread."""
+    """Send a message; return whether the other end is alive. From any thread."""
     try:
         channel.send(pickle.dumps(message))
     except OSError:
@@ -91,11 +91,11 @@ def send(channel: Channel, *message: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a worker is told before its items.
+    """The message that starts a worker.
 
     Args:
         run_ids: `evaluation_runs.id` by benchmark and model.
-        indices: Items that it will be handed, in order: its prefetch list.
+        indices: Places of its items, in order.
         known: Outcomes by node id that a crashed worker had already brought in.
         judged: Cases that the run being resumed has judged, by run, code and repetition.
         inherits: The items were a dead worker's: some of their calls may be answered.
@@ -109,14 +109,13 @@ class Start:
 
 
 class RemoteBackend:
-    """The backend as a worker sees it: every word goes over the channel.
+    """The backend of a worker: every call goes over the channel.
 
     Args:
-        loop: Where the gateway lives.
-        channel: To the controller.
-        on_start: Told what to prefetch; on xdist's receiver thread.
-        on_stop_model: Told of a model that does not work; on the loop.
-        on_cancel: Told to end; on xdist's receiver thread.
+        loop: The event loop of the gateway.
+        on_start: Called with the items to prefetch, on xdist's receiver thread.
+        on_stop_model: Called with a model that does not work, on the loop.
+        on_cancel: Called at the end of the session, on xdist's receiver thread.
     """
 
     def __init__(
@@ -138,12 +137,12 @@ class RemoteBackend:
         channel.setcallback(self._receive, endmarker=None)
 
     def send(self, *message: object) -> None:
-        """Send a message; a controller that is gone is told nothing more. From any thread."""
+        """Send a message; cancel the session where the controller is gone. From any thread."""
         if not send(self._channel, *message):
             self._on_cancel("the controller is gone")
 
     async def _ask(self, word: str, *wanted: object) -> object:
-        """Return the controller's answer to a message; it is told when the caller no longer waits for it."""
+        """Return the controller's answer to a message; abandon it when the caller is cancelled."""
         number = next(self._numbers)
         waiter: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiter
@@ -160,39 +159,31 @@ class RemoteBackend:
             self._waiting.pop(number, None)
 
     async def acquire(self, request: PermitRequest) -> Permit:
-        """See `Backend.acquire`."""
         return cast("Permit", await self._ask("admit", request))
 
     def settle(self, permit: Permit, result: AttemptResult, record: AttemptRecord) -> None:
-        """See `Backend.settle`."""
         self.send("settle", permit, result, record)
 
     def release(self, permit: Permit) -> None:
-        """See `Backend.release`."""
         self.send("release", permit)
 
     def failed(self, model: str, case: FailedCase) -> None:
-        """See `Backend.failed`."""
         self.send("failed", model, case)
 
     async def look_up(self, wanted: Wanted) -> RecordedReply | None:
-        """See `Backend.look_up`."""
         return cast("RecordedReply | None", await self._ask("recall", wanted))
 
     def give_up(self, wanted: Wanted) -> None:
-        """See `Backend.give_up`."""
         self.send("give-up", wanted)
 
     def record_replay(self, record: AttemptRecord) -> None:
-        """See `Backend.record_replay`."""
         self.send("replay", record)
 
     def record_result(self, record: ResultRecord) -> None:
-        """See `Backend.record_result`."""
         self.send("result", record)
 
     async def stored(self) -> None:
-        """See `Backend.stored`; who asks in one turn of the loop shares a message."""
+        """Share one message among all callers of one turn of the loop."""
         if self._storing is None:
             self._storing = asyncio.get_running_loop().create_task(self._ask_whether_stored())
         await asyncio.shield(self._storing)
@@ -226,7 +217,7 @@ class RemoteBackend:
             self._give_back(found)
 
     def _give_back(self, found: object) -> None:
-        """Give back a permit that was on its way when it was abandoned."""
+        """Give back a permit that arrives after its request was abandoned."""
         if isinstance(found, Permit):
             self.send("release", found)
 
@@ -240,8 +231,6 @@ class XdistWorker(SessionRole):
     """An engine whose backend is at the far end of a channel.
 
     Args:
-        engines: Makes the case engine.
-        channel: To the controller.
         tick: Called about once a second while an item waits.
     """
 
@@ -251,76 +240,64 @@ class XdistWorker(SessionRole):
         self._lock = threading.Lock()
         self._jobs: Sequence[CaseJob | None] = ()
         self._known: dict[str, Outcome] = {}
-        self._cases: CaseEngine | None = None
         self._cancelled: str | None = None
         self._backend = RemoteBackend(
-            engines.library.loop, channel, self._start, self._stop_model, self.cancel
+            engines.library.loop, channel, self._start, self.stop_model, self.cancel
         )
 
     def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
-        """Tell the controller what was collected; calls start when it says so."""
+        """Send the controller the plan; calls start when it answers."""
         self._jobs = jobs
         self._backend.send("plan", plan)
 
     def obtain(self, job: CaseJob) -> Outcome:
-        """See `SessionRole.obtain`."""
         if self._cancelled is not None:
             raise CancelledRunError(self._cancelled)
         known = self.known(job)
         if known is not None:
             return known
-        if self._cases is None:
-            return composed(job)
-        return self._cases.obtain(job, self._tick)
-
-    @property
-    def engine(self) -> JobQueue[CaseJob] | None:
-        """See `SessionRole.engine`."""
-        return self._cases.engine if self._cases is not None else None
+        if self.cases is None:
+            return dry_run_outcome(job)
+        return self.cases.obtain(job, self._tick)
 
     def known(self, job: CaseJob) -> Outcome | None:
-        """See `SessionRole.known`."""
         return self._known.pop(job.node_id, None)
 
     def cancel(self, reason: str) -> None:
-        """See `SessionRole.cancel`; the controller says so too, on xdist's receiver thread."""
+        """Begin to stop; the controller calls this as well, on xdist's receiver thread."""
         with self._lock:
             self._cancelled = self._cancelled or reason
-        if self._cases is None:
+        if self.cases is None:
             return
-        self._cases.engine.drop_queued(reason, grace_after(reason))
+        self.cases.engine.drop_queued(reason, grace_after(reason))
         if reason == INTERRUPTED_AGAIN:
-            self._cases.engine.hurry()
+            self.cases.engine.hurry()
 
     def interrupted(self, _by: str) -> None:
-        """See `SessionRole.interrupted`; the session ends with any of its workers."""
+        """Send the controller the signal: it ends the whole session."""
         self._backend.send("interrupted", _by)
         self.cancel(INTERRUPTED)
 
     def end(self, *, interrupted: bool) -> None:
-        """See `SessionRole.end`; the controller knows by itself whether the session was interrupted."""
-        if self._cases is not None:
-            self._cases.end("the session has ended", GRACE_S)
+        """Stop; the controller knows by itself whether the session was interrupted."""
+        if self.cases is not None:
+            self.cases.end("the session has ended", GRACE_S)
         library = self._engines.library
         library.loop.run_last(library.close())
         self._backend.send("bye")
         library.loop.close()
         if interrupted or self._cancelled is not None or (self._jobs and all(self._jobs)):
             # pytest and the interpreter each search everything for garbage before the process may end, and
-            # the session waits for it. Nothing of that is needed when no foreign test was run.
+            # the session waits for it. Without foreign tests nothing depends on that.
             gc.freeze()
 
     def _start(self, start: Start) -> None:
-        """Begin with a slice of the items: the own one, or what a dead worker has left."""
+        """Start a slice of the items: the own one, or that of a dead worker."""
         self._known.update(start.known)
-        if self._cases is None:
+        if self.cases is None:
             resumed = Resumed(start.run_ids, start.judged, lambda name: self._backend.send("changed", name))
-            self._cases = self._engines.make(self._backend, resumed)
+            self.cases = self._engines.make(self._backend, resumed)
         if start.inherits:
-            self._cases.gateway.use_recorded()
+            self.cases.gateway.use_recorded()
         jobs = (self._jobs[index] for index in start.indices)
-        self._cases.start([job for job in jobs if job is not None and job.node_id not in self._known])
-
-    def _stop_model(self, model: str, sentence: str) -> None:
-        if self._cases is not None:
-            self._cases.gateway.stop_model(model, sentence)
+        self.cases.start([job for job in jobs if job is not None and job.node_id not in self._known])

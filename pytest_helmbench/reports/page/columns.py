@@ -39,7 +39,6 @@ class Block:
     """A piece of data in the page.
 
     Args:
-        id: Of its element.
         data: Base64 of gzip of JSON; the same for the same value.
     """
 
@@ -57,10 +56,8 @@ def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -
     """Yield the blocks of a run: its columns first.
 
     Args:
-        name: Of the run in the page: `0`, or `0b` for what it is compared with.
-        report: With every case.
-        texts: Whose texts are shown.
-        flips: How its cases came out in the run that this one is compared with; empty without one.
+        name: Name of the run on the page: `0`, or `0b` for its baseline.
+        flips: The change of each case since the baseline; empty without one.
     """
     rows = report.results
     yield Block.of(f"c{name}", {"n": len(rows), "c": _cells(report, flips, texts)})

@@ -106,10 +106,8 @@ def page_of(
     """Return the page of some parts.
 
     Args:
-        parts: In the order they are shown.
-        texts: Whose texts are shown.
         found: The same runs side by side, by benchmark; None to compare no pairs.
-        live: How far the runs are in it, of a page whose server is asked how far they are now (see `live.js`).
+        live: Progress of the runs on a page that asks its server for news (`live.js`); None on other pages.
 
     Raises:
         PageTooLargeError: It would be larger than `LARGEST_BYTES`.
@@ -260,10 +258,10 @@ def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, refresh_s
     """Return the list of runs of a server.
 
     Args:
-        name: Of the results file.
+        name: Name of the results file.
         runs: The newest first.
-        left_out: How many older ones are not shown.
-        refresh_s: Between two looks of the page for news.
+        left_out: Number of older runs that are not shown.
+        refresh_s: Seconds between two requests for news.
     """
     css, script = _code_of("page.css", "live.css"), _code_of("runs.js")
     template = _environment().get_template("runs.html.jinja")
@@ -341,9 +339,7 @@ def case_lines(part: PagePart, most: int, *, with_text: bool) -> tuple[Sequence[
     The order is by points lost.
 
     Args:
-        part: Of the page.
-        most: Lines at most.
-        with_text: Running text of a reply that was observed stands there.
+        with_text: Show running text of a reply that was observed.
     """
     report = part.report
     if report is None:

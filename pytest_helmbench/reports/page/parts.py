@@ -19,9 +19,9 @@ class Flip:
     """How a case came out in the other run.
 
     Args:
-        before: Its outcome there; empty where that run has no such case.
+        before: Its outcome in the other run; empty where that run has no such case.
         word: `worse`, `better`, `same`; `one side` where only one run has judged it.
-        index: Of its result there; -1 for none.
+        index: Place of its result in the other run; -1 for none.
     """
 
     before: str
@@ -34,10 +34,10 @@ class PagePart:
     """One run on a page.
 
     Args:
-        report: With every case.
-        comparison: With its baseline; None for a page that compares nothing.
-        baseline: The run that it is compared with; None where its results are not at hand (a baseline file).
-        flips: How each result came out in the baseline, by code and repetition.
+        report: The run with every case.
+        comparison: The comparison with its baseline; None on a page that compares nothing.
+        baseline: The run that it is compared with; None where only a baseline file has it.
+        flips: The change of each result since the baseline, by code and repetition.
     """
 
     report: RunReport | None
@@ -84,12 +84,7 @@ def _report(ref: RunRef | None, texts: ShownTexts) -> RunReport | None:
 
 
 def flips(after: tuple[ResultRow, ...], before: tuple[ResultRow, ...]) -> dict[tuple[str, int], Flip]:
-    """Return how each result of a run came out in an earlier one, by code and repetition.
-
-    Args:
-        after: Of the candidate.
-        before: Of the baseline.
-    """
+    """Return how each result of a run came out in an earlier one, by code and repetition."""
     places = {(row.code, row.repetition): index for index, row in enumerate(before)}
     found = {}
     for row in after:

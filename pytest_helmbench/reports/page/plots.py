@@ -214,11 +214,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def forest(reports: Sequence[RunReport]) -> tuple[tuple[ForestRow, ...], int]:
-    """Return a row per pillar and behaviour, or per group of a pack, with a mark per run; and how many are left out.
-
-    Args:
-        reports: Of one benchmark.
-    """
+    """Return a row per pillar and behaviour, or per group of a pack, with a mark per run; and how many are left out."""
     places: dict[str, tuple[str, dict[int, Score]]] = {}
     titles: dict[str, str] = {}
     for run, report in enumerate(reports):
@@ -268,8 +264,8 @@ def heat_map(found: Iterable[Detection], before: Iterable[Detection] = ()) -> He
     """Return what was judged right by behaviour and condition; scenarios of a behaviour are added up.
 
     Args:
-        found: By condition; see `Breakdown.by_condition`.
-        before: Likewise of the baseline; empty where nothing is compared.
+        found: The rates by condition (`Breakdown.by_condition`).
+        before: Those of the baseline; empty without a comparison.
     """
     cells, earlier = _by_behaviour(found), _by_behaviour(before)
     names = sorted({name for row in cells.values() for name in row}, key=natural_key)

@@ -40,7 +40,7 @@ def test_a_second_signal_raises_nothing_in_the_middle_of_the_first(
         signal.raise_signal(first)
     assert str(raised.value) == ("" if first == signal.SIGINT else "SIGTERM")
     signal.raise_signal(then)  # of the same stroke
-    heard.begun(lambda: hurried.append(True))
+    heard.end_on_next(lambda: hurried.append(True))
     signal.raise_signal(then)  # passed on by a parent
     assert hurried == []
     monkeypatch.setattr(interruption, "_PASSED_ON_S", 0.0)
@@ -51,12 +51,12 @@ def test_a_second_signal_raises_nothing_in_the_middle_of_the_first(
 def test_a_second_ctrl_c_before_the_end_has_begun_cuts_it_short(
     heard: Interruptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interruption, "_ONE_STROKE_S", 0.0)
+    monkeypatch.setattr(interruption, "_SAME_SIGNAL_S", 0.0)
     hurried: list[bool] = []
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     signal.raise_signal(signal.SIGINT)
-    heard.begun(lambda: hurried.append(True))
+    heard.end_on_next(lambda: hurried.append(True))
     assert hurried == [True]
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)  # as before us
@@ -65,7 +65,7 @@ def test_a_second_ctrl_c_before_the_end_has_begun_cuts_it_short(
 def test_news_of_a_worker_raise_nothing_once_the_session_was_interrupted(
     heard: Interruptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interruption, "_ONE_STROKE_S", 0.0)
+    monkeypatch.setattr(interruption, "_SAME_SIGNAL_S", 0.0)
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     heard.worker_ends("gw0 was sent SIGINT")
@@ -77,7 +77,7 @@ def test_news_of_a_worker_raise_nothing_once_the_session_was_interrupted(
 def test_an_exception_that_somebody_caught_is_raised_again(
     heard: Interruptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interruption, "_UNHEARD_S", 0.0)
+    monkeypatch.setattr(interruption, "_CAUGHT_S", 0.0)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
@@ -124,16 +124,16 @@ class _Signals:
 def test_a_signal_that_python_drops_is_raised_where_it_is_looked_for(
     heard: Interruptions, where: Callable[[_Signals], None], number: signal.Signals
 ) -> None:
-    heard.look()
+    heard.raise_pending()
     where(_Signals(number))
     with pytest.raises(KeyboardInterrupt) as raised:
-        heard.look()
+        heard.raise_pending()
     assert str(raised.value) == ("" if number == signal.SIGINT else "SIGTERM")
-    heard.begun(lambda: None)
-    heard.look()
+    heard.end_on_next(lambda: None)
+    heard.raise_pending()
 
 
 def test_ctrl_c_that_was_caught_is_not_raised_again(heard: Interruptions) -> None:
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
-    heard.look()
+    heard.raise_pending()
