@@ -1,4 +1,4 @@
-"""The house keeps to its figures, kinds are told apart in `benchmarks` alone, and no module begins with a riddle."""
+"""The figures of the house, kinds of benchmark in `benchmarks` alone, and no module that begins with a riddle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIGURES = (
     "import cycles",
     "file names used twice",
     "attributes set from outside",
-    "bases of exceptions that are no Exception",
+    "exceptions with another base than Exception",
 )
 
 _KINDS = [path.parent for path in PACKAGE.glob("benchmarks/*/places.py")]
@@ -32,7 +32,7 @@ _IMPORT_A_KIND = {
 """Who may import a module of a kind, and why; everybody else asks the registry."""
 
 _QUESTION_WORDS = ("How", "What", "When", "Where", "Whether", "Which", "Who", "Whose", "Why")
-"""No module begins with one: its first line says what it is for in words that somebody would search for."""
+"""No module begins with one: its first line says what it is for in words that a reader would search for."""
 
 
 @pytest.fixture(scope="module")

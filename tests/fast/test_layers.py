@@ -117,10 +117,10 @@ _LATE = {
     ("targets", "pytest_helmbench.gateway.client"),
     ("prices", "genai_prices"),  # for hosted models only
     ("local_answers", "pytest_helmbench.gateway.baselines.baseline"),  # for embedded models only
-    ("spread_command", "pytest_helmbench.run.spread"),  # Dask, where somebody spreads a session
+    ("spread_command", "pytest_helmbench.run.spread"),  # Dask, for a session over several machines
     ("spread_session", "distributed"),
     ("foreign_patterns", "regex"),  # where a benchmark brings a regular expression
-    # Only where somebody else's code runs, or a manifest stands.
+    # Only where foreign code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),
     ("verifiers", "pytest_helmbench.gateway.relay.verifier_client"),
     ("verifiers", "pytest_helmbench.gateway.relay.verifier_proxy"),
@@ -182,7 +182,7 @@ def test_imports_stand_at_the_top(path: Path) -> None:
     file = source(path)
     apart = typing_only(file)
     late = {(path.stem, name) for node, name in _imports(file) if node.col_offset > 0 and node not in apart}
-    assert late <= _LATE  # where nobody asks, nothing is imported
+    assert late <= _LATE  # without need, nothing is imported
 
 
 @pytest.mark.parametrize("module", _AT_EVERY_START)

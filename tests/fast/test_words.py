@@ -61,7 +61,7 @@ def _pages() -> Iterator[Path]:
 
 
 def _messages(path: Path) -> Iterator[str]:
-    """Yield the texts of a module that are no docstring."""
+    """Yield the texts of a module that are not docstrings."""
     text = path.read_text("utf-8")
     if "benchmark pack" not in re.sub(r'"\s+[rf]?"', "", text).lower():  # to parse all files takes seconds
         return

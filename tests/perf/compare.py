@@ -33,7 +33,7 @@ _TESTS = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is asked.
+    """The load of a measurement.
 
     Args:
         cases: How many.

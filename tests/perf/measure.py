@@ -25,7 +25,7 @@ class FailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is run.
+    """A command that is measured.
 
     Args:
         arguments: Program first.
@@ -111,7 +111,7 @@ def measure(command: Command, folder: Path, url: str | None = None) -> Measure:
     largest_kib = usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1)
     return Measure(
         wall_s=wall_s,
-        # What nobody has waited for is missing in the first, what came after the last look in the second.
+        # Processes without a waiting parent are missing in the first, those after the last look in the second.
         cpu_s=max(usage.ru_utime + usage.ru_stime, sum(seen.cpu_s.values())),
         busiest_s=max(seen.cpu_s.values(), default=0.0),
         peak_mib=max([largest_kib, *seen.memory_kib]) / 1024,

@@ -32,7 +32,7 @@ def _http_answer(text: str) -> bytes:
 
 
 class _Mock:
-    """What all connections share."""
+    """The state that all connections share."""
 
     def __init__(self, answer: bytes, latency_s: float) -> None:
         self.answer = answer

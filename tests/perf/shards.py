@@ -25,7 +25,7 @@ _USD = 0.0000654  # what the mock says of a call
 
 
 def compare_shards(cases: int, many: int, concurrency: int) -> None:
-    """Run a benchmark whole and in four shards, merge them in several ways, and print what came of it.
+    """Run a benchmark whole and in four shards, merge them in several ways, and print the results.
 
     Args:
         cases: Of the benchmark that is held to one session.

@@ -54,7 +54,7 @@ _HUGE_PER_MILLION = 300
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What came of a soak.
+    """The results of a soak.
 
     Args:
         asked: Requests that reached the server.
@@ -90,7 +90,7 @@ class Books:
 
 
 class _Server:
-    """Decides what becomes of each request; used on the provider's thread alone."""
+    """Decides on each request; used on the provider's thread alone."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)

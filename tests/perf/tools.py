@@ -21,7 +21,7 @@ _VERSION = "import importlib.metadata, sys; print(importlib.metadata.version(sys
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a command is to do.
+    """The work of a command.
 
     Args:
         benchmark: Folder of the benchmark.
@@ -39,7 +39,7 @@ class Work:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """What drivers find in their environment."""
+        """The environment of drivers."""
         return {
             "BASE_URL": self.url,
             "CONCURRENCY": str(self.concurrency),

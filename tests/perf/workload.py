@@ -1,4 +1,4 @@
-"""What is run: benchmarks of any size, and the same prompts in a file for tools that know no benchmarks."""
+"""Workloads: benchmarks of any size, and the same prompts in a file for tools that know no benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all sessions inside of this process have in common."""
+"""Fixtures of all sessions inside of this process."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_replies_without_usage_are_counted_here_and_marked(
 
     result = run_tree(pytester, mode, "--helmbench-max-cost=0.09", url=provider.url)
 
-    # About a thousand tokens each, a cent; nobody knows that they are no more than that.
+    # About a thousand tokens each, a cent; it is unknown that they are no more than that.
     assert provider.count == 2
     found = rows(pytester.path / "helmbench.db", "SELECT cost_usd, estimated FROM calls")
     assert all(estimated == 1 and 0.009 < cost < 0.012 for cost, estimated in found)
@@ -179,7 +179,7 @@ def test_the_calls_of_a_killed_session_count_when_it_goes_on(
         ["4 calls were on the wire when an earlier part * may be billed: the budget counts 5.2429 USD for it"]
     )
     database = pytester.path / "helmbench.db"
-    # What they have cost is unknown; those of now have returned.
+    # Their cost is unknown; those of now have returned.
     assert rows(database, "SELECT cost_usd FROM evaluation_runs") == [(None,)]
     assert rows(database, "SELECT count(*) FROM sent_calls") == [(4,)]
 

@@ -130,7 +130,7 @@ def test_identical_requests_share_one_call_also_across_workers(
     # Three conditions in the same words; half of the requests are out when the others come.
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 8, conditions=_same_words(3))})
     provider.latency_s = 0.15
-    # A request that fails for good keeps nobody: the next one asks for itself.
+    # A request that fails for good keeps no other waiting: the next one is sent.
     provider.answers(times=1, status=400, when=lambda request: "Message 5." in request.prompt)
     result = run_tree(pytester, workers, _REUSE, "--helmbench-concurrency=12", url=provider.url)
     result.assert_outcomes(passed=23, errors=1)
@@ -233,14 +233,13 @@ class _Shelf:
         self._hash = request_hash_
 
     def look_up(self, wanted: Wanted) -> RecordedReply | None:
-        """See `Record`."""
         if wanted.request_hash != self._hash:
             return None
         body = b'{"choices": [{"finish_reason": "stop", "message": {"content": "recorded"}}]}'
         return RecordedReply(body, own=False)
 
     def settle(self) -> None:
-        """See `Record`."""
+        """Do nothing: the record is complete."""
 
 
 def _keyless(folder: Path, model: str) -> Endpoint:

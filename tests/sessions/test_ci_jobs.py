@@ -1,4 +1,4 @@
-"""What a CI job gets: a summary, annotations, and workflows whose steps run."""
+"""Output of CI jobs: a summary, annotations, and workflows whose steps run."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class _Job:
     words: list[str] = field(default_factory=list)
 
     def run(self, repository: Path) -> int:
-        """Run the job; return 1 if a step fails. What pytest has printed stands in `words`."""
+        """Run the job; return 1 if a step fails. `words` has the output of pytest."""
         document = next(one for one in _WORKFLOWS if "jobs" in one)
         status = 0
         for step in document["jobs"]["benchmark"]["steps"]:

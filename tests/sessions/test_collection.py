@@ -1,4 +1,4 @@
-"""What pytest collects of a benchmark: ids, order, markers, layouts."""
+"""Items that pytest collects of a benchmark: ids, order, markers, layouts."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_a_killed_worker_costs_nothing_that_was_paid(pytester: pytest.Pytester, 
     (pytester.path / "pids" / "go").touch()
     assert session.end() == pytest.ExitCode.OK, session.text
     assert f"{_CASES + 1} passed" in session.text
-    # What had been judged was not asked again; what was in flight was.
+    # Judged cases were not asked again; those in flight were.
     counts: dict[str, int] = {}
     for request in provider.requests:
         counts[_asked(request)] = counts.get(_asked(request), 0) + 1

@@ -238,7 +238,7 @@ def test_with_an_unknown_price_one_call_goes_ahead_and_tells_what_the_others_cos
     result = run_tree(pytester, "--helmbench-max-cost=0.45", url=provider.url)
 
     result.assert_outcomes(passed=4, skipped=4)
-    # What a longer reply may cost is more than the budget: each goes alone, on what calls have cost so far.
+    # A longer reply may cost more than the budget: each goes alone, at the cost of calls so far.
     times = [request.at for request in provider.requests]
     assert all(later - earlier >= 0.2 for earlier, later in pairwise(times))
     assert result.ret == pytest.ExitCode.TESTS_FAILED

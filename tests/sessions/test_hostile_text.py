@@ -48,7 +48,7 @@ _BODIES: Mapping[int, bytes] = {
     2: _body('{"category": "RISK", "response": ' + json.dumps(_HOSTILE) + "}"),
     3: _body(_WRONG),
     4: _body("x" * _LONG + _HOSTILE),
-    # Bytes that are no UTF-8, inside of JSON that is some.
+    # Bytes that are not UTF-8, inside of JSON.
     5: _body('{"category": "RISK", "response": "@@@"}').replace(b"@@@", b"\xff\xfe\x80"),
     6: json.dumps({"choices": [{"finish_reason": _HOSTILE, "message": {"content": _HOSTILE}}]}).encode(),
 }

@@ -1,4 +1,4 @@
-"""What is not asked for is not imported, each looked at in a fresh interpreter."""
+"""Modules are imported only when needed, each looked at in a fresh interpreter."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _SEED = int(os.environ.get("HELMBENCH_KILLS_SEED", str(time.time_ns() % 10**6)))
 _CONCURRENCY = 6
 _OPTIONS = ("-q", "--helmbench-marking-model=test/judge", f"--helmbench-concurrency={_CONCURRENCY}")
 _STORED_WITHIN_S = 0.02 if _KILLS > 10 else 1.0
-"""What a process has read so long before it is killed is on record; beside other tests it may wait for a CPU."""
+"""A reply that a process read so long before it is killed is on record; under load it may wait for a CPU."""
 
 # Notes when the process that is killed has read a reply, by the clock that all processes share.
 _NOTES = """

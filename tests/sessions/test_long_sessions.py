@@ -1,4 +1,4 @@
-"""What a session keeps of finished cases: nothing that pytest would search once per failure."""
+"""Memory of finished cases: a session keeps nothing that pytest would search once per failure."""
 
 from __future__ import annotations
 

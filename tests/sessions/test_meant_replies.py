@@ -124,7 +124,7 @@ def test_a_judge_is_read_as_a_person_reads_it_and_asked_at_most_twice(
     found = [row[:3] for row in rows(pytester.path / "helmbench.db", _OUTCOMES)]
     assert found[3:] == [("P1-B1-S1-C1-PT4", "passed", None), ("P1-B1-S1-C1-PT5", "error", "judge_off_menu")]
 
-    # What was said off the menu is on record: only the last question about it is asked again.
+    # A judgement off the menu is on record: only the last question about it is asked again.
     run_tree(pytester, _JUDGE, "--helmbench-resume", url=provider.url).assert_outcomes(passed=4, errors=1)
     assert len(provider.requests) == 5 + 7 + 1
     run_command(pytester, "rescore", "1", "--benchmark", "benchmark").stdout.fnmatch_lines(["*4 as before*"])

@@ -83,7 +83,7 @@ def test_a_locked_database_holds_the_calls_back_and_a_kill_costs_few(
         session.kill_all()
     assert len(answered_hashes(database)) >= stored
     assert asked < _CASES / 2
-    # Nobody was shown a verdict that is not on record.
+    # Every verdict that was shown is on record.
     assert 0 < session.text.count("PASSED") <= rows(database, "SELECT count(*) FROM results")[0][0]
 
 

@@ -1,4 +1,4 @@
-"""A run has one owner: who goes on with it holds a lease, and whoever lost it writes and asks nothing more."""
+"""A run has one owner: the session that holds its lease; one that lost it writes and asks nothing more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of replies: verdicts of all five evaluation types, errors, and what people and JUnit see."""
+"""Outcomes of replies: verdicts of all five evaluation types, errors, and their output, in JUnit too."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_a_refused_key_stops_its_model_and_no_other(
     )
 
     asked = [request.model for request in provider.requests]
-    # The fault is told with the cases that were answered so, the others were not asked.
+    # The fault stands at the cases that were answered so, the others were not asked.
     result.assert_outcomes(passed=12, errors=asked.count("bad/key"), skipped=12 - asked.count("bad/key"))
     assert asked.count("test/good") == 12
     assert asked.count("bad/key") <= 2

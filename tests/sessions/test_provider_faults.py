@@ -16,7 +16,7 @@ _workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 _MEBIBYTE = 2**20
 _TIMEOUT_S = 2
 
-# What the server does, the reason on record, and words of the message.
+# The server's answer, the reason on record, and words of the message.
 _FAULTS: tuple[tuple[dict[str, Any], str, str], ...] = (
     ({"hang": True}, "timeout", f"the provider gave no whole answer within {_TIMEOUT_S} s"),
     ({"drip": True}, "timeout", f"the provider gave no whole answer within {_TIMEOUT_S} s"),
@@ -64,7 +64,7 @@ def _report_memory(pytester: pytest.Pytester) -> None:
         import os, pathlib, resource
 
         def pytest_unconfigure():
-            # Of this program alone: what getrusage says begins with the peak of whoever has started it.
+            # Of this program alone: what getrusage says begins with the peak of its parent.
             status = pathlib.Path("/proc/self/status")
             if status.exists():
                 peak_kib = int(status.read_text().partition("VmHWM:")[2].split()[0])

@@ -73,7 +73,7 @@ def test_a_bound_by_another_name_is_asked_for_once_in_a_session(
     # The name is no other question: the record answers it by the first one.
     run_tree(pytester, *options, "--helmbench-cache=reuse", url=provider.url).assert_outcomes(passed=4)
     assert provider.count == 5
-    # Two workers are told once, too.
+    # With two workers the message comes once, too.
     run_tree(pytester, *options[1:], "-n2", url=provider.url).assert_outcomes(passed=4)
     assert sum("max_tokens" in request.body for request in provider.requests) == 2
 

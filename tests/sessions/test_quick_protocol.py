@@ -1,4 +1,4 @@
-"""The short way from an item to its reports: nobody can tell it from pytest's own."""
+"""The short way from an item to its reports: plugins see no difference to pytest's own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EVENTS, CALLS = [], []
 plain_setup, plain_look = CaseItem.setup, SessionPlugin.has_passed
 
 def is_waited_for(item):
-    # These do not pass, or somebody prints and logs while they are waited for; the others pass at once.
+    # These do not pass, or something prints and logs while they are waited for; the others pass at once.
     return re.search("PT[23468]", item.name) is not None
 
 def noisy_setup(item):
@@ -79,7 +79,7 @@ def pytest_runtest_logreport(report):
     if report.when == "teardown" or report.failed or "test_own" in report.nodeid:  # not that of a recorded call
         fields["duration"] = type(report.duration).__name__
     if hasattr(report, "wasxfail"):
-        fields["longrepr"] = str(report.longrepr).splitlines()[-1]  # the frames of whoever called it stand before
+        fields["longrepr"] = str(report.longrepr).splitlines()[-1]  # the frames of its callers stand before
     EVENTS.append(["report", fields])
 
 def pytest_runtest_call(item):
@@ -147,7 +147,7 @@ def test_reports_output_and_junit_are_the_same_both_ways(pytester: pytest.Pytest
         assert quick_events == events, options
         assert quick_seen == seen, options
         assert quick_calls < calls, options  # it was taken
-        assert calls == 12 or options != _OPTIONS[0]  # and not before one of somebody else
+        assert calls == 12 or options != _OPTIONS[0]  # and not before a hook of another plugin
 
 
 def test_what_is_not_given_back_when_a_session_stops_is_an_error_of_its_last_case(

@@ -1,4 +1,4 @@
-"""What arrives at the provider: exact bodies, keys, and how many requests there are."""
+"""Requests that arrive at the provider: exact bodies, keys, and their number."""
 
 from __future__ import annotations
 

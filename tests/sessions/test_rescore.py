@@ -136,7 +136,7 @@ def test_stored_judgements_stand_while_their_judge_would_be_asked_the_same(
     database = pytester.path / "helmbench.db"
     rubric = scenarios / "P1-B2-S1" / "criteria.md"
 
-    # What passes is ours to say: the judge sees the menu, not which of it passes.
+    # Pass values are ours: the judge sees the menu, not which of it passes.
     _edit(rubric, "pass_values: [GOOD]", "pass_values: [GOOD, BAD]")
     _, found, _ = _rescore(database, capsys, "1")
     assert (found["now_pass"], found["now_fail"], found["needs_judge"]) == (1, 0, 0)
@@ -152,7 +152,7 @@ def test_stored_judgements_stand_while_their_judge_would_be_asked_the_same(
     assert ("skipped", "needs_judge", None) in rows(database, query)
     assert rows(database, "SELECT status FROM evaluation_runs WHERE id = 3") == [("partial",)]
 
-    # Once a run has asked it, its answer counts, whoever rescored first.
+    # Once a run has asked it, its answer counts, even after a rescore.
     run_tree(pytester, "--helmbench-marking-model=test/judge", "--tb=no", url=provider.url)
     before = provider.count
     _, found, _ = _rescore(database, capsys, "1")

@@ -85,7 +85,7 @@ def test_errors_and_skips_run_again_and_judged_cases_stand(
     assert rows(database, "SELECT count(*), min(status), min(error_tests) FROM evaluation_runs") == [
         (1, "partial", 0)
     ]
-    # What is judged already is told in the same words.
+    # Judged cases are shown in the same words.
     for result in (first, second):
         shown = result.stdout.str()
         assert "  expected: RISK\n  observed: CALM\n" in shown
@@ -111,7 +111,7 @@ def test_a_reply_whose_judge_was_in_flight_is_not_asked_for_again(
     undisturbed = run_tree(pytester, workers, _JUDGE, "--helmbench-db=other.db", url=provider.url)
     undisturbed.assert_outcomes(passed=3)
     provider.requests.clear()
-    # Of the second message one judge answers, the other hangs.
+    # For the second message one judge answers, the other hangs.
     provider.answers(
         hang=True, when=lambda request: _about(2, judge=True)(request) and "Point 2." in request.prompt
     )

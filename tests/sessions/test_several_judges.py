@@ -100,7 +100,7 @@ def test_the_first_judge_is_of_record_and_disagreement_is_kept_and_shown(
         ("judge", "test/b", 4),
     ]
     asked = len(provider.requests)
-    # What judges have said is judged again without a call, with the same verdicts.
+    # Recorded judgements are scored again without a call, with the same verdicts.
     assert "0 now pass" in _shown(capsys, "rescore", "1", "--db", database)
     assert len(provider.requests) == asked
     assert rows(database, _SAID.format(2)) == said

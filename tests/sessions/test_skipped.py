@@ -1,4 +1,4 @@
-"""A session in which every case was skipped is no success, and says why and what helps."""
+"""A session in which every case was skipped fails, and says why and what helps."""
 
 from __future__ import annotations
 

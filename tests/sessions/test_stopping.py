@@ -42,7 +42,7 @@ def test_a_session_that_stops_at_failures_wastes_few_calls(
     pytester: pytest.Pytester, provider: Provider, workers: str, option: str, failures: int
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["CALM"] * 200)})
-    # What both workers wait for first is slow: whatever may be asked beside it is asked meanwhile.
+    # The first case of both workers is slow: all that may be asked beside it is asked meanwhile.
     provider.latency_s = 0.1  # the word of a failure is faster
     provider.answers(
         latency_s=0.6, when=lambda request: "Message 1." in request.prompt or "Message 2." in request.prompt
@@ -173,7 +173,7 @@ def test_a_signal_to_a_session_or_a_worker_ends_it_like_ctrl_c(
     provider.let_go()
     assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
     assert provider.count == _CONCURRENCY
-    # What came is on record, and what was not asked can be.
+    # Replies are on record, and the other cases can still be asked.
     calls = rows(pytester.path / "helmbench.db", "select error, response_id is null from calls")
     assert calls == [(None, 0)] * _CONCURRENCY
     assert _run_status(pytester) == "interrupted"

@@ -63,7 +63,7 @@ def test_a_full_disk_stops_the_calls_and_a_resumed_session_asks_only_for_the_res
     assert "not everything was stored: " in shown
     assert "rows are lost" in shown
     assert "INTERNALERROR" not in shown
-    # What was out when the disk was full is all that was paid in vain.
+    # Only the requests in flight when the disk was full were paid in vain.
     stored = rows(database, "SELECT count(*) FROM responses")[0][0]
     assert 1 <= stored < _CASES / 2
     assert provider.count < _CASES - 10

@@ -1,4 +1,4 @@
-"""Cases that a benchmark had when it was last run, and has no more, are told; those of broken files are planned."""
+"""Cases that are gone since a benchmark's last run are reported; those of broken files are planned."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_benchmark_that_has_fewer_cases_than_in_its_last_run_is_told_with_thei
     )
     database = pytester.path / "helmbench.db"
 
-    # What is selected does not matter: it is what the files define.
+    # The selection does not matter: the files define the cases.
     first = run_tree(pytester, mode, "-k", "P1-B1-S1", url=provider.url)
     assert first.parseoutcomes()["passed"] == 3
     same = run_tree(pytester, mode, "--helmbench-select=P1-B1-S2", url=provider.url)

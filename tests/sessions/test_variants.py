@@ -26,7 +26,7 @@ _RUNS = "SELECT llms.name, status, passed_tests FROM evaluation_runs r JOIN llms
 
 @pytest.fixture
 def careful(pytester: pytest.Pytester, provider: Provider) -> Provider:
-    """A benchmark, and a model that is right when it is told to be careful."""
+    """A benchmark, and a model that is right when the prompt asks it to be careful."""
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 8)})
     for folder in (pytester.path, pytester.path / "benchmark"):
         (folder / "careful.md").write_text("Be careful.\n")

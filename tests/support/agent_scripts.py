@@ -1,4 +1,4 @@
-"""Rows that run code, a model that works on them turn by turn as a test says, and what lives on afterwards."""
+"""Rows that run code, scripts of agents that work on them turn by turn, and processes that live on afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 TOKENS = (100, 10)
-"""Of a turn: prompt and completion."""
+"""Tokens of a turn: prompt and completion."""
 COST_USD = 0.001
 _ITEM = re.compile(r"\(item ([\w-]+)\)")
 
@@ -71,7 +71,7 @@ def answer_turns(provider: Provider, turns: Mapping[str, Sequence[str | Answer]]
     """Let the provider answer the agents of rows.
 
     Args:
-        provider: To be told.
+        provider: Answers the agents from now on.
         turns: By row: a command to call bash with, or a whole answer. Behind the last one the agent is done.
     """
 

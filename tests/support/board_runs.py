@@ -29,7 +29,6 @@ class _Rows:
         self.hash = content * 32
 
     def catalogue(self, codes: Iterable[str], /) -> Catalogue:
-        """See `Outline.catalogue`."""
         entries = (
             ScenarioEntry(
                 code=code, full_code=code, family="quiz", about={"groups": {}, "content": self.hash}
@@ -39,7 +38,6 @@ class _Rows:
         return Catalogue(list(entries))
 
     def axes(self, code: str) -> CaseAxes:
-        """See `Outline.axes`."""
         return CaseAxes(scenario=code)
 
 

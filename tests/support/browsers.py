@@ -34,7 +34,7 @@ class Opened:
 
     @property
     def outside(self) -> list[str]:
-        """What was asked for beside the files themselves."""
+        """Requests for anything but the files themselves."""
         return [url for url in self.requests if not url.startswith("file:")]
 
 

@@ -1,6 +1,6 @@
 """The run without a candidate that a verdict may ask for: made once for all candidates of a row.
 
-What a row finds without a candidate never changes; over fifty attacks it would cost more than they do.
+The result of a row without a candidate never changes; over fifty attacks it would cost more than they do.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def figures(room: str = "") -> tuple[Figure, ...]:
         _counted("import cycles", cycles, 0),
         _counted("file names used twice", _used_twice(wanted), 0),
         _counted("attributes set from outside", _set_from_outside(wanted), 0),
-        _counted("bases of exceptions that are no Exception", _odd_exceptions(wanted), 0),
+        _counted("exceptions with another base than Exception", _odd_exceptions(wanted), 0),
     )
 
 
@@ -234,7 +234,7 @@ def _set_from_outside(wanted: Sequence[Source]) -> list[str]:
 
 
 def _set_on_pytest(file: Source) -> set[ast.Attribute]:
-    """Return the assignments to parameters of pytest's own types: its hooks are told to change reports in place."""
+    """Return the assignments to parameters of pytest's own types: its hooks change reports in place."""
     found: set[ast.Attribute] = set()
     for node in file.nodes:
         if isinstance(node, ast.FunctionDef):

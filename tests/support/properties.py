@@ -9,7 +9,7 @@ from hypothesis import settings
 
 __all__ = ["examples"]
 
-_AT_HAND = 3  # a third of all examples, where somebody waits for the tests; `.ci/run` takes all
+_AT_HAND = 3  # a third of all examples where a person waits for the tests; `.ci/run` takes all
 _DEADLINE = timedelta(seconds=5)
 """An example takes milliseconds, on a busy machine ten times as many: what takes this long grows without bound."""
 

@@ -382,7 +382,7 @@ class _Connection(asyncio.Protocol):
             self._next()
 
     def _next(self) -> None:
-        if self._buffer.startswith(b"\x16"):  # somebody speaks TLS
+        if self._buffer.startswith(b"\x16"):  # a client that speaks TLS
             self._send(400, b"", {})
             self._transport.close()
             return

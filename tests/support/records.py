@@ -1,4 +1,4 @@
-"""What a results file says once ids, times and latencies are left out: two runs of the same must agree on it."""
+"""Contents of a results file without ids, times and latencies: equal for two runs of the same."""
 
 from __future__ import annotations
 

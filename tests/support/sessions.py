@@ -119,7 +119,7 @@ class Session:
 
     @property
     def text(self) -> str:
-        """What was printed so far."""
+        """The output so far."""
         return self._output.read_text(encoding="utf-8", errors="replace")
 
     def worker(self, name: str) -> int:

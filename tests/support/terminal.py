@@ -48,7 +48,7 @@ class Terminal:
 
     @property
     def last_line(self) -> str:
-        """What stands at the bottom."""
+        """The last line of the screen."""
         return self.screen.display[-1].rstrip()
 
     @property

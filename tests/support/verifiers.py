@@ -54,12 +54,12 @@ while True:
 
 @dataclass
 class Pack:
-    """A pack with one verifier, and what was told while it was made ready.
+    """A pack with one verifier, and the events while it is made ready.
 
     Args:
         root: Folder of the pack.
         spec: What differs from the usual verifier.
-        events: What was told.
+        events: In order.
         build: Whether its image may be built.
         fence: Around servers of its own.
     """
@@ -111,7 +111,7 @@ class Pack:
 
     @property
     def phases(self) -> list[str]:
-        """What was told, in order."""
+        """The phases of the events, in order."""
         return [event["phase"] for event in self.events]
 
 
@@ -210,7 +210,7 @@ class Upstream:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port without a listener."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port: int = listening.getsockname()[1]

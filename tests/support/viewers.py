@@ -42,7 +42,7 @@ _AT = "2026-07-04T12:00:00+00:00"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server said."""
+    """An answer of the server."""
 
     status: int
     headers: Mapping[str, str]
@@ -80,7 +80,7 @@ class Viewer:
 
     @property
     def pid(self) -> int:
-        """Of its process."""
+        """The id of its process."""
         return self._process.pid
 
     @property

@@ -1,4 +1,4 @@
-"""Waiting for what others bring about: how long is no matter of any test, only that it comes."""
+"""Waiting for other processes, threads and tasks: a test depends on the event, not on its time."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 __all__ = ["PATIENCE_S", "lives", "until", "until_async"]
 
 PATIENCE_S = 120.0
-"""What takes a second on a quiet machine comes within this time on one that has much other work, or never."""
+"""An event that takes a second on a quiet machine comes within this time under load, or never."""
 
 
 def until(condition: Callable[[], object], what: str = "what is waited for") -> None:
-    """Wait for something that other processes or threads bring about."""
+    """Wait until a condition holds that other processes or threads fulfil."""
     for pause_s in _pauses(condition, what):
         time.sleep(pause_s)
 
 
 async def until_async(condition: Callable[[], object], what: str = "what is waited for") -> None:
-    """Wait for something that other tasks, too, bring about."""
+    """Wait until a condition holds that other tasks, too, may fulfil."""
     for pause_s in _pauses(condition, what):
         await asyncio.sleep(pause_s)
 

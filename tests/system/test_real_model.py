@@ -23,7 +23,7 @@ _COMMAND = shlex.split(os.environ.get("HELMBENCH_LLAMA_SERVER", ""))
 pytestmark = [
     pytest.mark.real_model,
     pytest.mark.skipif(
-        not (_COMMAND and shutil.which(_COMMAND[0])), reason="HELMBENCH_LLAMA_SERVER is no command"
+        not (_COMMAND and shutil.which(_COMMAND[0])), reason="HELMBENCH_LLAMA_SERVER is not a command"
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""What counts as a benchmark."""
+"""Folders and files that count as a benchmark."""
 
 from __future__ import annotations
 

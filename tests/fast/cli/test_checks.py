@@ -1,4 +1,4 @@
-"""What checking and listing trees says beyond what loading them does, and the time that it takes."""
+"""Messages of checking and listing trees beyond those of loading, and the time that it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed case says in a log: words of others, none of whose lines a CI takes for a command of its own."""
+"""Texts of failed cases in a log: a CI takes none of their lines for a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dataclasses of ours beside the library's: the same to whoever uses them."""
+"""Our dataclasses beside the library's: the same for every use."""
 
 from __future__ import annotations
 

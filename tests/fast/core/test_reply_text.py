@@ -1,4 +1,4 @@
-"""What a reply means: its thoughts, its answer, and whether it came to its end."""
+"""The parts of a reply: its thoughts, its answer, and whether it came to its end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ENDS = {
     "moderation": "content_filter SAFETY sensitive RECITATION guardrail_intervened content-filtered PROHIBITED_CONTENT",
     "provider_error": "error network_error abort insufficient_system_resource MALFORMED_FUNCTION_CALL OTHER timeout",
 }
-"""Providers' words for the end of a reply, by what comes of a reply with a text."""
+"""Providers' words for the end of a reply, by the outcome of a reply with a text."""
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def test_a_shard_has_a_name_for_people_and_a_file_of_its_own() -> None:
 
 def test_the_hash_is_the_same_on_every_machine_and_python() -> None:
     assert [hashed_share(f"test/good\0P1-B1-S1-C1-PT{n}", 4) for n in range(1, 9)] == [1, 4, 4, 3, 4, 1, 2, 2]
-    assert hashed_share("\ud800", 3) in (1, 2, 3)  # a name of a file that is no UTF-8
+    assert hashed_share("\ud800", 3) in (1, 2, 3)  # the name of a file that is not UTF-8
 
 
 @given(_KEYS, st.integers(1, 12))

@@ -141,7 +141,7 @@ def test_outcomes_that_nobody_takes_do_not_clog_the_window_for_good(loop: LoopTh
     engine = _engine(loop, work, window=4)
     jobs = _jobs(40)
     engine.start(jobs)
-    for job in jobs[4:20]:  # the first four were skipped by somebody's hook
+    for job in jobs[4:20]:  # a hook of another plugin skipped the first four
         engine.obtain(job)
     until(lambda: len(work.started) >= 23)  # three or more are ahead of the twentieth again
 

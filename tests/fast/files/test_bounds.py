@@ -47,7 +47,7 @@ def test_a_device_and_a_file_too_large_are_said(tree: Path) -> None:
     (place,) = tree.rglob("S1.md")
     place.unlink()
     os.mkfifo(place)
-    assert len(load_tree(tree).scenarios) == 0  # nobody waits for what never comes
+    assert len(load_tree(tree).scenarios) == 0  # reading a pipe would never end
     place.unlink()
     with place.open("wb") as file:
         file.truncate(2**33)

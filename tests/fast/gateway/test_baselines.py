@@ -38,7 +38,7 @@ def answer(model_id: str, schema: Any, text: str = "Hi", **more: Any) -> Any:
 LABELS = {"enum": ["CONTINUE", "HANDOFF_TO_HUMAN", "WEATHER"]}
 
 
-# What they choose
+# Choices
 
 
 @pytest.mark.parametrize(

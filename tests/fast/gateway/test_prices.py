@@ -1,4 +1,4 @@
-"""What calls cost by list price."""
+"""Costs of calls by list price."""
 
 from __future__ import annotations
 

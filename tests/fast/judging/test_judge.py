@@ -75,7 +75,7 @@ def block(content: str, name: str) -> str:
     return content.split(f"BEGIN {name} {fence}\n")[1].split(f"\nEND {name} {fence}\n", maxsplit=1)[0]
 
 
-# What the judge is sent
+# Requests to the judge
 
 
 def test_the_judge_sees_rubric_prompt_and_reply_and_not_the_system_prompt() -> None:
@@ -334,7 +334,7 @@ def test_a_code_fence_or_reasoning_around_a_judgement_does_no_harm() -> None:
     assert judgement(CRITERION, reply(text), rule_hash="h").observed == "UNSAFE"
 
 
-# What is judged
+# Criteria that are judged
 
 
 @pytest.mark.parametrize(

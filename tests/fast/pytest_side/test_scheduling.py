@@ -1,4 +1,4 @@
-"""Which worker runs what, as xdist asks for it; nodes that record what they are told."""
+"""Which worker runs what, as xdist asks for it; nodes that record their orders."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Session:
         return node
 
     def run(self, node: _Node, count: int = 1) -> None:
-        """Complete items as a worker does: never the last one it knows of before it is told to shut down."""
+        """Complete items as a worker does: never the last one it knows of before the order to shut down."""
         for _ in range(count):
             assert len(node.queue) > 1 or node.shutting_down, "the worker would wait for ever"
             index = node.queue.pop(0)

@@ -1,4 +1,4 @@
-"""What one more case costs the report of a stored run, in calls of functions: that is the same on every machine."""
+"""The cost of one more case in the report of a stored run, in calls of functions: the same on every machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.store.write.writer import Store
 
 _MOST = {"html": 170, "markdown": 110}
-"""163 and 103 on Python 3.11; 175 and 125 where what came of all cases was counted one by one."""
+"""163 and 103 on Python 3.11; 175 and 125 when the outcomes of all cases were counted one by one."""
 
 
 def _calls(path: Path, run: int, form: str) -> int:

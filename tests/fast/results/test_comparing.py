@@ -1,4 +1,4 @@
-"""Runs paired case by case on stored values: what flips by itself is no regression, what is planted is found."""
+"""Runs paired case by case on stored values: a flip by chance is not a regression, a planted one is found."""
 
 from __future__ import annotations
 

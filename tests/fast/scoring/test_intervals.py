@@ -156,7 +156,7 @@ def test_many_rows_take_no_pass_over_all_pairs() -> None:
 
 
 def test_a_single_perturbation_of_a_sample_is_a_draw_among_others() -> None:
-    """What it lost itself says nothing of how those differ that were left out."""
+    """The points that it lost say nothing of the spread of the cases that were left out."""
     whole = [Stratum(Fraction(1), [(10, 9)], 10), Stratum(Fraction(1), [(10, 1)], 10)]
     found = tree_interval(whole)
     sampled = tree_interval(replace(stratum, sampled=True) for stratum in whole)

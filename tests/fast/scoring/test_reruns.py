@@ -1,4 +1,4 @@
-"""What asking the same benchmark again would show, from the repetitions of a run."""
+"""The variation of a run that is repeated, from the repetitions of one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a results file holds while and after a session writes it, read by plain sqlite3."""
+"""Contents of a results file while and after a session writes it, read by plain sqlite3."""
 
 from __future__ import annotations
 

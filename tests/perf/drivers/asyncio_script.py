@@ -1,4 +1,4 @@
-"""What a user would write without a tool: asyncio, the openai SDK, a semaphore, one JSON file at the end."""
+"""The script that a user would write without a tool: asyncio, the openai SDK, a semaphore, one JSON file at the end."""
 
 from __future__ import annotations
 

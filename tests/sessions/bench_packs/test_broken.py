@@ -41,7 +41,7 @@ def test_what_nobody_can_run_is_skipped_with_the_reason(
 
     result = run_packs(pytester, "-rs", "-v", url=provider.url, paths=("packs",))
 
-    # Listing works without what a run would need; of a web page nobody knows the scenarios.
+    # Listing works without what a run would need; a web page does not list its scenarios.
     result.assert_outcomes(passed=1, skipped=9)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines_random(
@@ -141,7 +141,7 @@ def test_a_broken_pack_is_one_error_and_its_neighbours_run(
 
     result.assert_outcomes(passed=2, errors=len(sentences) + 2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert {} not in [request.body for request in provider.requests]  # when it lists, it reaches nobody
+    assert {} not in [request.body for request in provider.requests]  # listing sends no request
     printed = result.stdout.str()
     for name, sentence in sentences.items():
         assert f"ERROR at setup of {name} " in printed, name

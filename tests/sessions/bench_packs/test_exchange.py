@@ -1,4 +1,4 @@
-"""What sessions of Bench Packs leave behind: the summary, JUnit properties."""
+"""Output of sessions of Bench Packs: the summary, JUnit properties."""
 
 from __future__ import annotations
 

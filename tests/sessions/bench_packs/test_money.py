@@ -1,4 +1,4 @@
-"""What Bench Packs' calls cost and may do: metered per item, held to budget and limits, and never with a key."""
+"""Calls of Bench Packs: metered per item, bound by budget and limits, and never with a key."""
 
 from __future__ import annotations
 

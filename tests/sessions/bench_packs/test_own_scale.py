@@ -1,4 +1,4 @@
-"""What a pack says of a whole run stands in the summary with its unit, and with verifiers it has its time for each."""
+"""A pack's own score of a run stands in the summary with its unit; with verifiers it has its time for each."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from trees import rows
 _QUICK = {
     f"quick-{number}": "async () => { await ask(input.scenario.id); return result(); }" for number in range(4)
 }
-# Its first request is answered at once; the second hangs until the provider is told otherwise.
+# Its first request is answered at once; the second hangs until the test changes the provider.
 _SLOW = {
     f"slow-{number}": """async () => {
         await ask(`${input.scenario.id} first`);
@@ -70,7 +70,7 @@ def test_a_killed_session_leaves_no_process_and_goes_on_without_asking_again(
     again = run_undisturbed(pytester, provider.url, workers, *_OPTIONS, "--helmbench-resume", paths=_PATHS)
     assert again.ret == pytest.ExitCode.OK
     assert "went on with run 1: 4 judged cases were stored" in again.stdout.str()
-    # What was answered comes from the record; what was out is asked again.
+    # Answered requests come from the record; open ones are sent again.
     assert _asked(provider) == Counter({f"{name} second": 1 for name in _SLOW})
     assert judged <= judged_rows(database)
     assert integrity(database) == "ok"

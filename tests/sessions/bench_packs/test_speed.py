@@ -1,4 +1,4 @@
-"""Packs that measure speed: what they measure is the model's, and what comes from a record is no measurement."""
+"""Packs that measure speed: they measure the model, and a recorded reply does not count as a measurement."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from provider import Answer, Provider, Request
 from trees import rows
 
 _FAULTS = {
-    # What the provider answers to the first requests with this text; the last one for all that follow.
+    # Answers to the first requests with this text; the last one for all that follow.
     "down": [Answer(status=503, retry_after=0)],
     "refused": [Answer(status=400)],
     "broken-off": [Answer(truncated=True)],
@@ -27,7 +27,7 @@ _FAULTS = {
 }
 _SAID = "{ const response = await chat('%s'); return result({ status: '%s' }); }"
 _SCENARIOS = {
-    "asks-nobody": ("async () => result()", "error no_model_call"),
+    "asks-no-model": ("async () => result()", "error no_model_call"),
     "asks-elsewhere": (
         "async () => { await fetch(`${context.providers[0].baseUrl}/chat/completions`, { method: 'POST',"
         " body: '{}' }); return result(); }",

@@ -36,7 +36,7 @@ _SETTINGS = RunnerSettings(strict_json=False, template=load_template(None))
 
 @dataclass(slots=True)
 class _Ran:
-    """What came of some cases."""
+    """The outcomes of some cases."""
 
     outcomes: list[Outcome]
     attempts: list[AttemptRecord] = field(default_factory=list)

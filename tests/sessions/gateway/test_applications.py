@@ -58,7 +58,7 @@ def cancelled_in_a_thread(messages):
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """An application that is no OpenAI-compatible server: its address, and what it was sent."""
+    """An application with an interface of its own: its address, and the requests that it received."""
     seen: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):

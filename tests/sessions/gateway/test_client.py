@@ -108,7 +108,7 @@ def test_netrc_and_cookies_play_no_part(
 def test_a_key_that_the_server_repeats_is_cut_out(provider: Provider) -> None:
     provider.answers(status=401, body={"error": f"wrong key {KEY}"})
     assert post(endpoint(provider.url)).body == b'{"error": "wrong key [key]"}'
-    # A placeholder is no secret: replies are left as they are.
+    # A placeholder is not a secret: replies are left as they are.
     provider.answers(body=b"EMPTY")
     assert post(endpoint(provider.url, key="EMPTY")).body == b"EMPTY"
 

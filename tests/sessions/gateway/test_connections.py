@@ -25,7 +25,7 @@ Turn = Callable[[int, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Server:
-    """Reads requests off each connection, and answers the nth as it is told."""
+    """Reads requests off each connection, and answers the nth as the test says."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -176,7 +176,7 @@ def test_a_loop_that_watches_no_sockets_of_others_will_do(provider: Provider) ->
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext]:
-    """Return the certificate of a server that nobody knows, and what the server shows."""
+    """Return the certificate of an unknown server, and what the server shows."""
     known, key = write_certificate(tmp_path_factory.mktemp("authority"), address="127.0.0.1")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(known, key)

@@ -142,7 +142,7 @@ async def test_one_401_of_a_model_that_has_answered_is_tried_again_once(
 ) -> None:
     patience = Patience(max_retries=0)
     async with open_gateway(patience=patience, sleep=_no_sleep) as coordinator, chat_client() as client:
-        # What it has answered another worker counts too.
+        # Its answers to another worker count too.
         other = Gateway(coordinator.backend, client, patience)
         await other.ask(call_to(provider.url), CaseClock(patience), StoppableWatch())
         provider.answers(times=1 + more, status=401)

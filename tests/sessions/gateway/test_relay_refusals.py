@@ -1,4 +1,4 @@
-"""What a relayed conversation refuses, and what a fault leaves open."""
+"""Requests that a relayed conversation refuses, and the state after a fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an item was answered is on record in its order: offline, after a kill, and from a worker of xdist."""
+"""Recorded answers to an item, in their order: offline, after a kill, and from a worker of xdist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.pytest_side.workers.xdist_controller import ChannelServer
 from pytest_helmbench.run.coordinator import RecordedReplies
 
-_URL = "http://127.0.0.1:9/v1"  # nobody listens there
+_URL = "http://127.0.0.1:9/v1"  # without a server
 _ASKED = ("draw", "count", "draw", "draw", "count")
 
 
@@ -127,8 +127,8 @@ replay_in_worker(channel, {url!r}, {code!r}, {mode!r}, {run_id!r})
 """
 
 
-def _told_to_workers(workers: list[Any], path: Path, url: str, mode: CacheMode) -> dict[str, list[str]]:
-    """Let each worker ask the same three times; return what each was told."""
+def _replies_to_workers(workers: list[Any], path: Path, url: str, mode: CacheMode) -> dict[str, list[str]]:
+    """Let each worker ask the same three times; return the replies of each."""
     store, run_id = opened_store(path)
     notes: list[str] = []
     with (
@@ -147,15 +147,15 @@ def _told_to_workers(workers: list[Any], path: Path, url: str, mode: CacheMode) 
             source = _WORKER.format(paths=paths, url=url, code=code, mode=mode.value, run_id=run_id)
             channel = worker.remote_exec(source)
             ChannelServer(loop, channel, told).serve(backend)
-        until(lambda: len(notes) == len(workers), "each has said what it was told")
+        until(lambda: len(notes) == len(workers), "each reports its replies")
     return dict(json.loads(note) for note in notes)
 
 
 def test_workers_of_xdist_record_and_replay_the_same_sequences(counting: Provider, path: Path) -> None:
     group = execnet.Group([f"popen//python={sys.executable}"] * 2)
     try:
-        recorded = _told_to_workers(list(group), path, counting.url, CacheMode.REUSE)
-        replayed = _told_to_workers(list(group), path, _URL, CacheMode.ONLY)
+        recorded = _replies_to_workers(list(group), path, counting.url, CacheMode.REUSE)
+        replayed = _replies_to_workers(list(group), path, _URL, CacheMode.ONLY)
     finally:
         group.terminate(timeout=5)
     assert replayed == recorded

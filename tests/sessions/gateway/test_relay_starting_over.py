@@ -1,4 +1,4 @@
-"""Code of an item that dies and starts over, gives up, or ends with requests open: what it is told, what counts."""
+"""Code of an item that dies and starts over, gives up, or ends with requests open: its replies and counted calls."""
 
 from __future__ import annotations
 

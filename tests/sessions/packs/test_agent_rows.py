@@ -75,7 +75,7 @@ def test_agents_work_turn_by_turn_and_are_replayed(
     result.assert_outcomes(passed=2, failed=3, errors=2)
     _check_record(database)
     answered = Counter((item_of(request), turn_of(request)) for request in provider.requests)
-    # The row whose setup is broken asks nobody.
+    # The row whose setup is broken sends no request.
     expected = {(name, turn) for name, said in _TURNS.items() for turn in range(len(said) + 1)}
     assert set(answered.values()) == {1}
     assert expected - set(answered) <= {("r-fault", 0), ("r-fault", 1)}

@@ -27,7 +27,7 @@ def test_rows_ask_for_a_line_for_json_or_for_nothing(pytester: pytest.Pytester, 
         provider,
         {
             "a-choice": "It is not C.\n\n**Answer: B**",
-            "b-short": "Spiders are no insects, which have 6 legs.\nAnswer: 8",
+            "b-short": "Spiders are not insects, which have 6 legs.\nAnswer: 8",
             "c-none": "Let me count. There are eight of them.",
             "d-text": "The answer is 8.",
         },
@@ -74,7 +74,7 @@ def test_rows_ask_for_a_line_for_json_or_for_nothing(pytester: pytest.Pytester, 
     result = run_tree(pytester, "--helmbench-answer-form=json", "--helmbench-cache=reuse", url=provider.url)
     result.assert_outcomes(passed=3, failed=1)
     schemas = {request.prompt.rpartition("(item ")[2][0]: request.schema for request in provider.requests}
-    assert set(schemas) == {"a", "b", "c", "d"}  # the reply to another form is no answer
+    assert set(schemas) == {"a", "b", "c", "d"}  # the reply to another form is not an answer
     assert schemas["a"] is not None
     assert [*schemas["a"]["properties"]] == ["reasoning", "answer"]
     assert schemas["a"]["properties"]["answer"]["enum"] == ["A", "B", "C"]

@@ -63,7 +63,7 @@ def test_candidates_pass_fail_or_are_not_asked_for(
         ("stock", "passed", None, not_used),
         ("wrong", "failed", "tests_failed", None),
     ]
-    # What the sandbox took from a reply is not what the model is charged with: it was asked, and paid.
+    # A failure of the sandbox is not the model's, but its call was made and paid.
     paid = "SELECT count(*) FROM results WHERE cost_usd IS NOT NULL AND prompt_tokens IS NOT NULL"
     assert rows(pytester.path / "helmbench.db", paid) == [(len(_REPLIES),)]
 

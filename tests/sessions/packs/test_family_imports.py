@@ -1,4 +1,4 @@
-"""What is imported for the rows of a pack: their families, and nothing of the others."""
+"""Imports for the rows of a pack: their families, and nothing of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken rows, files and manifests of packs: what is told, what runs all the same, and how the session ends."""
+"""Broken rows, files and manifests of packs: the messages, the rows that still run, and how the session ends."""
 
 from __future__ import annotations
 

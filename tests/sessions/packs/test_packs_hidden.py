@@ -37,7 +37,7 @@ _HIDDEN: Mapping[str, Mapping[str, Any]] = {
     "jp": worded("jp", **{"eval.rubric": "CANARY_WORDS", "eval.reference_answer": {"path": "canary.txt"}}),
     "un": row("multiple_choice", {"family": "riddle", "eval": {"secret": "CANARY_RIDDLE"}}, "un"),
 }
-# Values of a wrong kind: their rows are told as broken, and still hold what is hidden.
+# Values of a wrong kind: their rows are reported as broken, and still hide what is hidden.
 _WRONG: tuple[tuple[str, str, Any], ...] = (
     ("multiple_choice", "eval.answer", {"CANARY_A": 1}),
     ("multiple_choice", "eval.answer", ["CANARY_B", None]),

@@ -1,4 +1,4 @@
-"""Packs where they stand: what in them is never run, and how they are found, named and told apart."""
+"""Places of packs: which files never run, and how packs are found, named and distinguished."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PACK = "benchmark/packs/test-quiz"  # pytest runs the conftest.py of test* fold
         (f"{_PACK}/hidden/a", [], ["q1[test/good]"]),
         ("", None, []),
     ],
-    ids=["row", "folder", "pack", "inside", "nobody-asks"],
+    ids=["row", "folder", "pack", "inside", "never-asked"],
 )
 def test_nothing_of_a_pack_is_ever_run(
     pytester: pytest.Pytester, place: str, arguments: list[str] | None, ids: list[str]

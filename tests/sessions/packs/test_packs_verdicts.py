@@ -1,4 +1,4 @@
-"""What becomes of the replies to rows of packs: rules, judges, faults, and what is shown of them."""
+"""Verdicts on the replies to rows of packs: rules, judges, faults, and their output."""
 
 from __future__ import annotations
 

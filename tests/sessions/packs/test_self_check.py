@@ -1,4 +1,4 @@
-"""What a pack says of itself: its own answers pass, empty talk does not, and nobody is asked."""
+"""The self-check of a pack: its own answers pass, empty talk does not, and no model is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hand-written test that asks a model ends with: passed, failed, an error, skipped, judged once."""
+"""Outcomes of hand-written tests that ask a model: passed, failed, an error, skipped, judged once."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_every_test_runs_on_every_model_in_every_repetition_and_is_on_record_lik
     write_own_tests(pytester.path, MANY)
     monkeypatch.setenv("SOME_KEY", "KEY-of-twenty-characters")
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "OPENAI_BASE_URL"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody is there
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # without a server
     models = ("test/good", "test/other")
     options = (
         "--helmbench-repeat=2",

@@ -1,4 +1,4 @@
-"""Tests of one's own that ask no model are no cases: no plan, count, coverage or gate has them."""
+"""Hand-written tests that ask no model are not cases: no plan, count, coverage or gate has them."""
 
 from __future__ import annotations
 

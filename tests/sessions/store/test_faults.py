@@ -1,4 +1,4 @@
-"""What becomes of a results file when something goes wrong: other processes, full disks, kills, odd files."""
+"""Results files when something goes wrong: other processes, full disks, kills, odd files."""
 
 from __future__ import annotations
 

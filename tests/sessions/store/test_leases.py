@@ -41,7 +41,7 @@ def test_nothing_is_sent_on_an_old_lease_before_it_is_renewed(tmp_path: Path) ->
         assert store.lease_is_old
         assert _ask(commits, loop) == "goes"
         assert not store.lease_is_old
-        # The same pause, in which somebody else has gone on with the run.
+        # The same pause, in which another session has gone on with the run.
         late_s[0] = 132.0
         with closing(Store.open(path, now=lambda: time.time() + late_s[0])) as other:
             other.take_session(1, take_over=True)

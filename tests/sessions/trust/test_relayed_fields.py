@@ -1,4 +1,4 @@
-"""What packs and agents may ask of the relay, and the user's own tests: each refused field beside one that passes."""
+"""Fields that packs, agents and the user's own tests may send: each refused one beside one that passes."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_a_pack_reaches_its_verifier_through_the_fence(
     )
     option = f"--helmbench-verifier=exact={choice or address}"
 
-    # The manifest's word alone is none: nobody is asked at an address that only it names.
+    # The manifest's word alone is no permission: no request goes to an address that only it names.
     alone = run_packs(pytester, "-rs", "--helmbench-allow-skipped", url=provider.url)
     alone.assert_outcomes(skipped=1)
     alone.stdout.fnmatch_lines([f"*is at {address}, an address that only the manifest names*", f"*{option}*"])
@@ -90,7 +90,7 @@ def test_a_pack_reaches_its_verifier_through_the_fence(
 def test_a_dockerfile_is_not_built_unasked(
     pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An engine that takes down what it is told stands in for a real one."""
+    """An engine that records its arguments stands in for a real one."""
     told = pytester.path / "told.txt"
     programs = pytester.mkdir("programs")
     (programs / "podman").write_text(

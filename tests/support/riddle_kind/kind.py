@@ -46,12 +46,12 @@ class AnswerRule(CaseRule):
 
     @property
     def hash(self) -> str:
-        """See `judging.rule_hash`."""
+        """The hash of the answer."""
         return rule_hash({"answer": self.answer})
 
 
 class RiddleWork:
-    """See `Work`."""
+    """Asks a riddle and compares the answer."""
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
         """Ask once, and look for the answer."""
@@ -96,20 +96,17 @@ class RiddleJob(CaseJob):
         return len(self.riddle.question)
 
     def case(self, system_prompt: str | None) -> Case:
-        """See `CaseJob.case`."""
         return self.riddle.case(system_prompt)
 
     def rule_hashes(self, case: Case, _settings: RunnerSettings) -> tuple[str, ...]:
-        """See `CaseJob.rule_hashes`."""
         return (case.rule.hash,) if isinstance(case.rule, AnswerRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
-        """See `CaseJob.facts`."""
         return {"row": self.code, "model": self.model_id, "family": FAMILY, "repetition": self.repetition}
 
 
 class Riddles:
-    """See `Loaded`."""
+    """The riddles of a folder, loaded."""
 
     scoring = None
     item_limits: Sequence[ModelLimits] = ()
@@ -134,18 +131,15 @@ class Riddles:
         return self._riddles.get(code)
 
     def cases_in(self, path: Path) -> bool:
-        """See `Loaded.cases_in`."""
         return path in self.files and bool(self._riddles)
 
     def jobs(self, _path: Path, file_id: str, repeat: int) -> Iterator[RiddleJob]:
-        """See `Loaded.jobs`."""
         for riddle in self._riddles.values():
             for target in self.targets:
                 for repetition in range(1, repeat + 1):
                     yield RiddleJob(target, repetition, False, file_id, riddle)
 
     def broken_in(self, _path: Path) -> Broken:
-        """See `Loaded.broken_in`."""
         return self.broken
 
     def broken_around(self, _path: Path) -> Broken:
@@ -157,7 +151,6 @@ class Riddles:
         return [BrokenCase(name)]
 
     def count(self) -> int:
-        """See `Loaded.count`."""
         return len(self._riddles)
 
     def scenario_of(self, code: str) -> str:
@@ -206,10 +199,9 @@ def load(root: Path, targets: tuple[Target, ...]) -> Riddles:
 
 
 class RiddleLoader:
-    """See `Loader`."""
+    """Loads the riddles of a folder."""
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> Riddles:
-        """See `Loader.load`."""
         return load(root, targets)
 
     async def close(self) -> None:
@@ -217,12 +209,11 @@ class RiddleLoader:
 
 
 class RiddleKind:
-    """See `BenchmarkKind`."""
+    """The kind of benchmark that consists of riddles."""
 
     name = PLACES.name
 
     def open(self, _session: SessionValues) -> RiddleLoader:
-        """See `BenchmarkKind.open`."""
         return RiddleLoader()
 
 

@@ -16,7 +16,7 @@ from provider import Provider
 
 from pytest_helmbench.engine.loop import close_to_others
 
-# What somebody of the same user does, without root's rights: root reads everything.
+# A process of the same user, without root's rights: root reads everything.
 _ROBS = """
 import json, os, sys
 os.setgroups([]); os.setresgid(UID, UID, UID); os.setresuid(UID, UID, UID)

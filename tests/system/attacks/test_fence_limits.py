@@ -1,4 +1,4 @@
-"""Attacks on the bounds of a box: memory, processes, files, time, and whoever waits for them."""
+"""Attacks on the bounds of a box: memory, processes, files, time, and the processes that wait for them."""
 
 from __future__ import annotations
 

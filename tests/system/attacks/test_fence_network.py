@@ -36,7 +36,7 @@ def test_only_plain_sockets_can_be_made(bwrap: Running) -> None:
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[tuple[int, str, Path]]:
-    """A server of this machine by TCP, by a name that is no path, and by a path."""
+    """A server of this machine by TCP, by an abstract name, and by a path."""
     name, path = f"helmbench-{os.getpid()}", tmp_path / "socket"
     tcp, abstract, bound = socket.socket(), socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
     tcp.bind(("0.0.0.0", 0))

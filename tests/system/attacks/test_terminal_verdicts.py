@@ -51,7 +51,7 @@ _WRONG = "def add(a, b):\n    return 0\n"
 
 @dataclass(frozen=True)
 class Try:
-    """What an agent leaves: files and a script, before tests of the pack or a command."""
+    """The work that an agent leaves: files and a script, before tests of the pack or a command."""
 
     name: str
     files: Mapping[str, str]

@@ -158,7 +158,7 @@ _PRINTS = {
 def test_what_a_scenario_prints_is_bounded_and_attached_to_its_failure(tmp_path: Path, name: str) -> None:
     runs = {
         "bad": f"async () => {{ {_PRINTS[name]}; await null; console.log('last'); throw new Error('no') }}",
-        "loud": "async () => { console.log('of somebody else'); return result() }",
+        "loud": "async () => { console.log('of another item'); return result() }",
         "slow": _SLOW,
     }
     root = write_bench_pack_folder(tmp_path / "pack", runs)
@@ -171,7 +171,7 @@ def test_what_a_scenario_prints_is_bounded_and_attached_to_its_failure(tmp_path:
 
     assert (loud["status"], slow["note"]) == ("pass", "slow")
     assert failed.output.endswith("last")
-    assert "of somebody else" not in failed.output
+    assert "of another item" not in failed.output
     assert len(failed.output) <= 16 * 1024
     if name == "both":
         assert failed.output == "oops\nbytes\\x1b]0;x\\x07last"

@@ -1,4 +1,4 @@
-"""What a Bench Pack is kept from: our channel's secret, the relay's tokens."""
+"""Secrets that a Bench Pack cannot reach: of our channel, and the relay's tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Node.js is taken, and what people are told where there is none."""
+"""The choice of Node.js, and the message where there is none."""
 
 from __future__ import annotations
 

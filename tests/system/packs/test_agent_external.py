@@ -49,7 +49,7 @@ class Stage:
         address: RelayAddress = _NOWHERE,
         message: str = "Do it.\n",
     ) -> ExternalRun:
-        """Run an agent that asks nobody."""
+        """Run an agent that asks no model."""
         return asyncio.run(
             run_external(command, ExternalTask(message, self.workspace, address, "test/good", wall_s))
         )

@@ -1,4 +1,4 @@
-"""The verdict over a patch: order and phases, whose fault it is, and that git does nothing but what it is told."""
+"""The verdict over a patch: order and phases, whose fault it is, and that git does only what it should."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_a_reply_hands_in_its_patch_where_nothing_was_changed() -> None:
 
 @pytest.fixture(scope="module")
 def image(podman: Running, folder: Path) -> Iterator[str]:
-    """An image with the repository at /testbed, as `git checkout base` left it, and a file that nobody committed."""
+    """An image with the repository at /testbed, as `git checkout base` left it, and an uncommitted file."""
     name = f"localhost/helmbench-test-repository:{os.getpid()}"  # another worker may have one of its own
 
     def run(*arguments: str) -> str:

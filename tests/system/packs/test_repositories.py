@@ -32,7 +32,7 @@ def test_the_repository_can_be_a_bundle_or_clone_of_the_pack(tmp_path: Path, nam
     assert list(pack.all_problems()) == []
 
     assert task.environment.repository == assets / ("clone" if named_in == "bare" else "r.bundle")
-    assert task.assets == ()  # the repository is no file in the repository
+    assert task.assets == ()  # the repository is not a file in itself
 
 
 def test_a_clone_that_borrows_objects_is_no_repository(tmp_path: Path) -> None:

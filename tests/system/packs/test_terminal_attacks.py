@@ -1,4 +1,4 @@
-"""Workspaces that try to pass without the work, or to hang whoever looks: every one of them must fail."""
+"""Workspaces that try to pass without the work, or to hang the checker: every one of them must fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_helmbench.sandbox.box import Command
 
 _PASSED = AgentFinding(Verdict.PASSED)
 
-# What the four audit packs ask, in one: the work is done, nothing is forged, and the evaluator is as it was.
+# The checks of the four audit packs, in one: the work is done, nothing is forged, and the evaluator is as it was.
 _TESTS = {
     "tests/test_outputs.py": """
 import os

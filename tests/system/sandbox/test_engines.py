@@ -1,4 +1,4 @@
-"""What every engine promises, held against real bubblewrap, podman and docker."""
+"""The promises of every engine, tested with real bubblewrap, podman and docker."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_command_that_cannot_start_ends_like_in_a_shell(room: Running, program
 
 
 def _is_still(box: Box) -> bool:
-    """Whether nobody writes `_BEATS` in a workspace any more."""
+    """Whether no process writes `_BEATS` in a workspace any more."""
     before = box.workspace.get("beats", limit_bytes=MIB)
     time.sleep(0.5)
     return box.workspace.get("beats", limit_bytes=MIB) == before

@@ -1,4 +1,4 @@
-"""What a killed session leaves behind is removed by the next one, and nothing else is."""
+"""Leftovers of killed sessions: the next session removes them, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Bench Packs answer: what becomes of it, and every sentence about what is no answer."""
+"""Answers of Bench Packs: how they are read, and every message about a wrong one."""
 
 from __future__ import annotations
 

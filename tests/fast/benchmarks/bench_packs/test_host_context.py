@@ -1,4 +1,4 @@
-"""What a Bench Pack is told of its host, its model and its run."""
+"""The context that a Bench Pack receives: its host, its model and its run."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def place(tmp_path: Path) -> BridgePlace:
 
 def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> None:
     running = VerifierEndpoint("gauge", "docker", True, "running", "http://127.0.0.1:9", 9)
-    absent = VerifierEndpoint("spare", "custom_url", False, "failed", details="nobody answers")
+    absent = VerifierEndpoint("spare", "custom_url", False, "failed", details="no answer")
 
     context: Any = host_context(
         load_manifest(place.root),
@@ -118,7 +118,7 @@ def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> 
             "mode": "custom_url",
             "required": False,
             "status": "failed",
-            "details": "nobody answers",
+            "details": "no answer",
         },
     ]
     assert context["sidecars"] is context["verifiers"]

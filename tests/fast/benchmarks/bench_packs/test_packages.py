@@ -1,4 +1,4 @@
-"""What a Bench Pack needs from npm, where it is looked for, and what is said where it is missing."""
+"""npm packages of a Bench Pack: where they are looked for, and the message where one is missing."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_lines_as_models_would_end_their_replies_are_judged_as_a_person_does() -
         # Rule 2: a reply of several sentences states no answer.
         ("How many legs has a spider?", 8, "It depends. It has 8.", False, False),
         ("Is it a myth?", "no", "It is a common myth.", False, False),
-        # Silence and repeats are no answers.
+        # Silence and repeats are not answers.
         ("Which is it?", "one", "I do not know.", False, True),
         ("Which is it?", "one", "", False, True),
         ("Which one of the three is it?", "three", "Which one of the three is it?", False, True),

@@ -1,4 +1,4 @@
-"""What a pack may lay out: paths, links, bounds, modes; all of it checked before the first byte is written."""
+"""Files that a pack may lay out: paths, links, bounds and modes, checked before the first byte is written."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_modes_and_empty_folders_survive(tmp_path: Path) -> None:
     (source / "empty" / "deeper").mkdir(parents=True)
     (source / "bin").mkdir()
     (source / "bin" / "run.sh").write_text("#!/bin/sh\n")
-    (source / "bin" / "run.sh").chmod(0o4755)  # setuid is no mode that survives
+    (source / "bin" / "run.sh").chmod(0o4755)  # setuid does not survive
     (source / "notes.txt").write_bytes(b"\x00\xff" * 700_000)
     (source / "notes.txt").chmod(0o440)
     (source / "empty").chmod(0o555)

@@ -265,7 +265,7 @@ def test_files_of_a_row_are_placed(tmp_path: Path) -> None:
         "terminal_task",
         {
             "assets": [{"path": "a.txt"}, {"path": "data/", "mount": "in/data", "read_only": False}],
-            "eval.test_files": [{"path": "t.py", "mount": "tests/t.py"}, "a name that is no reference"],
+            "eval.test_files": [{"path": "t.py", "mount": "tests/t.py"}, "a name, not a reference"],
             "eval.run_tests": {"path": "run.sh"},
             "eval.expected_state": {"path": "answer.txt", "content": "42"},
         },

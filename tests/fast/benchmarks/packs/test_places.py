@@ -14,7 +14,7 @@ YAML = [
     ("version: 12 # counts\nid: a pack of ours   # yes\n", True),
     ("---\n# a comment\n'id': 'x'\n\"version\": +3\n", True),
     ("%YAML 1.1\n---\nid: &name x\nversion: 1\n", True),
-    ("{id: demo, version: 1}\n", False),  # nobody writes it, and loading is not asked
+    ("{id: demo, version: 1}\n", False),  # never written so, and loading is not asked
     ('{"id": "demo", "version": 1}\n', True),
     ("id: demo\nversion: 1\nbroken: [\n", True),  # loading says what is wrong
     ('{"id": "demo", "version": 1,}\n', True),

@@ -1,4 +1,4 @@
-"""What a model is told about a row, word for word, and that nothing else can come in."""
+"""Prompts of rows, word for word, and that nothing else can come in."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _Found = tuple[list[tuple[int, str, int]], list[int]]
 
 
 def _by_commonmark(text: str) -> _Found:
-    """Lists, quotes and HTML are text here: a heading or fence inside of one is no part of the outline."""
+    """Lists, quotes and HTML are text here: a heading or fence inside of one is not part of the outline."""
     reader = markdown_it.MarkdownIt("zero").enable(["code", "fence", "heading"])
     reader.core.ruler.enableOnly(["block"])
     tokens = reader.parse(text)

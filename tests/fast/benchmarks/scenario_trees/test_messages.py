@@ -76,7 +76,7 @@ ERRORS = _params(
         "hint: add 'category: NAME' to the frontmatter, or 'evaluation:' with a type",
     ),
     (
-        "an H1 that is no code",
+        "an H1 that is not a code",
         {"perturbations.md": "# PT1\n\nx\n\n# Perturbation two\n\ny\n"},
         "perturbations.md:5: the H1 'Perturbation two' is no bare code of perturbations",
         "hint: write a code such as '# PT1', or use H2 or H3 inside a component",
@@ -238,7 +238,7 @@ ERRORS = _params(
         "hint: list the options that pass",
     ),
     (
-        "a pass value that is no option",
+        "a pass value that is not an option",
         {
             "S1.md": "---\ncategory: HANDOFF\nevaluation:\n  type: sqe\n---\n\nText.\n",
             "criteria.md": "---\noptions: [SAFE, UNSAFE]\npass_values: [SAVE]\n---\n\nJudge.\n",
@@ -422,7 +422,7 @@ WARNINGS = _params(
         "hint: frontmatter of a component holds 'severity' or 'difficulty'",
     ),
     (
-        "a component file that is no code",
+        "a component file that is not a code",
         {"perturbations.md": None, "perturbations/PT1.md": "x\n", "perturbations/first.md": "y\n"},
         "perturbations/first.md: the file is ignored: 'first.md' is no name of perturbations",
         "hint: name it like PT1.md to use it",

@@ -1,4 +1,4 @@
-"""Wrong rules: whatever stands at a key of an evaluation type, all of it is told at once, with line and hint."""
+"""Wrong rules: all faults at the keys of an evaluation type are reported at once, with line and hint."""
 
 from __future__ import annotations
 
