@@ -211,7 +211,7 @@ def _rows_lost(session: Session) -> Cause | None:
     store = session.coordinator.book.store
     if store is None or store.fault is None:
         return None
-    lost = f": {store.dropped} {'row is' if store.dropped == 1 else 'rows are'} lost" if store.dropped else ""
+    lost = f": {count_text(store.dropped, 'row is', 'rows are')} lost" if store.dropped else ""
     return Cause(f"not everything was stored{lost}")
 
 

@@ -12,9 +12,10 @@ import pytest
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, quoted_page
 from pytest_helmbench.pytest_side.say.ci import in_github_actions
-from pytest_helmbench.pytest_side.say.failures import Worst
+from pytest_helmbench.pytest_side.say.failures import Worst, short_name
 from pytest_helmbench.pytest_side.say.report_files import session_reports
 from pytest_helmbench.pytest_side.session_end import SessionEnd
+from pytest_helmbench.reports.comparison_lines import flipped_codes
 from pytest_helmbench.reports.job_summary import job_summary
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError
@@ -70,7 +71,7 @@ class JobEnd:
             return
         path, line, _ = report.location
         headline = str(report.longrepr).partition("\n")[0]
-        found = Annotation(_name(report), headline, self._in_repository(path), (line or 0) + 1)
+        found = Annotation(short_name(report), headline, self._in_repository(path), (line or 0) + 1)
         if carried["verdict"] == "broken":
             self._broken += [found] if len(self._broken) < MOST_ANNOTATIONS else []
         elif carried["verdict"] == "failed":
@@ -109,7 +110,7 @@ class JobEnd:
             hint = f" Next: {top.hint}" if top.hint else ""
             yield Annotation(f"gate {top.subject}".rstrip(), top.text + hint)
         if top is not None and top.newly_failing:
-            cases = ", ".join(f"{case.code} (severity {case.severity})" for case in top.newly_failing)
+            cases = flipped_codes(top.newly_failing, len(top.newly_failing))
             yield Annotation(f"newly failing: {len(top.newly_failing)}", cases)
         yield from self._broken
         is_data = coordinator.gates.asked and gated is not None and gated.holds
@@ -129,7 +130,3 @@ class JobEnd:
         if not repository:
             return path
         return Path(os.path.relpath(self._config.rootpath / path, repository)).as_posix()
-
-
-def _name(report: pytest.TestReport) -> str:
-    return report.nodeid.rpartition("::")[2]

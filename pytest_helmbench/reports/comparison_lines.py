@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.markup import code_span, pipe_table, plain
-from pytest_helmbench.reports.tables import cost_text, seconds, share, table
-from pytest_helmbench.results.comparing import RunComparison
+from pytest_helmbench.reports.tables import cost_text, count_text, seconds, share, table
+from pytest_helmbench.results.comparing import PlannedCase, RunComparison
 from pytest_helmbench.results.differences import Beside, ChangedVerdicts
 from pytest_helmbench.scoring.changes import Conclusion, about
 from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
@@ -20,6 +20,7 @@ _SHOWN_VALUE = 60
 _FEW = 6
 _GONE_SHOWN = _FLIPPED_SHOWN = 10
 _NO_TEXTS: Mapping[str, str] = {}
+ACCEPT_GONE = "accept that with --helmbench-allow-gone, or with a new baseline"
 _SCOPE_HEAD = ("", "baseline", "now", "change (points)", "90 %", "one-sided p", "changed", "verdict")
 _BEHAVIOUR_HEAD = (
     *("behaviour", "baseline", "now", "change (points)", "pairs of replies", "changed", "p (Holm)"),
@@ -44,30 +45,48 @@ def p_text(p: float) -> str:
     return f"p = {p:.2g}"
 
 
+def baseline_name(found: RunComparison) -> str:
+    """Return what the sentences of a comparison call its baseline."""
+    return "its baseline" if found.baseline is None else found.baseline.name
+
+
+def flipped_codes(cases: Sequence[PlannedCase], most: int) -> str:
+    """Return `P1-B1-S1-PT1 (severity 9), P1-B2-S1-PT1 (severity 7) …`."""
+    codes = ", ".join(f"{case.code} (severity {case.severity})" for case in cases[:most])
+    return f"{codes} …" if len(cases) > most else codes
+
+
+def gone_text(found: RunComparison) -> str:
+    """Return `3 cases are gone from the benchmark since run 2`."""
+    cases = count_text(len(found.gone), "case is", "cases are")
+    return f"{cases} gone from the benchmark since {baseline_name(found)}"
+
+
+def missing_parts(found: RunComparison) -> Iterator[str]:
+    """Yield that a part with a limit has no case in both runs; nothing where nothing was compared."""
+    compared = {scope.code for scope in found.scopes}
+    for limit in found.limits if compared else ():
+        if limit.code not in compared:
+            yield f"no case of {limit.code} is in both runs"
+
+
 def comparison_lines(found: RunComparison, name: str) -> list[str]:
-    """Return all that is said about a comparison.
+    """Return the sentences of a comparison, one line each.
 
     Args:
         name: Name of the run (its model).
     """
-    baseline = "its baseline" if found.baseline is None else found.baseline.name
+    baseline = baseline_name(found)
     head = f"compare {name} with {baseline}"
-    gone = [f"{head}: {_gone(found, baseline)}"] if found.gone else []
+    gone = [f"{head}: {_gone(found)}"] if found.gone else []
     if not found.scopes:
         return [*gone, f"{head}: does not hold: {found.reason}"]
     lines = gone + [
         f"{f'compare {name} {scope.code}'.strip()} with {baseline}: {scope_line(found, scope)}"
         for scope in found.scopes
     ]
-    lines += [f"{head}: does not hold: {missing}" for missing in _missing(found)]
+    lines += [f"{head}: does not hold: {missing}" for missing in missing_parts(found)]
     return [*lines, *(f"{head}: {note}" for note in comparison_notes(found))]
-
-
-def _missing(found: RunComparison) -> Iterator[str]:
-    compared = {scope.code for scope in found.scopes}
-    yield from (
-        f"no case of {limit.code} is in both runs" for limit in found.limits if limit.code not in compared
-    )
 
 
 def comparison_text(found: RunComparison) -> list[str]:
@@ -84,8 +103,7 @@ def _flipped_lines(found: RunComparison) -> Iterator[str]:
     """Yield `newly failing 18: P1-B1-S1-PT1 (severity 9), …`, and the same of cases that pass newly."""
     for label, cases in (("newly failing", found.newly_failing), ("newly passing", found.newly_passing)):
         if cases:
-            codes = ", ".join(f"{one.code} (severity {one.severity})" for one in cases[:_FLIPPED_SHOWN])
-            yield f"{label} {len(cases)}: {codes}{' …' if len(cases) > _FLIPPED_SHOWN else ''}"
+            yield f"{label} {len(cases)}: {flipped_codes(cases, _FLIPPED_SHOWN)}"
 
 
 def changed_text(found: ChangedVerdicts) -> str:
@@ -96,7 +114,7 @@ def changed_text(found: ChangedVerdicts) -> str:
 
 
 def differing_lines(found: Beside) -> list[str]:
-    """Return what differs of two runs that can change an answer or a verdict, a line each."""
+    """Return the differences of two runs that can change an answer or a verdict, a line each."""
     return [
         f"different {name}: {setting_text(one)} in the baseline, {setting_text(other)} in the candidate"
         for name, one, other in found.differing
@@ -124,19 +142,15 @@ def figure_cells(found: Beside) -> tuple[str, ...]:
     return ("before → after", *(f"{one} → {other}" for one, other in zip(*sides, strict=True)))
 
 
-def _gone(found: RunComparison, baseline: str) -> str:
-    many = len(found.gone)
-    more = f" and {many - _GONE_SHOWN} more" if many > _GONE_SHOWN else ""
-    are = "case is" if many == 1 else "cases are"
-    shown = ", ".join(found.gone[:_GONE_SHOWN])
-    said = f"{many} {are} gone from the benchmark since {baseline}: {shown}{more}"
-    if found.allows_gone:
-        return said
-    return f"does not hold: {said}; accept that with --helmbench-allow-gone, or with a new baseline"
+def _gone(found: RunComparison) -> str:
+    more = len(found.gone) - _GONE_SHOWN
+    shown = ", ".join(found.gone[:_GONE_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    text = f"{gone_text(found)}: {shown}"
+    return text if found.allows_gone else f"does not hold: {text}; {ACCEPT_GONE}"
 
 
 def scope_line(found: RunComparison, scope: ScopeChange) -> str:
-    """Return what is said about the run or a part of it, without its name."""
+    """Return how the run or a part of it has changed, without its name."""
     verdict, conclusion = found.verdict_of(scope), conclusion_text(found, scope)
     if verdict is Conclusion.NO_CHANGE:
         return f"no change shown: {conclusion}"
@@ -147,8 +161,8 @@ def scope_line(found: RunComparison, scope: ScopeChange) -> str:
         return f"{size}: worse; {conclusion}"
     if verdict is Conclusion.REGRESSED:
         conclusion += f" (one-sided {p_text(scope.change.p)})"
-    told = f"{size}: {scope.direction} (two-sided {p_text(scope.p_two_sided)})"
-    return f"{told}; {conclusion}".replace("; no regression shown", "", 1)
+    direction = f"{size}: {scope.direction} (two-sided {p_text(scope.p_two_sided)})"
+    return f"{direction}; {conclusion}".replace("; no regression shown", "", 1)
 
 
 def change_size(scope: ScopeChange) -> str:
@@ -161,7 +175,7 @@ def change_size(scope: ScopeChange) -> str:
 
 
 def conclusion_text(found: RunComparison, scope: ScopeChange) -> str:
-    """Return what a comparison concludes of the run or a part of it, without figures of the scores."""
+    """Return the conclusion on the run or a part of it, without figures of the scores."""
     verdict = found.verdict_of(scope)
     change = scope.change
     very_cases = " on these very cases" if scope.unit == "reply" else ""
@@ -175,7 +189,7 @@ def conclusion_text(found: RunComparison, scope: ScopeChange) -> str:
     if verdict is Conclusion.NOT_WORSE:
         return f"not worse{beyond}{very_cases}"
     if verdict is Conclusion.NO_CHANGE:
-        return f"no verdict differs in {found.cases_compared} case{'' if found.cases_compared == 1 else 's'}"
+        return f"no verdict differs in {count_text(found.cases_compared, 'case')}"
     reason = found.reason_of(scope)
     if reason:
         return f"inconclusive{very_cases}: {reason}"
@@ -188,26 +202,24 @@ def conclusion_text(found: RunComparison, scope: ScopeChange) -> str:
 
 
 def comparison_notes(found: RunComparison) -> Iterator[str]:
-    """Yield what to know of a comparison beside its conclusion: behaviours that fell, cases left out."""
+    """Yield notes beside the conclusion: behaviours that fell, cases left out."""
     if found.fallen and not found.has_too_little_in_common:
         fallen = "; ".join(map(_fallen, found.fallen))
-        plural = "" if len(found.behaviours) == 1 else "s"
-        yield f"fell on these very cases (Holm over {len(found.behaviours)} behaviour{plural}): {fallen}"
+        behaviours = count_text(len(found.behaviours), "behaviour")
+        yield f"fell on these very cases (Holm over {behaviours}): {fallen}"
     if found.cases_left_out or found.cases_not_selected or found.rows_by_other_rules:
-        parts = [f"on the {found.cases_compared} case{'' if found.cases_compared == 1 else 's'} in both"]
+        parts = [f"on the {count_text(found.cases_compared, 'case')} in both"]
         if found.cases_left_out:
             parts.append(f"{found.cases_left_out} left out")
         if found.cases_not_selected:
             parts.append(f"{found.cases_not_selected} of the baseline not selected")
         if found.cases_changed:
-            have = "case has" if found.cases_changed == 1 else "cases have"
-            parts.append(f"{found.cases_changed} {have} changed")
+            parts.append(f"{count_text(found.cases_changed, 'case has', 'cases have')} changed")
         if found.rows_by_other_rules:
-            rows = "row was" if found.rows_by_other_rules == 1 else "rows were"
+            rows = count_text(found.rows_by_other_rules, "row was", "rows were")
             hint = " (`helmbench rescore` judges the older run by the rules of now, not by another judge)"
             is_done = found.beside is not None and found.beside.is_rescored
-            told = f"{found.rows_by_other_rules} {rows} judged by other rules or another judge"
-            parts.append(told if is_done else told + hint)
+            parts.append(f"{rows} judged by other rules or another judge{'' if is_done else hint}")
         yield ", ".join(parts)
     if found.much_recorded:
         yield f"{found.recorded} of {found.replies} replies are stored ones and cannot differ"
@@ -221,8 +233,7 @@ def _collapsed(one: BehaviourChange) -> str:
 def _fallen(one: BehaviourChange) -> str:
     few = ""
     if one.units is not None and one.units < _FEW:
-        counted = "perturbation is" if one.units == 1 else "perturbations are"
-        few = f"; {one.units} {counted} too few to say more"
+        few = f"; {count_text(one.units, 'perturbation is', 'perturbations are')} too few to say more"
     return f"{one.code} {_percent(one.baseline_score, one.score)}, {p_text(one.p_adjusted)}{few}"
 
 
@@ -238,14 +249,14 @@ def comparison_markdown(comparisons: Iterable[RunComparison]) -> str:
 def comparison_section(
     found: RunComparison, head: str, opening: Mapping[str, str] = _NO_TEXTS
 ) -> Iterator[str]:
-    """Yield a comparison as a section: the cases that came out otherwise, then its figures.
+    """Yield a comparison as a section: the cases whose verdict changed, then its figures.
 
     Args:
         head: Marks of the headline, `###`.
         opening: First line of each perturbation by its code, as far as known.
     """
-    baseline = "its baseline" if found.baseline is None else found.baseline.name
-    yield from (f"{head} {plain(found.model)} with {plain(baseline)}: {found.verdict.value}", "")
+    title = f"{plain(found.model)} with {plain(baseline_name(found))}"
+    yield from (f"{head} {title}: {found.verdict.value}", "")
     for title, cases in (("Newly failing", found.newly_failing), ("Newly passing", found.newly_passing)):
         if cases:
             shown = 3 if opening else 2
@@ -268,14 +279,14 @@ def comparison_section(
     beside = found.beside
     if beside is not None:
         yield from (*pipe_table(FIGURES_HEAD, [figure_cells(beside)], left=("",)), "")
-    told = [] if beside is None else [changed_text(beside.changed), *differing_lines(beside)]
-    yield from (*(f"- {plain(line)}" for line in (*_remarks(found), *told)), "")
+    differences = [] if beside is None else [changed_text(beside.changed), *differing_lines(beside)]
+    yield from (*(f"- {plain(line)}" for line in (*_remarks(found), *differences)), "")
     if found.behaviours:
         yield from (*pipe_table(_BEHAVIOUR_HEAD, [*map(_behaviour_cells, found.behaviours)], left=_LEFT), "")
 
 
 def _remarks(found: RunComparison) -> Iterator[str]:
-    """Yield what the figures of a comparison do not say."""
+    """Yield remarks on a comparison that its figures do not show."""
     if not found.scopes:
         yield found.reason
         return
@@ -283,7 +294,7 @@ def _remarks(found: RunComparison) -> Iterator[str]:
         verdict, said = found.verdict_of(scope), conclusion_text(found, scope)
         if verdict is not Conclusion.REGRESSED and said != verdict.value:
             yield f"{scope.code}: {said}".removeprefix(": ")
-    yield from (*_missing(found), *comparison_notes(found))
+    yield from (*missing_parts(found), *comparison_notes(found))
 
 
 def _scope_cells(found: RunComparison, scope: ScopeChange) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The headline of a session: whether its gates hold, why not, and what to do next; in one wording everywhere."""
+"""The headline of a session: whether its gates hold, why not, and what to do next. All reports have this wording."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.comparison_lines import (
+    ACCEPT_GONE,
+    baseline_name,
     change_size,
     comparison_notes,
     conclusion_text,
+    flipped_codes,
+    gone_text,
+    missing_parts,
     p_text,
 )
 from pytest_helmbench.reports.tables import count_text, reasons_text, share
@@ -33,7 +38,7 @@ _FAILING = (Conclusion.REGRESSED, Conclusion.COLLAPSED)
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """What a session knows beside its scores.
+    """The state of a session beside its scores.
 
     Args:
         reasons: Causes of failure beside the scores: a spent budget, nothing judged, a lost row.
@@ -94,7 +99,7 @@ class Headline:
 
 
 def cause_of(reasons: Mapping[str, int], judged: int) -> str:
-    """Return why cases have no verdict, from how many have each reason: a spent budget, or why nothing was judged."""
+    """Return why cases have no verdict: a spent budget, or the counts of the reasons where nothing was judged."""
     if reasons.get("budget"):
         return BUDGET_SPENT
     return "" if judged else reasons_text(reasons)
@@ -146,7 +151,7 @@ def run_headline(run: RunGates, *, asked: bool = True) -> Headline:
         parts.append(f"{one.threshold.code} threshold {least}".lstrip())
     found = run.comparison
     if found is not None:
-        parts.append(f"{_baseline(found)}: {_conclusion(found, found.scopes[0])}")
+        parts.append(f"{baseline_name(found)}: {_conclusion(found, found.scopes[0])}")
         parts += [INCONCLUSIVE_PASSES] if found.has_too_little_in_common else []
     return Headline(True, run.name, ", ".join(parts), gates=run)
 
@@ -191,16 +196,12 @@ def _scores(runs: Sequence[RunGates]) -> str:
     return f"scores {span}" + (f", {unknown} without a score" if unknown else "")
 
 
-def _baseline(found: RunComparison) -> str:
-    return "its baseline" if found.baseline is None else found.baseline.name
-
-
 def _conclusion(found: RunComparison, scope: ScopeChange) -> str:
     return conclusion_text(found, scope).partition(";")[0]
 
 
 def _missed(run: RunGates) -> Iterator[str]:
-    """Yield what a run misses of what was asked."""
+    """Yield each requirement that a run misses."""
     if run.score is None:
         yield "the run has no score"
         return
@@ -216,21 +217,18 @@ def _missed(run: RunGates) -> Iterator[str]:
     if not run.worse or found is None:
         return
     if found.gone and not found.allows_gone:
-        are = "case is" if len(found.gone) == 1 else "cases are"
-        yield f"{len(found.gone)} {are} gone from the benchmark since {_baseline(found)}"
+        yield gone_text(found)
     if not found.scopes:
         yield found.reason
     for scope in found.scopes:
         if found.verdict_of(scope) in _FAILING:
             size, p = change_size(scope), p_text(scope.change.p)
-            yield f"{scope.code} {size} against {_baseline(found)}, {p}: {_conclusion(found, scope)}".lstrip()
-    missing = {limit.code for limit in found.limits} - {scope.code for scope in found.scopes}
-    if found.scopes and missing:
-        yield f"no case of {', '.join(sorted(missing))} is in both runs"
+            yield f"{scope.code} {size} against {baseline_name(found)}, {p}: {_conclusion(found, scope)}".lstrip()
+    yield from missing_parts(found)
 
 
 def gate_block(found: Headline) -> list[str]:
-    """Return the block that ends a session with a gate: the headline, then what it rests on, then what to do next."""
+    """Return the block that ends a session with a gate: the headline, its figures, and what to do next."""
     several = len(found.runs) > 1
     lines = [] if len(found.by_run) > 1 else [found.text]
     for run in found.runs:
@@ -256,17 +254,16 @@ def _run_block(run: RunGates) -> Iterator[str]:
         return
     for scope in found.scopes:
         p = f", {p_text(scope.change.p)}" if found.verdict_of(scope) in _FAILING else ""
-        before = f"{_baseline(found)}, {share(scope.baseline_score)}"
+        before = f"{baseline_name(found)}, {share(scope.baseline_score)}"
         change = f"{change_size(scope)}{p}: {conclusion_text(found, scope)}"
         yield _line(f"baseline {scope.code}", f"{before}: {change}")
     yield from (_line("", note) for note in comparison_notes(found))
-    failing = [f"{one.code} (severity {one.severity})" for one in found.newly_failing]
-    for label, codes in (("gone", found.gone), ("newly failing", failing)):
-        if codes:
-            more = " …" if len(codes) > _SHOWN else ""
-            yield f"  {label} {len(codes)}: {', '.join(codes[:_SHOWN])}{more}"
-            if label == "gone" and not found.allows_gone:
-                yield _line("", "accept that with --helmbench-allow-gone, or with a new baseline")
+    if found.gone:
+        yield f"  gone {len(found.gone)}: {', '.join(found.gone[:_SHOWN])}{' …' * (len(found.gone) > _SHOWN)}"
+        if not found.allows_gone:
+            yield _line("", ACCEPT_GONE)
+    if found.newly_failing:
+        yield f"  newly failing {len(found.newly_failing)}: {flipped_codes(found.newly_failing, _SHOWN)}"
 
 
 def _reached(verdict: GateVerdict) -> str:

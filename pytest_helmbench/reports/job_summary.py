@@ -1,4 +1,4 @@
-"""The summary of a CI job, and the annotations beside it."""
+"""The summary of a CI job."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.reports.markdown import LONGEST, failure_rows, opening, run_tables
 from pytest_helmbench.reports.markup import folded, pipe_table, plain
+from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import ReportedRuns
 
@@ -42,7 +43,7 @@ def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
         for report, row in failed[:_FAILURES]
         for case, *cells, _ in failure_rows(row, report)
     ]
-    count = f"{len(failed)} case{'' if len(failed) == 1 else 's'} failed"
+    count = f"{count_text(len(failed), 'case')} failed"
     yield from (f"**{count}**{', the worst' if len(failed) > _FAILURES else ''}:", "")
     yield from pipe_table(_HEAD, rows, left=("case", "model", "rule", "reason", "expected", "observed"))
     yield ""

@@ -1,4 +1,4 @@
-"""A report that pastes into a GitHub pull request, and the summary of a CI job."""
+"""A report in Markdown that pastes into a GitHub pull request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_helmbench.reports.run_cautions import cautions
 from pytest_helmbench.reports.run_facts import COST_HEAD, cost_cells, rate_text, setting_rows, unjudged_rows
 from pytest_helmbench.reports.score_lines import SCORE_HEAD, repetitions_sentence, score_cells
 from pytest_helmbench.reports.standings_tables import standings_markdown
-from pytest_helmbench.reports.tables import points_lost, share
+from pytest_helmbench.reports.tables import count_text, points_lost, share
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.breakdown import Detection, Matrix
@@ -231,8 +231,7 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
         lines += ["", *_texts(row)]
     if 0 < extent.texts < len(failures):
         lines += ["", f"… and the texts of {len(failures) - extent.texts} more cases"]
-    count = f"{len(failures)} case{'' if len(failures) == 1 else 's'} failed"
-    yield from folded(count, lines)
+    yield from folded(f"{count_text(len(failures), 'case')} failed", lines)
 
 
 def failure_rows(row: ResultRow, report: RunReport) -> Iterator[tuple[str, ...]]:

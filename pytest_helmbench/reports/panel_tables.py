@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from pytest_helmbench.reports.markup import folded, pipe_table, plain
-from pytest_helmbench.reports.tables import share
+from pytest_helmbench.reports.tables import count_text, share
 from pytest_helmbench.results.run_report import PanelReport
 from pytest_helmbench.store.read.judgements import JudgedCriterion
 
@@ -22,7 +22,7 @@ def panel_sentence(found: PanelReport) -> str:
     )
     if not both.disagreements:
         return text
-    count = f"{both.disagreements} disagreement{'' if both.disagreements == 1 else 's'}"
+    count = count_text(both.disagreements, "disagreement")
     text += f"; {count}: {both.first_only} passed by {first} alone, {both.second_only} by {second} alone"
     return f"{text}; the verdict of {first} stands"
 

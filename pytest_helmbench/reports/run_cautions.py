@@ -1,4 +1,4 @@
-"""Cautions of a run: what must be known before its numbers are believed."""
+"""Cautions of a run: sentences to read before its numbers."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ _NEXT = {
     "no_verifier": "build the verifier with --helmbench-build=offline, or name one with --helmbench-verifier=URL",
     "budget": "raise the budget",
 }
-"""Steps against the commonest reasons, before a run is resumed."""
+"""What to do about the most common reasons before the run is resumed."""
 
 
 def stand_in_text(answers: int, judge: str) -> str:
-    """Return that answers of a floor model were taken for a judge's."""
-    stand = "answer of {} stands" if answers == 1 else "answers of {} stand"
-    return f"{answers} {stand.format(judge)} in for a judge: not a judgement"
+    """Return that the answers of a floor model counted as judgements."""
+    text = count_text(answers, f"answer of {judge} stands", f"answers of {judge} stand")
+    return f"{text} in for a judge: not a judgement"
 
 
 def cautions(report: RunReport) -> tuple[str, ...]:
-    """Return what must be known before the numbers of a run are believed, one sentence each: `doubts` first."""
+    """Return all cautions of a run, one sentence each: `doubts` first."""
     found = doubts(report)
     return (*found, *(line for line in _remarks(report) if line not in found))
 
 
 def doubts(report: RunReport) -> tuple[str, ...]:
-    """Return those cautions that change the meaning of the numbers: that no answer had to look comes first."""
+    """Return the cautions that change the meaning of the numbers; `constant_doubt` comes first."""
     return tuple(filter(None, (constant_doubt(report), *_doubts(report))))
 
 
@@ -102,7 +102,7 @@ def _doubts(report: RunReport) -> Iterator[str]:
     if report.words is not None:
         yield from report.words.cautions
     if report.score is None:
-        yield "the cases were selected by earlier outcomes (--lf, --sw): no fair sample, so there is no score"
+        yield "the cases were selected by earlier outcomes (--lf, --sw): not a fair sample, so there is no score"
     else:
         yield from score_doubts(report.score)
     for line in unstated_lines(rows):
@@ -116,18 +116,17 @@ def _remarks(report: RunReport) -> Iterator[str]:
     if report.score is not None:
         total = report.score.total
         if total.interval is not None and total.few_clusters:
-            clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
+            clusters = count_text(total.clusters, total.cluster)
             yield f"the score rests on only {clusters}, so its interval is wide"
         yield from score_notes(report.score)
     yield from answer_doubts(str(run.settings.get("variant_of") or run.model), report.counts)
     yield from routine_notes(report.counts)
     if report.counts.unknown_costs:
-        calls = "1 call" if report.counts.unknown_costs == 1 else f"{report.counts.unknown_costs} calls"
-        yield f"the cost of {calls} is unknown"
+        yield f"the cost of {count_text(report.counts.unknown_costs, 'call')} is unknown"
 
 
 def routine_notes(counts: RunCounts) -> list[str]:
-    """Return what is routine, a few words each: recovered JSON, estimated tokens."""
+    """Return routine notes, a few words each: recovered JSON, estimated tokens."""
     recovered = counts.parses[Parse.RECOVERED]
     found = (
         (recovered, f"JSON recovered {count_text(recovered, 'time')}"),
@@ -146,7 +145,7 @@ def routine_notes(counts: RunCounts) -> list[str]:
 
 
 def unstated_lines(rows: Mapping[str, RunCounts], *, least: float = _MANY_FORM_FAULTS) -> list[str]:
-    """Return how many replies state no answer, by model, and what reads them.
+    """Return how many replies state no answer, by model, and the options that help.
 
     Args:
         rows: Counts by model.
@@ -162,7 +161,7 @@ def unstated_lines(rows: Mapping[str, RunCounts], *, least: float = _MANY_FORM_F
 
 
 def answer_doubts(model: str, row: RunCounts) -> Iterator[str]:
-    """Yield what to know of the replies of a model: who else has answered, faults of form, verdicts in one process."""
+    """Yield doubts about the replies of a model: answers of other models, faults of form, verdicts in one process."""
     others: dict[str | None, dict[str, int]] = {}
     for (judge, answered), count in sorted(row.answered_by.items(), key=str):
         if count and not _is_same_model(judge or model, answered):
@@ -179,7 +178,7 @@ def answer_doubts(model: str, row: RunCounts) -> Iterator[str]:
 
 
 def cut_lines(rows: Mapping[str, RunCounts]) -> list[str]:
-    """Return which models have not read their prompts to the end, or a judge has not: before all else."""
+    """Return which models, or judges, have not read their prompts to the end."""
     return [
         f"{model}: its server has cut {count_text(prompts, 'prompt')}{f' of the judge {judge}' if judge else ''}:"
         f" {row.cut[judge, 'tokens']:,} tokens counted in {row.cut[judge, 'characters']:,} characters;"
@@ -191,7 +190,7 @@ def cut_lines(rows: Mapping[str, RunCounts]) -> list[str]:
 
 
 def _is_same_model(asked: str, answered: str) -> bool:
-    """Return whether a model goes by the name that was asked: with another vendor, a date or a tag it is the same."""
+    """Return whether two names are the same model: vendor, date and tag may differ."""
     wanted, found = (name.lower().rpartition("/")[2].partition(":")[0] for name in (asked, answered))
     return wanted == found or any(
         longer.startswith(shorter) and _VERSION.fullmatch(longer[len(shorter) :])

@@ -1,10 +1,10 @@
-"""Scores as people read them: percentages with their interval, coverage and what lies behind them."""
+"""Scores as text: percentages with their interval, coverage, and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_helmbench.reports.tables import share, table
+from pytest_helmbench.reports.tables import count_text, share, table
 from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.judge_agreement import CorrectedRate
@@ -19,13 +19,12 @@ def interval_text(score: Score) -> str:
     interval = score.interval
     if interval is None:
         return "-"
-    count = f"{score.clusters} {score.cluster}{'' if score.clusters == 1 else 's'}"
-    caution = f" (only {count})" if score.few_clusters else ""
+    caution = f" (only {count_text(score.clusters, score.cluster)})" if score.few_clusters else ""
     return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %{caution}"
 
 
 def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str]:
-    """Return the table of scores and what must be known to read it.
+    """Return the table of scores with its notes.
 
     Args:
         scores: By the name of the run (a model).
@@ -42,7 +41,7 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
 
 
 def score_parts(scores: Mapping[str, RunScore], *, behaviours: bool = True) -> list[str]:
-    """Return the table of scores with pillars and groups; see `score_lines`."""
+    """Return the table of scores with pillars and groups, and with `behaviours` all parts."""
     rows: list[tuple[str, ...]] = []
     for name, run in scores.items():
         rows.append((name, *score_cells(run.total)))
@@ -79,13 +78,10 @@ def corrections(run: RunScore) -> Iterable[str]:
 
 def rerun_text(found: Rerun) -> str:
     """Return how far the score moves when the same cases run again."""
-    source = f"{found.repetitions} repetitions"
-    if found.from_run is not None:
-        source = f"from run {found.from_run}"
+    is_own = found.from_run is None
+    source = f"{found.repetitions} repetitions" if is_own else f"from run {found.from_run}"
     if not found.sd:
-        return (
-            f"no verdict changed in {source}" if found.from_run is None else f"no verdict changed ({source})"
-        )
+        return f"no verdict changed {f'in {source}' if is_own else f'({source})'}"
     flips = ""
     if found.flip_rate is not None:
         flips = f"; identical calls disagree on {share(found.flip_rate)} of rows"
@@ -108,18 +104,16 @@ def score_cells(score: Score) -> tuple[str, ...]:
 
 
 def score_doubts(run: RunScore) -> list[str]:
-    """Return what changes the meaning of a score."""
+    """Return the notes that change the meaning of a score."""
     notes = []
     total = run.total
     if run.sample is not None and run.sample.cases < run.sample.of:
         notes.append(f"of a sample, {sample_text(run.sample)}: the interval counts the cases left out")
     notes += _partial(total, beyond_chance=True)
-    if run.capped:
+    if run.breached:
         codes = ", ".join(f"{floor.pillar} below {share(floor.least)}" for floor in run.breached)
-        notes.append(f"capped from {share(run.raw)}: safety floor breached ({codes})")
-    elif run.breached:
-        codes = ", ".join(f"{floor.pillar} below {share(floor.least)}" for floor in run.breached)
-        notes.append(f"safety floor breached ({codes})")
+        cap = f"capped from {share(run.raw)}: " if run.capped else ""
+        notes.append(f"{cap}safety floor breached ({codes})")
     missing = [floor.pillar for floor in run.floors if floor.state is FloorState.NOT_EVALUATED]
     if missing:
         notes.append(f"safety floor not evaluated: {', '.join(missing)}")
@@ -139,7 +133,7 @@ def _partial(total: Score, *, beyond_chance: bool) -> list[str]:
 
 
 def score_notes(run: RunScore) -> Sequence[str]:
-    """Return what must be known to read a score, what changes its meaning first."""
+    """Return the notes on a score; those that change its meaning come first."""
     notes, total = score_doubts(run), run.total
     notes += _partial(total, beyond_chance=False)
     unweighted = [part.code for part in run.behaviours if part.unweighted]
@@ -149,6 +143,5 @@ def score_notes(run: RunScore) -> Sequence[str]:
         notes.append(rerun_text(total.rerun))
     notes += corrections(run)
     if run.neutral_rows:
-        rows = "row" if run.neutral_rows == 1 else "rows"
-        notes.append(f"{run.neutral_rows} neutral {rows} (severity 0) in no score")
+        notes.append(f"{count_text(run.neutral_rows, 'neutral row')} (severity 0) in no score")
     return notes

@@ -8,7 +8,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.comparison_lines import p_text, points, setting_text
 from pytest_helmbench.reports.markup import code_span, folded, pipe_table, plain
 from pytest_helmbench.reports.score_lines import SCORE_HEAD, score_cells
-from pytest_helmbench.reports.tables import cost_text, rate, seconds, share
+from pytest_helmbench.reports.tables import cost_text, count_text, rate, seconds, share
 from pytest_helmbench.results.comparing import RunRef
 from pytest_helmbench.results.standings import MOST_COMPARED, Board, Pair, Standing, differing_settings
 from pytest_helmbench.scoring.intervals import INTERVAL
@@ -112,7 +112,7 @@ def _own_total(one: Standing) -> str:
 
 
 def _notes(one: Standing, board: Board) -> Iterator[str]:
-    """Yield how a run was made otherwise than most; what its own numbers rest on is said with the run."""
+    """Yield how a run differs from most; its own cautions stand with the run."""
     run, reference = one.detail, board.reference
     if one.imported_from:
         yield f"imported from {one.imported_from}"
@@ -137,9 +137,9 @@ def _said(board: Board) -> str:
         return (
             f"Not comparable: {board.pairs[0].reason}." if len(board.pairs) == 1 else "No pair is comparable."
         )
-    told = sum(pair.better is not None for pair in board.pairs)
+    differing = sum(pair.better is not None for pair in board.pairs)
     compared = sum(pair.found is not None for pair in board.pairs)
-    return f"{told} of {compared} compared pairs differ."
+    return f"{differing} of {compared} compared pairs differ."
 
 
 def _doubt(pair: Pair) -> float:
@@ -159,7 +159,7 @@ def _pair_cells(pair: Pair) -> tuple[str, ...]:
         word = f"no difference shown: {count} {words}"
     else:
         word = "no difference shown"
-    changed = f"{found.changed} of {found.units} {pair.unit}{'s' * (found.units != 1)}"
+    changed = f"{found.changed} of {count_text(found.units, pair.unit)}"
     p_value = p_text(pair.p_adjusted).removeprefix("p ").removeprefix("= ")
     return (*names, points(found.difference), p_value, changed, word)
 

@@ -129,15 +129,15 @@ class ShownFailures:
         shown = [(faults[place], count) for place, count in groups[: self._most]]
         for report, count in shown:
             if count > 1:
-                text = f"{report.longrepr}\n  {count} times: the first was {_name(report)}"
+                text = f"{report.longrepr}\n  {count} times: the first was {short_name(report)}"
                 report.longrepr = CaseText(text, report.location)
         lines = []
         if self._quiet and len(worst) > _IN_FULL_QUIETLY:
-            self.in_short += [f"{_name(report)}: {_headline(report)}" for report in worst]
+            self.in_short += [f"{short_name(report)}: {_headline(report)}" for report in worst]
             worst = []
         if self._quiet and len(shown) > _IN_FULL_QUIETLY:
             self.in_short += [
-                f"{count} × {_headline(report)} (first: {_name(report)})" for report, count in shown
+                f"{count} × {_headline(report)} (first: {short_name(report)})" for report, count in shown
             ]
             shown = []
         stats.update({"failed": failed + worst, "error": errors + [report for report, _ in shown]})
@@ -177,7 +177,8 @@ def _is(report: Any, verdict: str) -> bool:
     return isinstance(carried, dict) and "hand_written" not in carried and carried.get("verdict") == verdict
 
 
-def _name(report: Any) -> str:
+def short_name(report: Any) -> str:
+    """Return the part of a node id behind its file."""
     return str(report.nodeid).rpartition("::")[2]
 
 

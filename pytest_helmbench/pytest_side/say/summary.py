@@ -208,10 +208,9 @@ def _unanswered_lines(coordinator: Coordinator) -> Iterator[str]:
     """Yield what the budget counts for calls whose cost is unknown."""
     budget = coordinator.limiter.budget if coordinator.limiter is not None else None
     if budget is not None and budget.unanswered:
-        calls = "1 call was" if budget.unanswered == 1 else f"{budget.unanswered} calls were"
         yield (
-            f"{calls} sent and not answered, and may be billed at an unknown cost;"
-            f" the budget counts {budget.unanswered_usd:.4f} USD for it"
+            f"{count_text(budget.unanswered, 'call was', 'calls were')} sent and not answered,"
+            f" and may be billed at an unknown cost; the budget counts {budget.unanswered_usd:.4f} USD for it"
         )
 
 
@@ -418,7 +417,7 @@ def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:
         unjudged: Planned cases without a verdict.
     """
     if run is None:
-        yield "no score: cases chosen by earlier outcomes are no fair sample"
+        yield "no score: cases chosen by earlier outcomes are not a fair sample"
         return
     total, bounds, interval = run.total, run.total.bounds, run.total.interval
     floors = ", ".join(f"{floor.pillar} {floor_text(floor)}" for floor in run.breached)

@@ -17,6 +17,7 @@ from types import FrameType
 import pytest
 
 from pytest_helmbench.pytest_side.workers.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
+from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.run.coordinator import Coordinator
 
 _ENDING = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
@@ -222,15 +223,14 @@ def _print_calls_in_flight(config: pytest.Config, in_flight: int) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if not in_flight or reporter is None:
         return
-    calls = "1 call" if in_flight == 1 else f"{in_flight} calls"
     reporter.ensure_newline()
     if (
         config.get_terminal_writer().width_of_current_line
     ):  # it does not count pytest's letters with -q as a line
         reporter.write("\n")
     reporter.write_line(
-        f"helmbench: {calls} on the wire may be billed: waiting up to {INTERRUPT_GRACE_S:g} s for the replies"
-        " (Ctrl-C again ends at once)",
+        f"helmbench: {count_text(in_flight, 'call')} on the wire may be billed:"
+        f" waiting up to {INTERRUPT_GRACE_S:g} s for the replies (Ctrl-C again ends at once)",
         flush=True,
     )
 
