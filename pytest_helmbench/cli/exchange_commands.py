@@ -195,7 +195,7 @@ def merge_command(
         with merged_shards(files, out, partial=partial, force=force) as merged:
             gates = gates_of(merged, Path.cwd()) if gate else None
             merged.notes.extend(_totals(merged, paths))
-            verdict = None if gates is None else gates.judge(merged)
+            verdict = None if gates is None else gates.judge(merged, out)
             top = None if verdict is None else headline(verdict, _state(merged, out))
             names = names_of(merged)
             named = [(run.run_id, names[run.run_id], run.facts) for run in merged.runs]

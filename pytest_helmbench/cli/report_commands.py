@@ -24,7 +24,7 @@ from pytest_helmbench.reports.comparison_lines import comparison_markdown, compa
 from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
 from pytest_helmbench.reports.headline import Headline, SessionState, cause_of, gate_block, headline
 from pytest_helmbench.reports.tables import readable_json
-from pytest_helmbench.results.baselines import PairError, parse_limits, partner
+from pytest_helmbench.results.baselines import PairError, comparison_of_session, parse_limits, partner
 from pytest_helmbench.results.comparing import (
     ComparedRun,
     RunComparison,
@@ -32,10 +32,7 @@ from pytest_helmbench.results.comparing import (
     compare_runs,
     not_comparable,
 )
-from pytest_helmbench.results.comparison_records import (
-    comparison_of_session,
-    comparison_records,
-)
+from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.results.gates import Gates, JudgedCases, read_gates
 from pytest_helmbench.results.run_addresses import Addressed, resolve, shown_session
 from pytest_helmbench.results.run_counts import RunCounts

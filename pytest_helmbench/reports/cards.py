@@ -88,7 +88,7 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
 def run_record(detail: RunDetail) -> dict[str, object]:
     """Return a run in JSON types: names, counts, score, cost, settings."""
     record = asdict(detail)
-    del record["outcomes"]
+    del record["outcomes"], record["baseline"]
     return record
 
 

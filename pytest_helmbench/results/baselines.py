@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from math import sqrt
 from pathlib import Path
 
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.results.comparing import (
@@ -27,10 +28,10 @@ from pytest_helmbench.results.stored_scores import planned_rows, scored_run
 from pytest_helmbench.scoring.changes import LEAST_CHANGED, about, detectable_drop, inner_square
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.scoring.thresholds import parse_thresholds
-from pytest_helmbench.store.read.benchmark_places import BenchmarkKey, names_of
-from pytest_helmbench.store.read.runs import configured_alike, run_detail
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey, folder_of, names_of, place_of
+from pytest_helmbench.store.read.runs import RunDetail, configured_alike, run_detail
 from pytest_helmbench.store.read.score_facts import RunFacts, load_facts
-from pytest_helmbench.store.write.comparison_rows import earlier_detectable
+from pytest_helmbench.store.write.run_rows import write_baselines
 
 _ADDRESS = re.compile(r"(?:\d+|last(?:~\d+)?|.+\.(?:db|json)|.+#\d+)\Z", re.ASCII)
 
@@ -228,7 +229,7 @@ class Baselines:
         found = self._found.get(key)
         return None if found is None or isinstance(found, str) else found[0].run(found[1])
 
-    def outlook(self, key: tuple[str, str], benchmark_hash: str, codes: Sequence[str]) -> str:
+    def outlook(self, key: tuple[str, str], codes: Sequence[str]) -> str:
         """Return what comparing a planned run with its baseline can find; empty where that is not known.
 
         Raises:
@@ -249,7 +250,7 @@ class Baselines:
             )
         if few := too_few_units(codes):
             return head + few
-        found = detectable_before(self._own, baseline, benchmark_hash)
+        found = detectable_before(baseline)
         if found is None:
             return head.removesuffix(": ")
         return f"{head}a drop of {about(found.drop)} would be seen 4 times of 5 (rough; {found.source})"
@@ -276,17 +277,87 @@ class Baselines:
 
     def _compared(self, key: tuple[str, str], facts: RunFacts, candidate: ComparedRun) -> RunComparison:
         found = self._found.get(key, "it was not planned")
-        limits = self.asked.limits
         if isinstance(found, str):
-            return not_comparable(candidate.ref, None, limits, found)
-        addressed, ref = found
-        if ref.path == candidate.ref.path and ref.run_id == candidate.ref.run_id:
-            return not_comparable(candidate.ref, ref, limits, f"{ref.name} is this very run")
-        baseline = addressed.run(ref)
-        if baseline is None:
-            return not_comparable(candidate.ref, ref, limits, f"{ref.name} is gone")
-        compared = compare_runs(facts, candidate, baseline, limits).with_both()
-        return replace(compared, allows_gone=self.asked.allows_gone)
+            return not_comparable(candidate.ref, None, self.asked.limits, found)
+        return _compared_with(found, facts, candidate, self.asked)
+
+
+def _compared_with(
+    found: tuple[Addressed, RunRef], facts: RunFacts, candidate: ComparedRun, asked: BaselineAsked
+) -> RunComparison:
+    addressed, ref = found
+    if ref.path == candidate.ref.path and ref.run_id == candidate.ref.run_id:
+        return not_comparable(candidate.ref, ref, asked.limits, f"{ref.name} is this very run")
+    baseline = addressed.run(ref)
+    if baseline is None:
+        return not_comparable(candidate.ref, ref, asked.limits, f"{ref.name} is gone")
+    compared = compare_runs(facts, candidate, baseline, asked.limits).with_both()
+    return replace(compared, allows_gone=asked.allows_gone)
+
+
+def keep_baselines(path: Path, comparisons: Mapping[int, RunComparison], final: Path | None = None) -> None:
+    """Write which run each run was compared with, or why with none.
+
+    Args:
+        path: Results file of the runs, which this process does not write.
+        comparisons: By run.
+        final: Where that file is moved to; None for nowhere.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    if comparisons:
+        records = {run_id: _baseline_record(found, final or path) for run_id, found in comparisons.items()}
+        write_baselines(path, records)
+
+
+def _baseline_record(found: RunComparison, own: Path) -> dict[str, JsonValue]:
+    baseline = found.baseline
+    if baseline is None:
+        return {"reason": found.reason}
+    file = None if found.candidate is None or baseline.path == found.candidate.path else baseline.path
+    return {
+        "file": None if file is None else place_of(file, own),
+        "run": baseline.run_id,
+        "session": baseline.session_id,
+    }
+
+
+def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None:
+    """Return how a run stands to the baseline that its session compared it with; None where it had none.
+
+    Raises:
+        StoreError: The file of the run cannot be read.
+    """
+    candidate, facts = ComparedRun.stored(RunRef.of(path, detail, path)), load_facts(path, detail.id)
+    if detail.baseline is None or candidate is None or facts is None:
+        return None
+    drop = detail.settings.get("max_drop")
+    limits = parse_limits(None if drop is None else str(drop), "--helmbench-max-drop")
+    asked = BaselineAsked({}, limits, allows_gone=bool(detail.settings.get("allow_gone")))
+    try:
+        return _compared_with(_recorded_baseline(path, detail.baseline), facts, candidate, asked)
+    except PairError as error:
+        return not_comparable(candidate.ref, None, limits, str(error))
+
+
+def _recorded_baseline(path: Path, record: Mapping[str, JsonValue]) -> tuple[Addressed, RunRef]:
+    """Return the run that a run was compared with.
+
+    Raises:
+        PairError: There was none, or it is not where it was.
+    """
+    file, number = record.get("file"), record.get("run")
+    if number is None:
+        raise PairError(str(record.get("reason")))
+    place = path if file is None else folder_of(str(file), path)
+    address = str(place) if place.suffix == ".json" else f"{place}#{number}"
+    with suppress(HelmbenchError):
+        found = resolve(address, path, path.parent)
+        for ref in found.session:
+            if (ref.run_id, ref.session_id) == (number, record.get("session")):
+                return found, ref
+    raise PairError(f"run {number}{'' if file is None else f' of {place.name}'} is gone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,25 +373,15 @@ class Detectable:
     source: str
 
 
-def detectable_before(own: Path, baseline: ComparedRun, benchmark_hash: str) -> Detectable | None:
+def detectable_before(baseline: ComparedRun) -> Detectable | None:
     """Return what drop below a baseline can be found; None where nothing on record tells.
 
-    The first of these that there is: earlier comparisons on this content, another run of the baseline's configuration,
-    the baseline's repetitions, the spread of cases inside its perturbations; else the number of its cases.
-
-    Args:
-        own: The session's results file.
-        baseline: With its replies.
-        benchmark_hash: Of the content that is about to be asked.
+    The first of these that there is: another run of the baseline's configuration, the baseline's repetitions, the
+    spread of cases inside its perturbations; else the number of its cases.
 
     Raises:
         StoreError: A file cannot be read.
     """
-    known = earlier_detectable(own, benchmark_hash) if own.exists() else ()
-    if known:
-        plural = "s" if len(known) > 1 else ""
-        drop = sqrt(sum(found**2 for found in known) / len(known))
-        return Detectable(drop, f"from {len(known)} earlier comparison{plural}")
     if not baseline.settings:
         return None  # a baseline file has neither severities nor settings
     ref = baseline.ref

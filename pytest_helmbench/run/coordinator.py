@@ -289,13 +289,13 @@ class Coordinator:
             self.goes_on = again
 
     def compare(self) -> Mapping[int, RunComparison]:
-        """Compare the runs, which are closed, with their baselines, and keep what comes of it.
+        """Compare the runs, which are closed, with their baselines, and keep which baseline each had.
 
         Raises:
             StoreError: A file cannot be read or written.
         """
         if self.baselines is not None:
-            from pytest_helmbench.results.comparison_records import keep_comparisons
+            from pytest_helmbench.results.baselines import keep_baselines
 
             book = self.book
             closed = [
@@ -305,7 +305,7 @@ class Coordinator:
             ]
             self.comparisons = self.baselines.compare(book.db, closed)
             if book.store is not None and book.store.fault is None:
-                keep_comparisons(book.db, self.comparisons)
+                keep_baselines(book.db, self.comparisons)
         return self.comparisons
 
     def _limiter(self, plan: Plan, on_model_stopped: Callable[[str, str], None]) -> Limiter:

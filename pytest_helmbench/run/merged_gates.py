@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.results.baselines import Baselines, read_baseline_options
+from pytest_helmbench.results.baselines import Baselines, keep_baselines, read_baseline_options
 from pytest_helmbench.results.comparing import RunComparison
-from pytest_helmbench.results.comparison_records import keep_comparisons
 from pytest_helmbench.results.gates import GateReport, Gates, JudgedCases, read_gates
 from pytest_helmbench.results.merging import Merged, MergedShards
 from pytest_helmbench.results.shard_sessions import MergeError
@@ -32,8 +31,12 @@ class MergedGates:
     gates: Gates
     baselines: Baselines | None
 
-    def judge(self, merged: MergedShards) -> GateReport:
-        """Hold the merged runs to it, and keep the comparisons.
+    def judge(self, merged: MergedShards, out: Path) -> GateReport:
+        """Check the merged runs against it, and keep which baseline each had.
+
+        Args:
+            merged: The runs.
+            out: Where their file is moved to.
 
         Raises:
             StoreError: A file cannot be read or written.
@@ -43,7 +46,7 @@ class MergedGates:
         if self.baselines is not None:
             runs = [(run.run_id, _key_of(run), run.facts) for run in merged.runs]
             found = self.baselines.compare(merged.path, runs)
-            keep_comparisons(merged.path, found)
+            keep_baselines(merged.path, found, out)
         scores = {names[run.run_id]: run.score for run in merged.runs}
         cases = {names[run.run_id]: JudgedCases.of(run.facts) for run in merged.runs}
         comparisons = {names[run_id]: comparison for run_id, comparison in found.items()}

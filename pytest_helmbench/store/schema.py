@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError
 
-VERSION = 3
+VERSION = 4
 """`PRAGMA user_version` of a file that this version reads and writes."""
 
 
@@ -188,7 +188,8 @@ CREATE TABLE evaluation_runs (
     benchmark_place TEXT,
     plugin_version TEXT NOT NULL,
     rescored_from INTEGER REFERENCES evaluation_runs (id),
-    shard TEXT
+    shard TEXT,
+    baseline TEXT
 ) STRICT;
 
 CREATE INDEX idx_evaluation_runs_session_id ON evaluation_runs (session_id);
@@ -385,44 +386,6 @@ CREATE TABLE pack_scores (
     partial INTEGER NOT NULL,
     extra TEXT
 ) STRICT;
-
-CREATE TABLE comparisons (
-    id INTEGER PRIMARY KEY,
-    session_id TEXT NOT NULL,
-    run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
-    baseline_run TEXT,
-    model TEXT NOT NULL,
-    scope TEXT NOT NULL,
-    score REAL,
-    baseline_score REAL,
-    change REAL,
-    low REAL,
-    high REAL,
-    level REAL,
-    p REAL,
-    p_two_sided REAL,
-    max_drop REAL,
-    unit TEXT,
-    units INTEGER,
-    changed INTEGER,
-    down INTEGER,
-    up INTEGER,
-    least_p REAL,
-    cases_compared INTEGER NOT NULL,
-    cases_left_out INTEGER NOT NULL,
-    cases_not_selected INTEGER NOT NULL,
-    newly_failing TEXT NOT NULL,
-    newly_passing TEXT NOT NULL,
-    gone TEXT NOT NULL,
-    common REAL,
-    detectable REAL,
-    verdict TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    behaviours TEXT NOT NULL,
-    at TEXT NOT NULL
-) STRICT;
-
-CREATE INDEX idx_comparisons_run_id ON comparisons (run_id);
 
 CREATE VIEW scenario_conditions AS SELECT scenario_id, id AS condition_id FROM conditions;
 

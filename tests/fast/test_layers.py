@@ -98,7 +98,6 @@ _LATE = {
     ("settings", "pytest_helmbench.options.shard_variables"),
     ("coordinator", "pytest_helmbench.run.coordinator"),
     ("coordinator", "pytest_helmbench.results.baselines"),
-    ("coordinator", "pytest_helmbench.results.comparison_records"),
     ("composition", "pytest_helmbench.results.baselines"),
     ("project", "pytest_helmbench.run.library"),
     ("trust", "tomllib"),

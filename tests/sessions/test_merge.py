@@ -295,7 +295,8 @@ def test_a_gate_holds_the_whole_run_to_what_all_shards_were_given(
     done = helmbench(pytester.path, "merge", *held, "-o", "m.db", "--gate", "--junitxml=m.xml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "✓ HOLDS   test/good: 50.0 % (" in done.stdout
-    assert rows(pytester.path / "m.db", "SELECT DISTINCT run_id FROM comparisons") == [(1,)]
+    kept = "SELECT baseline ->> '$.file', baseline ->> '$.run' FROM evaluation_runs"
+    assert rows(pytester.path / "m.db", kept) == [("old.db", 1)]
     assert ET.parse(pytester.path / "m.xml").getroot().get("failures") == "3", "the gate holds"
 
     other = helmbench(pytester.path, "merge", held[0], "strict.db", "-o", "n.db", "--gate")

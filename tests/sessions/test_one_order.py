@@ -52,9 +52,10 @@ def test_one_run_has_one_score_pass_rate_order_and_change(
 
     ((score, pass_rate),) = rows(database, "SELECT score, pass_rate FROM evaluation_runs WHERE id = 2")
     ((lost,),) = rows(database, "SELECT sum(points_lost) FROM results WHERE run_id = 2")
-    ((change,),) = rows(database, "SELECT change FROM comparisons")
     assert (run["score"]["score"], run["score"]["pass_rate"]) == (score, pass_rate)
-    assert run["comparisons"][0]["change"] == change
+    ((score_before,),) = rows(database, "SELECT score FROM evaluation_runs WHERE id = 1")
+    change = run["comparisons"][0]["change"]
+    assert change == pytest.approx(score - score_before)
     assert lost == pytest.approx(100 * (1 - score))
     everywhere = (texts["r.md"], texts["summary.md"], page, show)
     assert all(f"{100 * score:.1f} %" in text and f"{100 * pass_rate:.1f} %" in text for text in everywhere)

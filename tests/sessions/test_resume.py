@@ -229,8 +229,8 @@ def test_other_models_sampling_or_judge_are_refused_with_the_differences(
     for text, why in (
         ('{"models": "x"}', "run 1 cannot go on: its setting models is x"),
         ('{"max_cost_usd": "5"}', "run 1 cannot go on: its setting max_cost_usd is 5"),
-        ("[]", "damaged (the settings of run 1 are no JSON object: []"),
-        ('{"judge": ', "damaged (the settings of run 1 are no JSON object: Expecting value"),
+        ("[]", "damaged (`settings` of run 1 is not a JSON object: []"),
+        ('{"judge": ', "damaged (`settings` of run 1 is not a JSON object: Expecting value"),
     ):
         with closing(sqlite3.connect(database)) as conn, conn:
             conn.execute("UPDATE evaluation_runs SET settings = ?", (text,))

@@ -60,17 +60,19 @@ def test_a_baseline_is_a_run_of_the_same_benchmark_and_a_run_that_is_named_one_o
     assert "run 1" in named.stdout.str()
     both = run_tree(pytester, "a/benchmark", "b/benchmark", last, url=provider.url)
 
-    compared = "SELECT run_id, baseline_run, change FROM comparisons WHERE session_id ="
-    compared += " (SELECT session_id FROM evaluation_runs ORDER BY id DESC LIMIT 1) ORDER BY run_id"
-    assert rows(database, compared) == [(4, "run 1", 0.0), (5, "run 3", 0.0)], both.stdout.str()
+    compared = (
+        "SELECT id, baseline ->> '$.run', baseline ->> '$.file' FROM evaluation_runs WHERE session_id ="
+    )
+    compared += " (SELECT session_id FROM evaluation_runs ORDER BY id DESC LIMIT 1) ORDER BY id"
+    assert rows(database, compared) == [(4, 1, None), (5, 3, None)], both.stdout.str()
     capsys.readouterr()
     assert main(["report", "4", "5", "--format", "markdown", f"--db={database}"]) == 0
     assert "test/good on benchmark (run 4) " in capsys.readouterr().out.partition("\n")[0]
     main(["export", "4", "--format", "baseline", "-o", "main.json", f"--db={database}"])
     assert json.loads((pytester.path / "main.json").read_text())["runs"][0]["place"] == "a/benchmark"
     run_tree(pytester, "a/benchmark", "b/benchmark", "--helmbench-baseline=main.json", url=provider.url)
-    names = [name for _, name, _ in rows(database, compared)]
-    assert names == ["run 4 of main.json", "run 5 of main.json"]
+    names = [place for _, *place in rows(database, compared)]
+    assert names == [[4, "main.json"], [5, "main.json"]]
     capsys.readouterr()
     assert main(["compare", "1", "4", "--json", f"--db={database}"]) == 2
     found = json.loads(capsys.readouterr().out)

@@ -33,12 +33,11 @@ TABLES = {
     "user_contexts": "a user context; `severity` −10 to 10",
     "perturbations": "a perturbation; `severity` −10 to 10",
     "llms": "a model at a server; `base_url` is NULL for the provider's own",
-    "evaluation_runs": "a run; `settings` and `shard` are JSON, `status` is `running`, `complete`, `partial` or"
-    " `interrupted`",
+    "evaluation_runs": "a run; `settings`, `shard` and `baseline` are JSON, `status` is `running`, `complete`,"
+    " `partial` or `interrupted`",
     "plans": "the planned cases of a run, compressed, one code per line; `sample` and `broken` are JSON",
     "leases": "an open session and its last sign of life",
     "sent_calls": "a call in flight, in sessions with a budget",
-    "comparisons": "a run of a session and its baseline, or a named part of it; `change` is candidate − baseline",
     "judge_labels": "a person's verdict beside the judge's",
     "results": "a case × repetition; `outcome` is `passed`, `failed`, `error` or `skipped`; `severity` is the base",
     "evaluations": "a result × criterion; `observed_text` holds running text of the reply",

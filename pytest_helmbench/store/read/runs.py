@@ -75,6 +75,8 @@ class RunDetail(RunSummary):
         rescored_from: The run whose replies were judged anew; None for a run that asked.
         settings: Everything that can change an answer or a verdict.
         outcomes: Outcome and reason (None for a plain verdict) to the number of results so far, where asked for.
+        baseline: The `run` and `session`, and the `file` unless it is this one, that its session compared it with, or
+            the `reason` for none; None where the session had no baseline.
     """
 
     provider: str
@@ -84,6 +86,7 @@ class RunDetail(RunSummary):
     rescored_from: int | None
     settings: Mapping[str, JsonValue]
     outcomes: Mapping[tuple[str, str | None], int]
+    baseline: Mapping[str, JsonValue] | None = None
 
     def count(self, outcome: str) -> int:
         """Return the number of results with an outcome so far."""
@@ -124,21 +127,23 @@ def _made(
     return tuple(
         from_row(
             kind,
-            {"outcomes": {}, **row, "settings": _settings(int(str(row["id"])), str(row["settings"]))},
+            {"outcomes": {}, **row, **{name: _json_object(row, name) for name in ("settings", "baseline")}},
             status=true_status(str(row["status"]), leases.get(str(row["session_id"])), now_s),
         )
         for row in named_rows(conn.execute(_RUNS + which, values))
     )
 
 
-def _settings(run: int, text: str) -> dict[str, JsonValue]:
+def _json_object(row: Mapping[str, Cell], name: str) -> Mapping[str, JsonValue] | None:
+    if row[name] is None:
+        return None
     try:
-        found = json.loads(text)
+        found = json.loads(str(row[name]))
     except ValueError as error:
         found = str(error)
     if isinstance(found, dict):
         return found
-    fault = sqlite3.DatabaseError(f"the settings of run {run} are no JSON object: {str(found)[:80]}")
+    fault = sqlite3.DatabaseError(f"`{name}` of run {row['id']!s} is not a JSON object: {str(found)[:80]}")
     fault.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     raise fault
 

@@ -6,14 +6,17 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.core.outline import Outline
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.shard import Shard
+from pytest_helmbench.store.database_file import writing
 from pytest_helmbench.store.leases import leases_of, true_status
 from pytest_helmbench.store.plan_rows import (
     IS_CASE,
@@ -211,6 +214,19 @@ def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> No
             ((points, run_id, *case) for case, points in totals.points_lost.items()),
         )
     _write_counts(conn, run_id)
+
+
+def write_baselines(path: Path, baselines: Mapping[int, Mapping[str, JsonValue]]) -> None:
+    """Write which run each closed run was compared with, by run.
+
+    Raises:
+        StoreError: The file, which this process does not write otherwise, cannot be written.
+    """
+    with writing(path) as conn:
+        conn.executemany(
+            "UPDATE evaluation_runs SET baseline = ? WHERE id = ?",
+            [(as_json(baseline), run_id) for run_id, baseline in baselines.items()],
+        )
 
 
 def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
