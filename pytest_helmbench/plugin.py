@@ -33,7 +33,7 @@ _BENCH_PACK_MANIFEST = "benchlocal.pack.json"
 _TABLES = (".jsonl", ".tsv", ".parquet")
 """Suffixes that are ours without an option."""
 _ADDRESS = "hf://"
-_SIGNS = ("scenarios", *_MANIFESTS, _BENCH_PACK_MANIFEST)
+_BENCHMARK_FILES = ("scenarios", *_MANIFESTS, _BENCH_PACK_MANIFEST)
 
 MARKER = (
     "helmbench(pillar, behaviour, scenario, condition, user_context, perturbation, model, family, severity,"
@@ -273,7 +273,7 @@ def _may_be_in_benchmark(path: Path) -> bool:
         return False
     path = path.resolve()
     if path.suffix.lower() not in _TABLES and not any(
-        (folder / name).exists() for folder in (path, *path.parents) for name in _SIGNS
+        (folder / name).exists() for folder in (path, *path.parents) for name in _BENCHMARK_FILES
     ):
         return False
     from pytest_helmbench.benchmarks.places import benchmark_root  # see above

@@ -30,7 +30,7 @@ from pytest_helmbench.imports.documents import ForeignRun, ImportFileError
 from pytest_helmbench.imports.readers import foreign_runs
 from pytest_helmbench.imports.storing import store_runs
 from pytest_helmbench.reports.baseline_file import baseline_text
-from pytest_helmbench.reports.exports import MAIN, Exported, ExportError, ExportWish
+from pytest_helmbench.reports.exports import MAIN, ExportedFiles, ExportError, ExportOptions
 from pytest_helmbench.reports.formats import EXPORTS
 from pytest_helmbench.reports.headline import SessionState, cause_of, gate_block, headline
 from pytest_helmbench.reports.junit import junit_report
@@ -68,9 +68,9 @@ def export_command(
     """
     path = database_of(db)
     details = _named(path, named, form)
-    wish = ExportWish(ShownTexts(with_text or "none"), "" if output is None else output.name)
+    options = ExportOptions(ShownTexts(with_text or "none"), "" if output is None else output.name)
     try:
-        found = _exported(path, details, form, wish)
+        found = _exported(path, details, form, options)
     except ExportError as error:
         raise CommandError(str(error)) from error
     if output is None:
@@ -91,17 +91,17 @@ def _named(path: Path, named: tuple[str, ...], form: str) -> Sequence[RunDetail]
     return details
 
 
-def _exported(path: Path, details: Sequence[RunDetail], form: str, wish: ExportWish) -> Exported:
+def _exported(path: Path, details: Sequence[RunDetail], form: str, options: ExportOptions) -> ExportedFiles:
     if form in EXPORTS:
-        runs = [recorded_run(path, detail, with_text=wish.texts.any) for detail in details]
-        return EXPORTS[form](runs, wish)
+        runs = [recorded_run(path, detail, with_text=options.texts.any) for detail in details]
+        return EXPORTS[form](runs, options)
     if len({detail.session_id for detail in details}) > 1:
         raise ExportError("a baseline is of one session\n  hint: export them one by one")
     found = [ComparedRun.stored(RunRef.of(path, detail, path)) for detail in details]
     return {MAIN: baseline_text([run for run in found if run is not None])}
 
 
-def _print(found: Exported) -> None:
+def _print(found: ExportedFiles) -> None:
     content = found.get(MAIN)
     if content is None:
         raise CommandError("this takes several files\n  hint: name a folder with -o")

@@ -18,14 +18,14 @@ from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.options.option import Option
 from pytest_helmbench.options.settings import Settings, resolve_settings
 from pytest_helmbench.options.trust import results_folder
-from pytest_helmbench.pytest_side.collect.command_line import print_ids, refuse_conftests
+from pytest_helmbench.pytest_side.collect.command_line import escape_item_ids, refuse_conftests
 from pytest_helmbench.pytest_side.collect.items import PLUGIN
 from pytest_helmbench.pytest_side.quick_protocol import QuickProtocol
 from pytest_helmbench.pytest_side.say.announcement import Announcer
 from pytest_helmbench.pytest_side.say.ci import in_github_actions
 from pytest_helmbench.pytest_side.say.failures import ShownFailures
 from pytest_helmbench.pytest_side.say.live_line import LiveLine
-from pytest_helmbench.pytest_side.session_end import LastWords, SessionEnd
+from pytest_helmbench.pytest_side.session_end import LastLine, SessionEnd
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.pytest_side.workers.interruption import EndingHooks, Interruptions, end_with_parent
 from pytest_helmbench.pytest_side.workers.role import CaseEngines, SessionRole, SingleProcess
@@ -52,7 +52,7 @@ def register(config: pytest.Config) -> None:
         _choose_paths(config, settings)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
-    print_ids(config)
+    escape_item_ids(config)
     if hasattr(config, "workerinput"):
         _register_worker(config, settings, template)
         return
@@ -70,7 +70,7 @@ def register(config: pytest.Config) -> None:
         role = XdistController(config, coordinator, announce, live.tick, interruptions)
         config.pluginmanager.register(role, "helmbench-xdist")
     else:
-        share = Share(session_concurrency(settings), _few_ahead(config))
+        share = Share(session_concurrency(settings), _stops_at_failure(config))
         engines = CaseEngines(settings, library, template, share)
         role = SingleProcess(coordinator, engines, announce, live.tick)
     _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
@@ -78,7 +78,7 @@ def register(config: pytest.Config) -> None:
     config.pluginmanager.register(hooks, "helmbench-ending")
     shown = ShownFailures(config, settings.show, coordinator.book.losses)
     end = SessionEnd(config, role, coordinator, live, shown)
-    for plugin, name in ((shown, "failures"), (end, "end"), (LastWords(config, end, shown), "last-words")):
+    for plugin, name in ((shown, "failures"), (end, "end"), (LastLine(config, end, shown), "last-words")):
         config.pluginmanager.register(plugin, f"helmbench-{name}")
     if in_github_actions() or settings.summary not in ("auto", "never"):
         from pytest_helmbench.pytest_side.job_end import JobEnd
@@ -112,7 +112,7 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
     library = Library(settings, os.environ, notes.say)
     share = Share(
         session_concurrency(settings),
-        _few_ahead(config),
+        _stops_at_failure(config),
         workers=workerinput["workercount"],
         name=f"{workerinput['workerid']}:",
     )
@@ -178,7 +178,7 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
     """Without a path on the command line, run the benchmark at hand and nothing else, or else pytest's testpaths."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         config.args[:] = map(fetched, config.args)
-        _check_meant(config, settings)
+        _refuse_unusable_paths(config, settings)
         return
     start = config.invocation_params.dir
     here = benchmark_root(start)
@@ -199,7 +199,7 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
     refuse_conftests(config, found, below=True)
 
 
-def _check_meant(config: pytest.Config, settings: Settings) -> None:
+def _refuse_unusable_paths(config: pytest.Config, settings: Settings) -> None:
     """Refuse a folder that was meant as a benchmark, is none, and has nothing else to run; and a file in one."""
     for argument in config.args:
         folder = meant_folder(config.invocation_params.dir / argument.partition("::")[0])
@@ -207,6 +207,6 @@ def _check_meant(config: pytest.Config, settings: Settings) -> None:
             raise pytest.UsageError(told_of_meant(argument, folder, settings))
 
 
-def _few_ahead(config: pytest.Config) -> bool:
+def _stops_at_failure(config: pytest.Config) -> bool:
     """Return whether the session stops at a failure."""
     return bool(config.getoption("maxfail", 0)) or bool(config.getoption("stepwise", False))

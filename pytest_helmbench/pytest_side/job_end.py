@@ -12,7 +12,7 @@ import pytest
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, quoted_page
 from pytest_helmbench.pytest_side.say.ci import in_github_actions
-from pytest_helmbench.pytest_side.say.failures import Worst, short_name
+from pytest_helmbench.pytest_side.say.failures import WorstCases, short_name
 from pytest_helmbench.pytest_side.say.report_files import session_reports
 from pytest_helmbench.pytest_side.session_end import SessionEnd
 from pytest_helmbench.reports.comparison_lines import flipped_codes
@@ -60,7 +60,7 @@ class JobEnd:
         self._coordinator = coordinator
         self._end = end
         self._is_green = False
-        self._worst: Worst[Annotation] = Worst(MOST_ANNOTATIONS)
+        self._worst: WorstCases[Annotation] = WorstCases(MOST_ANNOTATIONS)
         self._broken: list[Annotation] = []
 
     @pytest.hookimpl

@@ -159,18 +159,18 @@ class SessionEnd:
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the summary."""
-        self._shown.give_back(terminalreporter)
+        self._shown.restore_all(terminalreporter)
         coordinator = self._coordinator
         if coordinator is None:
             return
         usual = self._config.rootpath / "helmbench.db"
         listing = failed_listing([*coordinator.book.tallies], coordinator.book.db, usual)
-        failures = [*self._shown.in_short, *self._shown.lines(listing)]
+        failures = [*self._shown.one_liners, *self._shown.lines(listing)]
         verbose = self._config.get_verbosity() > 0
         start = self._config.invocation_params.dir
         said = session_lines(coordinator, self._broken, start, self.headline, verbose=verbose)
         title = quoted(summary_title(coordinator))
-        for head, lines in (("FAILURES" if self._shown.in_short else "", failures), (title, said)):
+        for head, lines in (("FAILURES" if self._shown.one_liners else "", failures), (title, said)):
             if head and lines:
                 terminalreporter.write_sep("=", head)
             for line in lines:
@@ -185,7 +185,7 @@ def _only_collected(config: pytest.Config) -> bool:
     )
 
 
-class LastWords:
+class LastLine:
     """Prints the headline behind pytest's own count."""
 
     def __init__(self, config: pytest.Config, end: SessionEnd, shown: ShownFailures) -> None:
@@ -196,7 +196,7 @@ class LastWords:
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Leave to pytest's short summary what stands nowhere else."""
-        self._shown.give_no_case_twice(terminalreporter)
+        self._shown.hide_cases(terminalreporter)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, None, None]:

@@ -103,7 +103,7 @@ class SessionPlugin:
         """Load what the arguments name: what is wrong with a whole benchmark ends the session before it begins."""
         self._garbage.before_items()
         try:
-            self._load_what_is_named()
+            self._load_named_benchmarks()
             return (yield)
         finally:
             self._garbage.after_items()
@@ -272,7 +272,7 @@ class SessionPlugin:
 
     # What the hooks share
 
-    def _load_what_is_named(self) -> None:
+    def _load_named_benchmarks(self) -> None:
         if self._coordinator is None:
             return
         is_named = self._config.getoption("helmbench_select") is not None

@@ -149,7 +149,7 @@ def case_record(
     del record["words"], record["request"], record["conversation"]
     record["evaluations"] = list(map(evaluation_cells, row.evaluations))
     record |= {} if words is None else words.record
-    record |= spoken_record(row)
+    record |= transcript_record(row)
     record["calls"] = [
         {name: value for name, value in asdict(call).items() if name != "turn" or value is not None}
         for call in calls
@@ -164,7 +164,7 @@ def sent_messages(request: bytes) -> list[dict[str, JsonValue]]:
     return messages
 
 
-def spoken_record(row: ResultRow) -> dict[str, object]:
+def transcript_record(row: ResultRow) -> dict[str, object]:
     """Return what was said in a case: messages as sent, the reply, of a conversation also its turns."""
     found: dict[str, object] = {
         "messages": None if row.request is None else sent_messages(row.request),
@@ -188,13 +188,13 @@ def before_reply(row: ResultRow) -> Sequence[Said]:
     return row.conversation if row.reply is None else row.conversation[:-1]
 
 
-def opening(row: ResultRow) -> int:
+def opening_length(row: ResultRow) -> int:
     """Return how many messages of a conversation came up to and with the first of the user."""
     roles = [said.role for said in row.conversation]
     return roles.index("user") + 1 if "user" in roles else 0
 
 
-def spoken_texts(spoken: Iterable[Said]) -> Iterator[tuple[str, str]]:
+def transcript_texts(spoken: Iterable[Said]) -> Iterator[tuple[str, str]]:
     """Yield title and text of what was said in a conversation, each tool call with its answer."""
     for said in spoken:
         if said.text or not said.calls:
@@ -214,7 +214,7 @@ def numbered_calls(said: Iterable[Said]) -> Iterator[tuple[Said, list[tuple[str,
 def prompt_lines(row: ResultRow) -> list[str]:
     """Return what was said before the reply to a case, each message under its role; empty where nothing was sent."""
     lines: list[str] = []
-    for title, text in spoken_texts(before_reply(row)):
+    for title, text in transcript_texts(before_reply(row)):
         lines += [f"[{title}]", *(line and f"  {line}" for line in text.split("\n"))]
     if lines or row.request is None:
         return lines

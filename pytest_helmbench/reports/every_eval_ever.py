@@ -16,7 +16,7 @@ from pytest_helmbench.core.case import is_judgement
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.reports.cards import numbered_calls, prompt_text
-from pytest_helmbench.reports.exports import Exported, ExportError, ExportWish
+from pytest_helmbench.reports.exports import ExportedFiles, ExportError, ExportOptions
 from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.read.results import ResultRow
@@ -28,7 +28,7 @@ _LEVEL, _METHOD = 0.95, "Wilson, with the effective number of clusters"
 _UNKNOWN = "unknown"
 
 
-def eee_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
+def eee_export(runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles:
     """Return per run an aggregate and its judged cases, at the paths that the project's data store has for them.
 
     Cases that were not judged (error, skipped) have no score and are counted in the aggregate. What is not known of a
@@ -44,7 +44,7 @@ def eee_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
         path = _path(run.detail)
         cases = f"{path}_samples.jsonl"
         rows = [
-            _line(row, run.detail, with_text=wish.texts.of(row.outcome))
+            _line(row, run.detail, with_text=options.texts.of(row.outcome))
             for row in run.results
             if row.evaluations
         ]

@@ -19,14 +19,14 @@ from pytest_helmbench.reports.cards import (
     evaluation_record,
     prompt_text,
     run_record,
-    spoken_record,
+    transcript_record,
 )
 from pytest_helmbench.reports.json_report import own_schema, part_of, schema_of
 from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.read.results import ResultRow
 
-Exported = Mapping[str, str | bytes]
+ExportedFiles = Mapping[str, str | bytes]
 """Contents of the files of an export: `MAIN`, or several by their paths below a folder."""
 MAIN = ""
 """The one file, which the user names, or standard output."""
@@ -54,7 +54,7 @@ class ExportError(HelmbenchError):
 
 
 @dataclass(frozen=True, slots=True)
-class ExportWish:
+class ExportOptions:
     """How runs are to be exported.
 
     Args:
@@ -73,7 +73,7 @@ class Export(Protocol):
         ExportError: These runs, or this file, cannot be written so.
     """
 
-    def __call__(self, runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported: ...
+    def __call__(self, runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles: ...
 
 
 def axes_of(code: str) -> Sequence[str | None]:
@@ -125,16 +125,16 @@ def _of_result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[
     return record | columns.cells(row.words, with_text=with_text)
 
 
-def csv_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
+def csv_export(runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles:
     """Return one line per evaluation.
 
     Unknown is an empty cell. A text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
-    names = column_names(runs, with_text=wish.texts.any)
+    names = column_names(runs, with_text=options.texts.any)
     stream = StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(names)
-    for row in flat_rows(runs, wish.texts):
+    for row in flat_rows(runs, options.texts):
         writer.writerow([spreadsheet_cell(row.get(name)) for name in names])
     return {MAIN: stream.getvalue()}
 
@@ -168,9 +168,9 @@ def export_document(run: RecordedRun, texts: ShownTexts) -> dict[str, object]:
     }
 
 
-def json_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
+def json_export(runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles:
     """Return `export_document` as text; of several runs, a list of them."""
-    documents = [export_document(run, wish.texts) for run in runs]
+    documents = [export_document(run, options.texts) for run in runs]
     return {MAIN: readable_json(documents[0] if len(documents) == 1 else documents, indent=1) + "\n"}
 
 
@@ -179,4 +179,4 @@ def _result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str
     record["evaluations"] = [
         evaluation_record(evaluation, with_text=with_text) for evaluation in row.evaluations
     ]
-    return record | (spoken_record(row) if with_text else {})
+    return record | (transcript_record(row) if with_text else {})

@@ -19,9 +19,9 @@ from pytest_helmbench.reports.every_eval_ever import eee_export
 from pytest_helmbench.reports.exports import (
     MAIN,
     Export,
-    Exported,
+    ExportedFiles,
     ExportError,
-    ExportWish,
+    ExportOptions,
     csv_export,
     export_schema,
     json_export,
@@ -44,13 +44,13 @@ class Report(Protocol):
 
 
 def _html(found: ReportedRuns, /, texts: ShownTexts, **_: object) -> str:
-    from pytest_helmbench.reports.page.document import page_of
+    from pytest_helmbench.reports.page.document import html_page
     from pytest_helmbench.reports.page.parts import PagePart
 
-    return page_of([PagePart.of(report, texts) for report in found.runs], texts, found.boards)
+    return html_page([PagePart.of(report, texts) for report in found.runs], texts, found.boards)
 
 
-def _inspect(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
+def _inspect(runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles:
     """Return a log: a sample per case and repetition (epoch), a score per criterion, our numbers as its metrics.
 
     Errors and skipped cases are samples with an error and without a score.
@@ -62,9 +62,9 @@ def _inspect(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
         raise ExportError(
             "a log of Inspect holds one run\n  hint: export them one by one; Inspect View shows a whole folder"
         )
-    form = _FORMS.get(Path(wish.name).suffix)
+    form = _FORMS.get(Path(options.name).suffix)
     if form is None:
-        raise ExportError(f"{wish.name}: Inspect reads no such file\n  hint: name it *.eval or *.json")
+        raise ExportError(f"{options.name}: Inspect reads no such file\n  hint: name it *.eval or *.json")
     try:
         from inspect_ai.log import write_eval_log
 
@@ -76,7 +76,7 @@ def _inspect(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
         ) from error
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"log.{form}")
-        write_eval_log(inspect_log(runs[0], wish.texts), str(path), format=form)
+        write_eval_log(inspect_log(runs[0], options.texts), str(path), format=form)
         return {MAIN: path.read_text(encoding="utf-8") if form == "json" else path.read_bytes()}
 
 
@@ -86,10 +86,10 @@ def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
     Raises:
         StoreError: A results file cannot be read.
     """
-    from pytest_helmbench.reports.page.document import page_of
+    from pytest_helmbench.reports.page.document import html_page
     from pytest_helmbench.reports.page.parts import PagePart
 
-    return page_of([PagePart.compared(comparison, texts) for comparison in found], texts)
+    return html_page([PagePart.compared(comparison, texts) for comparison in found], texts)
 
 
 PAGE = "html"

@@ -32,7 +32,7 @@ from inspect_ai.tool import ToolCall, ToolCallError
 from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import ShownTexts, full_observed
 from pytest_helmbench.core.tools import BROKEN_ARGUMENTS, MadeCall
-from pytest_helmbench.reports.cards import before_reply, numbered_calls, opening, sent_messages
+from pytest_helmbench.reports.cards import before_reply, numbered_calls, opening_length, sent_messages
 from pytest_helmbench.reports.exports import AXES, axes_of
 from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.read.results import ResultRow
@@ -116,7 +116,7 @@ def _sample(row: ResultRow, model: str, *, with_text: bool) -> EvalSample:
     return EvalSample(
         id=row.code,
         epoch=row.repetition,
-        input=(asked[: opening(row)] if row.conversation else asked) or row.code,
+        input=(asked[: opening_length(row)] if row.conversation else asked) or row.code,
         target=expected[0] if len(expected) == 1 else expected,
         messages=[*asked, ChatMessageAssistant(content=reply, model=model)] if reply else asked,
         output=ModelOutput.from_content(model, reply) if reply else ModelOutput(model=model),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_helmbench.reports.headline import Headline
-from pytest_helmbench.reports.markdown import LONGEST, failure_rows, opening, run_tables
+from pytest_helmbench.reports.markdown import LONGEST, failure_rows, report_head, run_tables
 from pytest_helmbench.reports.markup import folded, pipe_table, plain
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.run_report import RunReport
@@ -21,7 +21,7 @@ def job_summary(top: Headline | None, found: ReportedRuns) -> str:
     Returns:
         At most `LONGEST` bytes: tables are cut, and the breakdowns left out where even so there is no room.
     """
-    first = opening(found, top) + "".join(f"{line}\n" for line in _worst(found.runs))
+    first = report_head(found, top) + "".join(f"{line}\n" for line in _worst(found.runs))
     room = LONGEST - len(first.encode()) - 200
     tables = run_tables(found, room) if found.runs else ""
     if not tables or len(tables.encode()) > room:

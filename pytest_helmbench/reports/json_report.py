@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.scrub import quoted_json
-from pytest_helmbench.reports.cards import evaluation_record, run_record, spoken_record
+from pytest_helmbench.reports.cards import evaluation_record, run_record, transcript_record
 from pytest_helmbench.reports.panel_tables import panel_record
 from pytest_helmbench.reports.run_cautions import cautions
 from pytest_helmbench.reports.standings_tables import standings_record
@@ -195,7 +195,7 @@ def _failure(row: ResultRow, report: RunReport, *, with_text: bool) -> dict[str,
     record["evaluations"] = [evaluation_record(item, with_text=with_text) for item in row.evaluations]
     if row.words is not None:
         record |= report.columns.cells(row.words, with_text=with_text)
-    return record | (spoken_record(row) if with_text else {})
+    return record | (transcript_record(row) if with_text else {})
 
 
 def _cost(row: CostRow) -> dict[str, object]:

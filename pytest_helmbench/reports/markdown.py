@@ -55,11 +55,11 @@ def markdown_report(found: ReportedRuns, top: Headline | None = None, *, with_te
         top: Headline of the runs; None without gates.
         with_text: Add prompts, replies and the judge's words of failures, cut.
     """
-    first = opening(found, top)
+    first = report_head(found, top)
     return first + run_tables(found, LONGEST - len(first.encode()), with_text=with_text)
 
 
-def opening(found: ReportedRuns, top: Headline | None) -> str:
+def report_head(found: ReportedRuns, top: Headline | None) -> str:
     """Return the headline, what to do next, and the comparisons with the baselines."""
     lines = ["## helmbench" if top is None else f"## {plain(top.text)}", ""]
     if top is not None and top.hint:

@@ -29,7 +29,7 @@ _PLACES = frozenset(
 COST_HEAD = ("behaviour", "purpose", "calls", "stored replies", "tokens in", "tokens out", "cost USD")
 
 
-def made_with(detail: RunDetail) -> Mapping[str, object]:
+def run_settings(detail: RunDetail) -> Mapping[str, object]:
     """Return versions and settings of a run by name, those that are empty left out."""
     run = detail
     facts: dict[str, object] = {
@@ -62,7 +62,7 @@ def cost_cells(row: CostRow) -> tuple[str, ...]:
 
 def setting_rows(report: RunReport) -> Iterator[tuple[str, str]]:
     """Yield settings and versions; of a server only its name."""
-    for name, value in made_with(report.detail).items():
+    for name, value in run_settings(report.detail).items():
         shown = server_name(str(value)) if name.endswith(("server", "base_url")) else value
         text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
         yield name, excerpt(text, _SHOWN_SETTING) or UNKNOWN

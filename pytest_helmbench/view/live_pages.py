@@ -15,7 +15,7 @@ from pytest_helmbench.core.gc_paused import gc_paused
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.page.document import ListedRun, page_of, run_list_page
+from pytest_helmbench.reports.page.document import ListedRun, html_page, run_list_page
 from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
@@ -72,18 +72,18 @@ class Seen:
     def record(self, wanted: tuple[int, ...] = ()) -> dict[str, object]:
         """Return it in JSON types: the runs that are wanted, all without any."""
         found = {
-            pulse.run_id: {
-                "status": pulse.status,
-                "planned": pulse.planned,
-                "done": pulse.done,
-                "passed": pulse.passed,
-                "failed": pulse.failed,
-                "error": pulse.error,
-                "skipped": pulse.skipped,
-                "stamp": pulse.stamp,
+            progress.run_id: {
+                "status": progress.status,
+                "planned": progress.planned,
+                "done": progress.done,
+                "passed": progress.passed,
+                "failed": progress.failed,
+                "error": progress.error,
+                "skipped": progress.skipped,
+                "stamp": progress.stamp,
             }
-            for pulse in self.pulses.values()
-            if not wanted or pulse.run_id in wanted
+            for progress in self.pulses.values()
+            if not wanted or progress.run_id in wanted
         }
         return {"file": self.file, "runs": found}
 
@@ -197,7 +197,7 @@ class LivePages:
             shown = [part.report for part in parts if part.report is not None]
             beside = boards(shown, paired=not address.compared)
             live = seen.record() | {"refresh_ms": 1000 * self._refresh_s}
-            page = page_of(parts, texts, beside, live)
+            page = html_page(parts, texts, beside, live)
         self._kept[address] = (seen, page)
         self._kept.move_to_end(address)
         while len(self._kept) > _MOST_KEPT:

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from pytest_helmbench.core.outcome import Evaluation, Parse, Verdict
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.page.document import page_of
+from pytest_helmbench.reports.page.document import html_page
 from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.losses import losses
 from pytest_helmbench.results.run_counts import RunCounts
@@ -30,7 +30,7 @@ _WORDS = ("water", "energy", "plant", "light", "school", "teacher", "answer", "q
 
 def run_page(reports: Iterable[RunReport], texts: ShownTexts) -> str:
     """Return the page of some runs."""
-    return page_of([PagePart.of(report, texts) for report in reports], texts)
+    return html_page([PagePart.of(report, texts) for report in reports], texts)
 
 
 def simulated_report(cases: int, *, run: int = 1, skill: float = 0.8, texts: bool = False) -> RunReport:

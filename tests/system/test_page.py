@@ -20,7 +20,7 @@ from pages import cells_of
 from sessions import until
 
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.page.document import page_of
+from pytest_helmbench.reports.page.document import html_page
 from pytest_helmbench.reports.page.parts import PagePart, flips
 from pytest_helmbench.results.comparing import WHOLE_RUN, RunComparison
 from pytest_helmbench.results.losses import Losses
@@ -49,7 +49,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def file(name: str) -> Path:
         made = {
             "texts": lambda: run_page([_report(1_000)], ShownTexts.ALL),
-            "compared": lambda: page_of([_compared()], ShownTexts.ALL),
+            "compared": lambda: html_page([_compared()], ShownTexts.ALL),
         }
         text = made[name]() if name in made else run_page([_report(int(name))], ShownTexts.NONE)
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -97,7 +97,7 @@ def test_a_page_is_small_asks_nobody_and_has_every_case(
 
 def test_the_script_keeps_to_its_size() -> None:
     parts = [PagePart.of(_report(1_000, run), ShownTexts.NONE) for run in (1, 2)]
-    scripts = re.findall("<script>(.*?)</script>", page_of(parts, ShownTexts.NONE, live={}), re.DOTALL)
+    scripts = re.findall("<script>(.*?)</script>", html_page(parts, ShownTexts.NONE, live={}), re.DOTALL)
     assert sum(len(script.encode()) for script in scripts) <= _MOST_SCRIPT_BYTES
 
 

@@ -79,7 +79,7 @@ def _is_named(config: pytest.Config, ini: Path, parser: pytest.Parser, arguments
     return False
 
 
-def print_ids(config: pytest.Config) -> None:
+def escape_item_ids(config: pytest.Config) -> None:
     """Give items that the command line names in files of benchmarks their printed form, the one that items have."""
     start = config.invocation_params.dir
     for place, argument in enumerate(config.args):

@@ -31,7 +31,7 @@ LossesOf: TypeAlias = Callable[[str, str], Losses]
 _FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
 
 
-class Worst(Generic[_T]):
+class WorstCases(Generic[_T]):
     """Failed cases that may be among those with the most points lost, as they come.
 
     Within a part (benchmark, model, behaviour) severity, difficulty and credit decide, so each part keeps as many as
@@ -74,12 +74,12 @@ class ShownFailures:
         self._quiet = config.get_verbosity() < 0
         self._all_listed = "A" in str(config.getoption("reportchars", ""))
         self._most = None if self._all_listed or config.get_verbosity() > 0 else show
-        self._worst: Worst[Any] = Worst(self._most or 0)
+        self._worst: WorstCases[Any] = WorstCases(self._most or 0)
         self._seen = 0
         self._before: dict[str, list[Any]] = {}
         self._rest: dict[str, list[Any]] = {}
         self._lines: list[str] = []
-        self.in_short: list[str] = []
+        self.one_liners: list[str] = []
 
     def take(self, report: Any, carried: dict[str, Any]) -> None:
         """Count a judged case; of those that are not shown, only the first line is kept."""
@@ -133,10 +133,10 @@ class ShownFailures:
                 report.longrepr = CaseText(text, report.location)
         lines = []
         if self._quiet and len(worst) > _IN_FULL_QUIETLY:
-            self.in_short += [f"{short_name(report)}: {_headline(report)}" for report in worst]
+            self.one_liners += [f"{short_name(report)}: {_headline(report)}" for report in worst]
             worst = []
         if self._quiet and len(shown) > _IN_FULL_QUIETLY:
-            self.in_short += [
+            self.one_liners += [
                 f"{count} × {_headline(report)} (first: {short_name(report)})" for report, count in shown
             ]
             shown = []
@@ -162,11 +162,11 @@ class ShownFailures:
                 " --helmbench-show=all or -v shows them here"
             )
 
-    def give_back(self, terminalreporter: Any) -> None:
+    def restore_all(self, terminalreporter: Any) -> None:
         """Let other plugins see all that there is."""
         terminalreporter.stats.update(self._before)
 
-    def give_no_case_twice(self, terminalreporter: Any) -> None:
+    def hide_cases(self, terminalreporter: Any) -> None:
         """Have the short summary list none of ours: they were shown or counted above."""
         if self._before:
             terminalreporter.stats.update(self._rest)

@@ -17,7 +17,13 @@ from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, full_observed, scrub, scrubbed
-from pytest_helmbench.reports.cards import before_reply, justifications, opening, spoken_texts, turn_text
+from pytest_helmbench.reports.cards import (
+    before_reply,
+    justifications,
+    opening_length,
+    transcript_texts,
+    turn_text,
+)
 from pytest_helmbench.reports.page.parts import Flip
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.store.read.results import CallRow, ResultRow
@@ -84,7 +90,7 @@ def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -
             yield Block.of(f"t{name}-{start // BLOCK}", told)
 
 
-def told_evaluation(row: ResultRow) -> Evaluation | None:
+def shown_evaluation(row: ResultRow) -> Evaluation | None:
     """Return the evaluation that represents a case in one line: the first that failed, else the first."""
     return next(
         (one for one in row.evaluations if not one.passed), row.evaluations[0] if row.evaluations else None
@@ -135,7 +141,7 @@ def observed_of(one: Evaluation, *, with_text: bool) -> str:
 
 
 def _verdict_labels(rows: Sequence[ResultRow], texts: ShownTexts) -> dict[str, Iterable[str | None]]:
-    told = [told_evaluation(row) for row in rows]
+    told = [shown_evaluation(row) for row in rows]
     return {
         "outcome": (row.outcome for row in rows),
         "reason": (row.reason for row in rows),
@@ -261,9 +267,9 @@ def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
         body = json.loads(row.request)
         messages = body.pop("messages", None) if isinstance(body, dict) else None
         messages = messages if isinstance(messages, list) else []
-        found["m"] = [_message(one) for one in messages[: opening(row) or None]]
+        found["m"] = [_message(one) for one in messages[: opening_length(row) or None]]
         found["q"] = scrubbed({**body, "messages": messages} if row.conversation else body)
-    if spoken := list(spoken_texts(before_reply(row)[opening(row) :])) if row.conversation else []:
+    if spoken := list(transcript_texts(before_reply(row)[opening_length(row) :])) if row.conversation else []:
         found["v"] = spoken
     if row.reply is not None:
         found["r"] = scrub(row.reply)

@@ -28,8 +28,8 @@ from pytest_helmbench.reports import (
     tables,
 )
 from pytest_helmbench.reports.page import first_screen, plots
-from pytest_helmbench.reports.page.columns import Block, observed_of, run_blocks, told_evaluation
-from pytest_helmbench.reports.page.first_screen import ShownBoard, shown_board
+from pytest_helmbench.reports.page.columns import Block, observed_of, run_blocks, shown_evaluation
+from pytest_helmbench.reports.page.first_screen import PageBoard, page_board
 from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.reports.run_cautions import cautions, doubts
 from pytest_helmbench.reports.run_facts import cost_cells, rate_text
@@ -97,7 +97,7 @@ class _View:
         return tuple(report for report in found if report is not None)
 
 
-def page_of(
+def html_page(
     parts: Sequence[PagePart],
     texts: ShownTexts,
     found: Sequence[Board] | None = None,
@@ -170,14 +170,14 @@ def _meta(name: str, report: RunReport) -> dict[str, object]:
     }
 
 
-def _boards(views: Sequence[_View], found: Sequence[Board] | None) -> list[ShownBoard]:
+def _boards(views: Sequence[_View], found: Sequence[Board] | None) -> list[PageBoard]:
     """Return runs side by side where there are several, and none of them stands beside a baseline."""
     shown = [view.report for view in views if view.report is not None]
     if len(views) < 2 or any(view.comparison is not None for view in views):
         return []
     names = {(view.report.path, view.report.detail.id): view.name for view in views if view.report}
     given = boards(shown, paired=False) if found is None else found
-    return [shown_board(board, names, number) for number, board in enumerate(given)]
+    return [page_board(board, names, number) for number, board in enumerate(given)]
 
 
 def _facts(views: Sequence[_View]) -> Iterator[str]:
@@ -251,7 +251,7 @@ class ListedRun:
     """A run in one line, and how far it is."""
 
     run: RunSummary
-    pulse: RunProgress
+    progress: RunProgress
 
 
 def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, refresh_s: float) -> str:
@@ -360,7 +360,7 @@ def _worst_five(part: PagePart, with_text: bool) -> Iterator[tuple[ResultRow, st
 
 
 def _case_line(row: ResultRow, part: PagePart, *, with_text: bool) -> CaseLine:
-    one = told_evaluation(row)
+    one = shown_evaluation(row)
     flip = part.flips.get((row.code, row.repetition))
     before = "" if flip is None else flip.before
     lost = "" if part.report is None else points_lost(part.report.losses.of(row))

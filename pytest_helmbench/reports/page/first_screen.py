@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.reports.headline import figure
-from pytest_helmbench.reports.page.plots import ROUND, ForestRow, forest, log_ticks, row_for, ticks_of
+from pytest_helmbench.reports.page.plots import ROUND, ForestRow, forest, free_level, log_ticks, ticks_of
 from pytest_helmbench.reports.run_cautions import constant_doubt, doubts, flagging
 from pytest_helmbench.reports.standings_tables import StandingsTable, standings_table
 from pytest_helmbench.reports.tables import listed, points_lost, share
@@ -28,7 +28,7 @@ _Key = TypeVar("_Key")
 _KEPT = frozenset(("run", "model", "score", INTERVAL, "pass rate"))
 
 
-class Lost(NamedTuple):
+class LostCase(NamedTuple):
     """A case in a repetition from 1, with the points of the score that it lost on average."""
 
     code: str
@@ -37,11 +37,13 @@ class Lost(NamedTuple):
     beside: str
 
 
-def _lost_cases(reports: Sequence[RunReport]) -> list[tuple[Lost, str, str]]:
+def _lost_cases(reports: Sequence[RunReport]) -> list[tuple[LostCase, str, str]]:
     sums = _means([report.losses.cases for report in reports])
     wrong = Counter((row.code, row.repetition) for report in reports for row in report.failures)
     found = sorted(sums, key=lambda case: (-sums[case], natural_key(case[0]), case[1]))
-    cases = (Lost(*case, points_lost(sums[case]), f"{wrong[case]} of {len(reports)} runs") for case in found)
+    cases = (
+        LostCase(*case, points_lost(sums[case]), f"{wrong[case]} of {len(reports)} runs") for case in found
+    )
     return [(case, case.lost, case.beside) for case in islice(cases, _CASES)]
 
 
@@ -61,7 +63,7 @@ class BoardRow(NamedTuple):
     is_best: bool = False
 
 
-class ShownBoard(NamedTuple):
+class PageBoard(NamedTuple):
     """The runs of one benchmark: columns in which they differ (`alike` has the others), and the parts of the page."""
 
     id: int
@@ -73,10 +75,10 @@ class ShownBoard(NamedTuple):
     names: tuple[str, ...]
     plotted: tuple[RunReport, ...]
     doubts: tuple[str, ...]
-    worst: list[tuple[Lost, str, str]]
+    worst: list[tuple[LostCase, str, str]]
 
 
-def shown_board(board: Board, names: Mapping[tuple[Path, int], str], number: int) -> ShownBoard:
+def page_board(board: Board, names: Mapping[tuple[Path, int], str], number: int) -> PageBoard:
     """Return the runs of a benchmark, a board with a number; names are those of their sections."""
     table = standings_table(board)
     reports = tuple(one.report for one in board.standings)
@@ -87,7 +89,7 @@ def shown_board(board: Board, names: Mapping[tuple[Path, int], str], number: int
         BoardRow(place, cells, place == table.winner + 1)
         for place, cells in enumerate(zip(*(columns[name] for name in kept), strict=True), 1)
     ]
-    return ShownBoard(
+    return PageBoard(
         number,
         table,
         tuple(kept),
@@ -163,7 +165,7 @@ def _levelled(row: ForestRow, low: float) -> ForestRow:
     marks = []
     for mark in row.marks:
         left = _DOTS * (mark.at - low) / (100 - low)
-        marks.append(mark._replace(level=row_for(taken, left, left + _DISC)))
+        marks.append(mark._replace(level=free_level(taken, left, left + _DISC)))
     return row._replace(marks=tuple(marks), levels=len(taken))
 
 

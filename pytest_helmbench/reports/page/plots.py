@@ -184,12 +184,12 @@ def _placed(marks: Iterable[tuple[str, float, str]], width_px: int) -> tuple[Lab
         width, x = len(text) * _CHARACTER_PX, at * width_px / 100
         anchor = "start" if x < width / 2 else "end" if x + width / 2 > width_px else "middle"
         left = x - {"start": 0, "middle": width / 2, "end": width}[anchor]
-        level = row_for(rows, left, left + width + _GAP_PX)
+        level = free_level(rows, left, left + width + _GAP_PX)
         found.append(Label(kind, at, text, anchor, level))
     return tuple(found)
 
 
-def row_for(rows: list[list[tuple[float, float]]], left: float, right: float) -> int:
+def free_level(rows: list[list[tuple[float, float]]], left: float, right: float) -> int:
     """Return the first row that has room from left to right, and take it."""
     for level, taken in enumerate(rows):
         if all(right <= start or end <= left for start, end in taken):
