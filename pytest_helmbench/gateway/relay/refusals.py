@@ -87,7 +87,7 @@ _TEXTS = _words(
 """Fields whose texts the model reads as they are, or has written itself."""
 _SCHEMAS = ("response_format", "tools", "functions", "json_schema", "structured_outputs", "guided_json")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_NO_CLIENT_TOOL = "is no tool that the client runs (type function or custom)"
+_NO_CLIENT_TOOL = "is not a tool that the client runs (type function or custom)"
 _CLIENT_TOOLS = ("function", "custom")
 _CHOICES = (*_CLIENT_TOOLS, "allowed_tools", "auto", "any", "none", "required", "tool")
 _TOOL_FIELDS = _words(
@@ -203,7 +203,7 @@ def read_request(raw: bytes) -> dict[str, JsonValue]:
     """Return a decoded request body.
 
     Raises:
-        BadRequestError: It is no JSON object, holds a number that JSON does not know, or has too many parts.
+        BadRequestError: It is not a JSON object, holds a number that JSON does not have, or has too many parts.
     """
     if sum(map(raw.count, (b",", b"[", b"{"))) > _MOST_PARTS:
         raise BadRequestError(f"the request body has more than {_MOST_PARTS:,} parts")
@@ -214,16 +214,16 @@ def read_request(raw: bytes) -> dict[str, JsonValue]:
     except UnicodeDecodeError:
         raise BadRequestError("the request body is not UTF-8") from None
     except ValueError as error:
-        raise BadRequestError(f"the request body is no JSON: {error}") from None
+        raise BadRequestError(f"the request body is not JSON: {error}") from None
     if not isinstance(body, dict):
-        raise BadRequestError("the request body is no JSON object")
+        raise BadRequestError("the request body is not a JSON object")
     return body
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text[:40]} is no number that it knows")
+        raise ValueError(f"{text[:40]} is not a number of JSON")
     return value
 
 
