@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
+from perf.instructions import compare_instructions
 from perf.measure import Command, FailedError, Measure, measure, provider
 from perf.shards import compare_shards
 from perf.tools import Tool, Work, absent_tools, ours, tools, trivial_items
@@ -52,6 +53,9 @@ class Load:
         """Wall time of a program that costs nothing."""
         return math.ceil(self.cases / self.concurrency) * self.latency_ms / 1000
 
+
+_START = Load(10, 0, 10)
+"""What takes no longer than a session takes to start and to end."""
 
 Runs = dict[str, list[Measure]]
 
@@ -114,6 +118,16 @@ def compare_tools(load: Load, runners: Sequence[Tool], repeat: int) -> None:
             f"| {name} | {wall_s:.2f} | {load.ideal_s / wall_s:.2f} | {cpu_s / load.cases * 1000:.2f} | {marginal}"
             f" | {peak:.0f} | {written:,.0f} | {taken[-1].most_in_flight} |"
         )
+
+
+def compare_versions(loads: Sequence[Load], before: str, repeat: int) -> None:
+    """Print the CPU and the time of the working tree over those of a commit, measured in turns."""
+    for load in loads:
+        runs = take_turns(load, [Tool("before", ours(revision=before)), Tool("now", ours())], repeat)
+        print(f"\n{load.cases:,} cases, {load.latency_ms:g} ms: now against {before}")
+        for name, value in (("wall s", _wall), ("CPU s", _cpu)):
+            earlier, now = (median(runs[version], value) for version in ("before", "now"))
+            print(f"{name}: {now:.2f} and {earlier:.2f}: {now / earlier:.3f} times")
 
 
 def compare_workers(concurrency: int, repeat: int) -> None:
@@ -188,9 +202,10 @@ def _largest(run: Measure) -> float:
 
 def main() -> None:
     """Print what was asked for."""
-    parts = "tools,wire,workers,collection,memory,shards"
+    parts = "tools,wire,workers,collection,memory,shards,instructions"
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default=parts, help=f"which of {parts}")
+    parser.add_argument("--parts", default=parts, help=f"which of {parts}, versions")
+    parser.add_argument("--before", default="HEAD", help="commit that the part `versions` runs beside ours")
     parser.add_argument("--cases", type=int, default=1000, help="of the table of all tools")
     parser.add_argument("--latency-ms", type=float, default=200, help="of the table of all tools")
     parser.add_argument("--concurrency", type=int, default=64)
@@ -211,6 +226,11 @@ def main() -> None:
         compare_memory(given.concurrency)
     if "shards" in chosen:
         compare_shards(2_000, 20_000, given.concurrency)
+    if "instructions" in chosen:
+        compare_instructions(given.concurrency)
+    if "versions" in chosen:
+        loads = [Load(5_000, 50, given.concurrency), Load(1_000, 200, given.concurrency), _START]
+        compare_versions(loads, given.before, given.repeat)
 
 
 if __name__ == "__main__":

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from perf.measure import Command
 
-__all__ = ["Tool", "Work", "absent_tools", "ours", "tools", "trivial_items"]
+__all__ = ["Tool", "Work", "absent_tools", "bare_requests", "ours", "tools", "trivial_items"]
 
 _DRIVERS = Path(__file__).parent / "drivers"
+_REPOSITORY = Path(__file__).parents[2]
 _VERSION = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
 
 
@@ -62,8 +66,29 @@ class Tool:
     command: Callable[[Work], Command]
 
 
-def ours(*options: str) -> Callable[[Work], Command]:
-    """Return our own command: everything stored, JUnit too, on pytest's standard protocol."""
+@functools.cache
+def _installed(revision: str) -> str:
+    """Return a folder with the package installed as users have it, compiled: of the working tree, or of a commit."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    source = folder / "source" if revision else _REPOSITORY
+    if revision:
+        source.mkdir()
+        git = ["git", "-C", str(_REPOSITORY), "archive", revision]
+        with subprocess.Popen(git, stdout=subprocess.PIPE) as archive:
+            subprocess.run(["tar", "-x", "-C", str(source)], stdin=archive.stdout, check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / "site")]
+    subprocess.run([*pip, str(source)], check=True)
+    return str(folder / "site")
+
+
+def ours(*options: str, revision: str = "") -> Callable[[Work], Command]:
+    """Return our own command: everything stored, JUnit too, on pytest's standard protocol.
+
+    Args:
+        options: Of the command line, beside those.
+        revision: A commit; empty for the working tree.
+    """
 
     def command(work: Work) -> Command:
         arguments = [sys.executable, "-m", "pytest", str(work.benchmark), "-q", "-p", "no:cacheprovider"]
@@ -73,9 +98,15 @@ def ours(*options: str) -> Callable[[Work], Command]:
             "--helmbench-db=helmbench.db",
         ]
         arguments += ["--helmbench-model=mock-1", f"--helmbench-base-url={work.url}"]
-        return Command([*arguments, f"--helmbench-concurrency={work.concurrency}", *options])
+        environ = {"PYTHONPATH": _installed(revision)}
+        return Command([*arguments, f"--helmbench-concurrency={work.concurrency}", *options], environ)
 
     return command
+
+
+def bare_requests(work: Work) -> Command:
+    """Return the command that sends the prompts with libcurl and does nothing else."""
+    return _driver(sys.executable, "curl_script.py")(work)
 
 
 def trivial_items(folder: Path, items: int, *options: str) -> Command:
