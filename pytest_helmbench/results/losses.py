@@ -13,7 +13,7 @@ from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.read.results import ResultRow
 
-CaseKey = tuple[str, int]  # code of a case, and its repetition from 1
+CaseRepetition = tuple[str, int]  # code of a case, and its repetition from 1
 _NOTHING = Fraction(0)
 
 
@@ -31,7 +31,7 @@ class Losses:
         capped: What a breached floor has taken from the raw score.
     """
 
-    cases: Mapping[CaseKey, Fraction] = field(default_factory=dict)
+    cases: Mapping[CaseRepetition, Fraction] = field(default_factory=dict)
     behaviours: Mapping[str, Fraction] = field(default_factory=dict)
     groups: Mapping[str, Fraction] = field(default_factory=dict)
     capped: Fraction = _NOTHING
@@ -63,8 +63,8 @@ def losses(
         groups: Of a pack, what the score of each case counts in, by code; None for a tree.
     """
     points: defaultdict[str, int | Fraction] = defaultdict(int)
-    tenths: defaultdict[CaseKey, int | Fraction] = defaultdict(int)
-    behaviour_of: dict[CaseKey, str] = {}
+    tenths: defaultdict[CaseRepetition, int | Fraction] = defaultdict(int)
+    behaviour_of: dict[CaseRepetition, str] = {}
     for code, row in rows:
         if row.credit is None or row.neutral:
             continue

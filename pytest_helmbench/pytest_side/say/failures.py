@@ -21,7 +21,7 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.say.case_text import CaseText
 from pytest_helmbench.reports.tables import count_text
-from pytest_helmbench.results.losses import CaseKey, Losses
+from pytest_helmbench.results.losses import CaseRepetition, Losses
 
 _IN_FULL_QUIETLY = 3
 _T = TypeVar("_T")
@@ -40,7 +40,7 @@ class WorstCases(Generic[_T]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._parts: defaultdict[tuple[str, str, str], list[tuple[object, CaseKey, _T]]] = defaultdict(list)
+        self._parts: defaultdict[tuple[str, str, str], list[tuple[object, CaseRepetition, _T]]] = defaultdict(list)
 
     def add(self, carried: Mapping[str, Any], value: _T) -> _T | None:
         """Keep a failed case; return the one that is not among the worst any more."""
