@@ -28,10 +28,10 @@ from pytest_helmbench.engine.work import (
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import Backend, RecordedUse
 from pytest_helmbench.gateway.call import CaseClock, Origin
-from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.permits import ModelLimits, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
+from pytest_helmbench.gateway.retries import Patience
 
 _log = logging.getLogger(__name__)
 

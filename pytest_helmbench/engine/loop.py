@@ -14,6 +14,11 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.threads import start_thread
 
 _PR_SET_DUMPABLE = 4
+T = TypeVar("T")
+_SLICE_S = 0.5
+_STUCK_S = 1.5
+_TICK_S = 0.5
+_STANDSTILL_S = 2.0  # no loop that runs leaves out its ticks for so long
 
 
 def close_to_others() -> None:
@@ -23,12 +28,6 @@ def close_to_others() -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
-T = TypeVar("T")
-
-_SLICE_S = 0.5
-_STUCK_S = 1.5
 
 
 class LoopEndedError(HelmbenchError):
@@ -158,10 +157,6 @@ class LoopThread:
         if tasks:
             self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-
-
-_TICK_S = 0.5
-_STANDSTILL_S = 2.0  # no loop that runs leaves out its ticks for so long
 
 
 class AwakeClock:

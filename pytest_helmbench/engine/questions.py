@@ -14,10 +14,11 @@ from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.engine.dialogue import Dialogue
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, usable_endpoint
 from pytest_helmbench.gateway.call import Asking, Call, CallWatch, CaseClock
-from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
+from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.permits import ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.judging.judge import (
     AskJudge,
     OffMenuError,
@@ -27,6 +28,9 @@ from pytest_helmbench.judging.judge import (
     with_reply,
 )
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+
+_LEFT_OUT = ("temperature", "maxItems")
+"""Parts of a judge's request that not every provider takes, as refusals name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +125,6 @@ def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply, rule: C
             raise UnjudgedError(with_reply(fault_outcome(error, "judge_", named), reply)) from error
 
     return ask
-
-
-_LEFT_OUT = ("temperature", "maxItems")
-"""Parts of a judge's request that not every provider takes, as refusals name them."""
 
 
 def _plainer(call: Call, without: Collection[str]) -> Call:

@@ -12,7 +12,7 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.call import Asking, CallWatch, CaseClock, Origin
-from pytest_helmbench.gateway.faults import CallFailedError, FaultKind, Patience
+from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.permits import (
     ModelFoundStoppedError,
     ModelStoppedError,
@@ -22,6 +22,7 @@ from pytest_helmbench.gateway.permits import (
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.conversation import Sums
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
+from pytest_helmbench.gateway.retries import CallFailedError, Patience
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 

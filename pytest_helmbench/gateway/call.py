@@ -12,9 +12,9 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Reply
-from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.requests import ForwardedRequest
+from pytest_helmbench.gateway.retries import Patience
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,19 +10,121 @@ from http import HTTPStatus
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.gateway.faults import (
-    Fault,
-    FaultKind,
-    asked_pause_s,
-    excerpt,
-    is_retried,
-    stated_pause_s,
-    worded_pause_s,
-)
+from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.retries import is_retried
+from pytest_helmbench.gateway.stated_pauses import asked_pause_s, stated_pause_s, worded_pause_s
 
 LONGEST_READ = 20_000
 """Characters of an error that are looked at."""
+_CODES = {
+    429: "rate_limit_exceeded rate_limit_error rate_limited too_many_requests resource_exhausted",
+    400: "invalid_request_error invalid_argument bad_request",
+    404: "not_found_error not_found",
+    403: "permission_denied",
+}
+_CODE_OF_WORD = {word: code for code, words in _CODES.items() for word in words.split()}
+_Codes = frozenset[int | None]
+_ANY: _Codes = frozenset({None, *range(600)} - {429})
+_ASKED_WRONG: _Codes = frozenset({*range(400, 500)} - {429})
+_RULES: tuple[tuple[FaultKind, str, str, str, _Codes], ...] = (
+    (
+        FaultKind.DEAD_MODEL,
+        "no_credit",
+        "=402 insufficient_quota insufficient_credits insufficient_balance billing_not_active"
+        " billing_hard_limit_reached billing_error payment_required exceeded_current_quota_error",
+        r"credit balance is too low|exceeded your current quota, please check your plan",
+        _ASKED_WRONG,
+    ),
+    (
+        FaultKind.DEAD_MODEL,
+        "bad_key",
+        "=401 invalid_api_key incorrect_api_key api_key_invalid invalid_authentication_error"
+        " authentication_error account_deactivated account_disabled permission_error unauthenticated",
+        # At the beginning, behind names of classes alone: what follows may quote the prompt.
+        r"\A(?:[\w. ]{0,80}(?:Error|Exception)\s*[:-]+\s*)*(?:(?:the|your) )?"
+        r"(?:api[ _-]?key (?:is )?(?:not valid|invalid|expired|not found)|(?:invalid|incorrect) (?:x-)?api[ _-]?key)",
+        _ASKED_WRONG,
+    ),
+    (
+        FaultKind.BLOCKED,
+        "moderation",
+        "content_filter content_policy_violation responsibleaipolicyviolation moderation_blocked"
+        " moderation data_inspection_failed invalid_prompt content_filtered",
+        r"\bflagged\b|\bmoderation\b|content[ _-]?(?:policy|filter|management)|usage polic|content exists risk"
+        r"|safety (?:system|filter|polic|reasons)|(?<!case[- ])sensitive|inappropriate content|prohibited[ _]content"
+        r"|high[ -]risk|敏感|不安全|违规",
+        frozenset({400, 403, 422, 451}),
+    ),
+    (
+        FaultKind.REJECTED,
+        "prompt_too_large",
+        "context_length_exceeded exceed_context_size_error string_above_max_length prompt_too_long",
+        r"context[ _-]?(?:length|window|size)|\bn_ctx\b|maximum context|\binputs?`? (?:length|tokens?)\b"
+        r"|\b(?:prompt|input|message|request|text|content|context|sequence|string|length)s?(?: \([^)]*\))?(?: is| are)?"
+        r" too (?:long|large)\b|too many (?:input )?tokens"
+        r"|\b(?:prompt|input|tokens?|count|length|messages?)\b[^.\n]{0,60}\bexceeds?\b|less than \d+ tokens"
+        r"|(?:reduce|shorten) (?:the |your )?(?:length|prompt|input)",
+        _ANY,
+    ),
+    (FaultKind.REJECTED, "prompt_too_large", "", r"\brequest too large for\b", frozenset({429})),
+    (
+        FaultKind.REJECTED,
+        "schema_rejected",
+        "invalid_json_schema invalid_response_format",
+        r"(?:parse|compile|convert|invalid|unsupported) (?:\w+ ){0,2}grammar|\bgrammar\b[^.\n]{0,30}(?:error|invalid"
+        r"|fail|unsupported|not supported)|failed to initialize samplers|xgrammar|json schema conversion failed",
+        _ANY,
+    ),
+    (
+        FaultKind.REJECTED,
+        "broken_output",
+        "json_validate_failed tool_use_failed output_parse_failed",
+        r"failed to (?:generate|produce) (?:a )?(?:valid )?json"
+        r"|\b(?:model|output|generated?)\b[^.\n]{0,40}\b(?:invalid|not (?:valid|be parsed as)) json"
+        r"|pars(?:e|ing) (?:the )?(?:tool call|model(?:'s)? output)",
+        _ANY,
+    ),
+    (
+        FaultKind.DEAD_MODEL,
+        "unknown_model",
+        "model_not_found model_not_available model_decommissioned unknown_model invalid_model deploymentnotfound",
+        r"is not a valid model id",
+        _ASKED_WRONG,
+    ),
+)
+"""Kind and reason by what providers say: codes and types (`=401`: that status), and words of messages and codes, with
+the status with which these count. What no row knows, the status tells."""
+# Gateways such as LiteLLM answer 500 with the class of what their own provider has refused.
+_PERMANENT_TEXT = re.compile(
+    r"\b(?:Authentication|PermissionDenied|NotFound|BadRequest|UnprocessableEntity|UnsupportedParams)Error\b"
+)
+_ABOUT_THE_KEY = re.compile(
+    r"\bkeys?\b|credential|authori[sz]|authenticat|permission|access|not allowed|not available in|country|region"
+    r"|quota|billing|account|suspended|disabled|limit",
+    re.IGNORECASE,
+)
+_NO_SUCH_PARAMETERS = re.compile(r"no endpoints found that (?:can handle|support)", re.IGNORECASE)
+_ABOUT_THE_SCHEMA = re.compile(
+    r"response_?format|json_?schema|schema|structured[ _]output|guided_json", re.IGNORECASE
+)
+_PHRASES: Mapping[int, str] = {one.value: one.phrase.lower() for one in HTTPStatus}
+_OF_STATUS: Mapping[int, tuple[FaultKind, str]] = {
+    404: (FaultKind.DEAD_MODEL, "unknown_model"),
+    413: (FaultKind.REJECTED, "prompt_too_large"),
+    429: (FaultKind.RATE_LIMITED, "rate_limited"),
+    **dict.fromkeys((408, 409, 425), (FaultKind.TRANSIENT, "provider_error")),
+    **dict.fromkeys((501, 505), (FaultKind.REJECTED, "rejected")),
+    **dict.fromkeys((503, 529), (FaultKind.TRANSIENT, "overloaded")),
+}
+_HINTS = {
+    "no_credit": "add credit with the provider, or choose another model",
+    "schema_rejected": "it rejects the response schema: choose a model with structured outputs, or change the"
+    " scenario's schema file (strict mode wants every property in `required` and `additionalProperties: false`)",
+    "unsupported_parameters": "no server of this model takes the schema or sampling options: leave them out, or change"
+    " the model",
+    "prompt_too_large": "shorten the prompt, or choose a model with a longer context",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,101 +228,6 @@ def _as_status(value: object) -> int | None:
     return None
 
 
-_CODES = {
-    429: "rate_limit_exceeded rate_limit_error rate_limited too_many_requests resource_exhausted",
-    400: "invalid_request_error invalid_argument bad_request",
-    404: "not_found_error not_found",
-    403: "permission_denied",
-}
-_CODE_OF_WORD = {word: code for code, words in _CODES.items() for word in words.split()}
-_Codes = frozenset[int | None]
-_ANY: _Codes = frozenset({None, *range(600)} - {429})
-_ASKED_WRONG: _Codes = frozenset({*range(400, 500)} - {429})
-
-
-_RULES: tuple[tuple[FaultKind, str, str, str, _Codes], ...] = (
-    (
-        FaultKind.DEAD_MODEL,
-        "no_credit",
-        "=402 insufficient_quota insufficient_credits insufficient_balance billing_not_active"
-        " billing_hard_limit_reached billing_error payment_required exceeded_current_quota_error",
-        r"credit balance is too low|exceeded your current quota, please check your plan",
-        _ASKED_WRONG,
-    ),
-    (
-        FaultKind.DEAD_MODEL,
-        "bad_key",
-        "=401 invalid_api_key incorrect_api_key api_key_invalid invalid_authentication_error"
-        " authentication_error account_deactivated account_disabled permission_error unauthenticated",
-        # At the beginning, behind names of classes alone: what follows may quote the prompt.
-        r"\A(?:[\w. ]{0,80}(?:Error|Exception)\s*[:-]+\s*)*(?:(?:the|your) )?"
-        r"(?:api[ _-]?key (?:is )?(?:not valid|invalid|expired|not found)|(?:invalid|incorrect) (?:x-)?api[ _-]?key)",
-        _ASKED_WRONG,
-    ),
-    (
-        FaultKind.BLOCKED,
-        "moderation",
-        "content_filter content_policy_violation responsibleaipolicyviolation moderation_blocked"
-        " moderation data_inspection_failed invalid_prompt content_filtered",
-        r"\bflagged\b|\bmoderation\b|content[ _-]?(?:policy|filter|management)|usage polic|content exists risk"
-        r"|safety (?:system|filter|polic|reasons)|(?<!case[- ])sensitive|inappropriate content|prohibited[ _]content"
-        r"|high[ -]risk|敏感|不安全|违规",
-        frozenset({400, 403, 422, 451}),
-    ),
-    (
-        FaultKind.REJECTED,
-        "prompt_too_large",
-        "context_length_exceeded exceed_context_size_error string_above_max_length prompt_too_long",
-        r"context[ _-]?(?:length|window|size)|\bn_ctx\b|maximum context|\binputs?`? (?:length|tokens?)\b"
-        r"|\b(?:prompt|input|message|request|text|content|context|sequence|string|length)s?(?: \([^)]*\))?(?: is| are)?"
-        r" too (?:long|large)\b|too many (?:input )?tokens"
-        r"|\b(?:prompt|input|tokens?|count|length|messages?)\b[^.\n]{0,60}\bexceeds?\b|less than \d+ tokens"
-        r"|(?:reduce|shorten) (?:the |your )?(?:length|prompt|input)",
-        _ANY,
-    ),
-    (FaultKind.REJECTED, "prompt_too_large", "", r"\brequest too large for\b", frozenset({429})),
-    (
-        FaultKind.REJECTED,
-        "schema_rejected",
-        "invalid_json_schema invalid_response_format",
-        r"(?:parse|compile|convert|invalid|unsupported) (?:\w+ ){0,2}grammar|\bgrammar\b[^.\n]{0,30}(?:error|invalid"
-        r"|fail|unsupported|not supported)|failed to initialize samplers|xgrammar|json schema conversion failed",
-        _ANY,
-    ),
-    (
-        FaultKind.REJECTED,
-        "broken_output",
-        "json_validate_failed tool_use_failed output_parse_failed",
-        r"failed to (?:generate|produce) (?:a )?(?:valid )?json"
-        r"|\b(?:model|output|generated?)\b[^.\n]{0,40}\b(?:invalid|not (?:valid|be parsed as)) json"
-        r"|pars(?:e|ing) (?:the )?(?:tool call|model(?:'s)? output)",
-        _ANY,
-    ),
-    (
-        FaultKind.DEAD_MODEL,
-        "unknown_model",
-        "model_not_found model_not_available model_decommissioned unknown_model invalid_model deploymentnotfound",
-        r"is not a valid model id",
-        _ASKED_WRONG,
-    ),
-)
-"""Kind and reason by what providers say: codes and types (`=401`: that status), and words of messages and codes, with
-the status with which these count. What no row knows, the status tells."""
-# Gateways such as LiteLLM answer 500 with the class of what their own provider has refused.
-_PERMANENT_TEXT = re.compile(
-    r"\b(?:Authentication|PermissionDenied|NotFound|BadRequest|UnprocessableEntity|UnsupportedParams)Error\b"
-)
-_ABOUT_THE_KEY = re.compile(
-    r"\bkeys?\b|credential|authori[sz]|authenticat|permission|access|not allowed|not available in|country|region"
-    r"|quota|billing|account|suspended|disabled|limit",
-    re.IGNORECASE,
-)
-_NO_SUCH_PARAMETERS = re.compile(r"no endpoints found that (?:can handle|support)", re.IGNORECASE)
-_ABOUT_THE_SCHEMA = re.compile(
-    r"response_?format|json_?schema|schema|structured[ _]output|guided_json", re.IGNORECASE
-)
-
-
 def classify(
     status: int,
     headers: Mapping[str, str],
@@ -283,17 +290,6 @@ def _class_of(code: int | None, said: ErrorBody) -> tuple[FaultKind, str]:
     return _class_of_status(code, text)
 
 
-_PHRASES: Mapping[int, str] = {one.value: one.phrase.lower() for one in HTTPStatus}
-_OF_STATUS: Mapping[int, tuple[FaultKind, str]] = {
-    404: (FaultKind.DEAD_MODEL, "unknown_model"),
-    413: (FaultKind.REJECTED, "prompt_too_large"),
-    429: (FaultKind.RATE_LIMITED, "rate_limited"),
-    **dict.fromkeys((408, 409, 425), (FaultKind.TRANSIENT, "provider_error")),
-    **dict.fromkeys((501, 505), (FaultKind.REJECTED, "rejected")),
-    **dict.fromkeys((503, 529), (FaultKind.TRANSIENT, "overloaded")),
-}
-
-
 def _class_of_status(code: int, text: str) -> tuple[FaultKind, str]:
     if code == 403:
         about_key = _ABOUT_THE_KEY.search(text) is not None
@@ -303,16 +299,6 @@ def _class_of_status(code: int, text: str) -> tuple[FaultKind, str]:
     if code >= 500:
         return _OF_STATUS.get(code, (FaultKind.TRANSIENT, "provider_error"))
     return _OF_STATUS.get(code, (FaultKind.REJECTED, "redirected" if code < 400 else "rejected"))
-
-
-_HINTS = {
-    "no_credit": "add credit with the provider, or choose another model",
-    "schema_rejected": "it rejects the response schema: choose a model with structured outputs, or change the"
-    " scenario's schema file (strict mode wants every property in `required` and `additionalProperties: false`)",
-    "unsupported_parameters": "no server of this model takes the schema or sampling options: leave them out, or change"
-    " the model",
-    "prompt_too_large": "shorten the prompt, or choose a model with a longer context",
-}
 
 
 def _hint(reason: str, headers: Mapping[str, str], endpoint: Endpoint | None) -> str:

@@ -23,15 +23,7 @@ from pytest_helmbench.gateway.attempt import (
 )
 from pytest_helmbench.gateway.backend import Backend, RecordedUse
 from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock
-from pytest_helmbench.gateway.faults import (
-    BOUND_RENAMED,
-    CallFailedError,
-    Fault,
-    FaultKind,
-    Patience,
-    Retries,
-    is_unanswered,
-)
+from pytest_helmbench.gateway.faults import Fault, FaultKind, is_unanswered
 from pytest_helmbench.gateway.http_answers import Client, RawAnswer, TransportError
 from pytest_helmbench.gateway.local_answers import answered_here
 from pytest_helmbench.gateway.permits import (
@@ -53,11 +45,25 @@ from pytest_helmbench.gateway.requests import (
     other_bound,
     with_bound,
 )
+from pytest_helmbench.gateway.retries import BOUND_RENAMED, CallFailedError, Patience, Retries
 
 NOT_ON_RECORD = "not_on_record"
 """Reason of a replay that finds no reply."""
 
 _log = logging.getLogger(__name__)
+_ENDINGS: Mapping[FaultKind, Ending] = {
+    FaultKind.RATE_LIMITED: Ending.RATE_LIMITED,
+    FaultKind.TIMEOUT: Ending.TIMEOUT,
+    FaultKind.DEAD_MODEL: Ending.DEAD,
+}
+_MISSING = Fault(
+    FaultKind.REJECTED,
+    None,
+    NOT_ON_RECORD,
+    "no stored reply to this request (--helmbench-cache=only)",
+    hint="run once with --helmbench-cache=reuse; another prompt, model or sampling option is another request, and an"
+    " application is never replayed without a 'version' in models.yml",
+)
 
 
 class Gateway:
@@ -423,20 +429,3 @@ def _read(request: PreparedCall, recorded: RecordedReply) -> Reply | None:
         most_tokens=completion_bound(request.body),
     )
     return None if isinstance(parsed, Fault) else parsed
-
-
-_ENDINGS: Mapping[FaultKind, Ending] = {
-    FaultKind.RATE_LIMITED: Ending.RATE_LIMITED,
-    FaultKind.TIMEOUT: Ending.TIMEOUT,
-    FaultKind.DEAD_MODEL: Ending.DEAD,
-}
-
-
-_MISSING = Fault(
-    FaultKind.REJECTED,
-    None,
-    NOT_ON_RECORD,
-    "no stored reply to this request (--helmbench-cache=only)",
-    hint="run once with --helmbench-cache=reuse; another prompt, model or sampling option is another request, and an"
-    " application is never replayed without a 'version' in models.yml",
-)

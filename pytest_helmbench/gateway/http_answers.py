@@ -15,6 +15,12 @@ from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+OnEvent = Callable[[bytes], None]
+"""Takes each event of a stream as it arrives."""
+_TEXTS = ("content", "refusal", *THOUGHT_FIELDS)
+_HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider", "error")
+_USAGE = ("usage", "x_groq", "usageMetadata")
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 class LiveStream:
@@ -110,10 +116,6 @@ class RawAnswer:
     latency_ms: float
 
 
-OnEvent = Callable[[bytes], None]
-"""Takes each event of a stream as it arrives."""
-
-
 class Client(Protocol):
     """Sends bodies to endpoints."""
 
@@ -124,12 +126,6 @@ class Client(Protocol):
 
     async def close(self) -> None:
         """Close every connection."""
-
-
-_TEXTS = ("content", "refusal", *THOUGHT_FIELDS)
-_HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider", "error")
-_USAGE = ("usage", "x_groq", "usageMetadata")
-_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 def is_stream(body: bytes) -> bool:

@@ -10,6 +10,14 @@ _CUT = 0.7
 _EPISODE_S = 5.0  # what arrives this soon after a cut tells of the same jam
 _TIMEOUTS_THAT_CUT = 3
 _DUST_USD = 1e-12  # what adding floats may be off by
+_UNBOUNDED_TOKENS = 32_768  # of a completion, where no bound is sent
+_DEARER_COMPLETION = (
+    8  # times: no list has a larger step from the price of a prompt's token to a completion's
+)
+_MOST_PER_ESTIMATED = 4  # tokens for one that was counted here: no tokenizer makes more than one of a byte
+_SLACK_TOKENS = 16  # that servers count beyond a bound which they keep to
+_CHEAPER_AT_FIRST = 4  # calls of a known price that may be out before the first cost is known
+_KEPT_PER_CALL = 10  # replies within their bound for each call that goes with no more than that reserved
 
 
 class AdaptiveLimit:
@@ -150,16 +158,6 @@ class Budget:
 
     def _fits(self, sum_usd: float) -> bool:
         return self.most_usd is None or sum_usd <= self.most_usd + _DUST_USD
-
-
-_UNBOUNDED_TOKENS = 32_768  # of a completion, where no bound is sent
-_DEARER_COMPLETION = (
-    8  # times: no list has a larger step from the price of a prompt's token to a completion's
-)
-_MOST_PER_ESTIMATED = 4  # tokens for one that was counted here: no tokenizer makes more than one of a byte
-_SLACK_TOKENS = 16  # that servers count beyond a bound which they keep to
-_CHEAPER_AT_FIRST = 4  # calls of a known price that may be out before the first cost is known
-_KEPT_PER_CALL = 10  # replies within their bound for each call that goes with no more than that reserved
 
 
 def may_have_cost_usd(usage: Usage, reserved_usd: float) -> float:

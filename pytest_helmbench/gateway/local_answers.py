@@ -21,6 +21,8 @@ from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
 from pytest_helmbench.gateway.providers.application import as_asked
 
+_TOO_MANY = 429
+
 
 async def answered_here(request: PreparedCall, timeout_s: float) -> RawAnswer:
     """Return the answer of an embedded model or a function.
@@ -40,9 +42,6 @@ async def answered_here(request: PreparedCall, timeout_s: float) -> RawAnswer:
     except HelmbenchError as error:
         raise TransportError(Fault(FaultKind.REJECTED, None, "no_answer", str(error))) from error
     return RawAnswer(200, {}, json.dumps(document).encode(), (time.perf_counter() - started) * 1000)
-
-
-_TOO_MANY = 429
 
 
 async def call_function(named: Granted[str], body: JsonObject, timeout_s: float) -> RawAnswer:

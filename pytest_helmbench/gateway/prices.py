@@ -50,6 +50,7 @@ _BESIDE_CACHE = ("inputtokens", ("cachereadinputtokens", "cachecreationinputtoke
 """A count of the prompt that leaves out what others count, as Anthropic has it."""
 _COST_HEADER = re.compile(r"x-(?:[\w-]+-)?(?:response-|request-|total-)?cost(?:-usd)?")
 _MOST_NESTED = 3
+_FREE = Price(0.0, 0.0)
 
 
 def stated_usage(document: JsonObject, headers: Mapping[str, str], provider: Provider) -> Usage:
@@ -113,9 +114,6 @@ def _billed(prompt: int | None, completion: int | None, in_all: int | None) -> i
     if prompt is None or in_all is None:
         return completion
     return max(completion or 0, in_all - prompt)
-
-
-_FREE = Price(0.0, 0.0)
 
 
 def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:

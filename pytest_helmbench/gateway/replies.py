@@ -19,6 +19,15 @@ from pytest_helmbench.gateway.providers.servers import ANY_SERVER
 _NO_HEADERS: Mapping[str, str] = {}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
+_OWN_OUTPUT = "failed_generation"
+_NO_JSON = "json_validate_failed"
+_FAULTED: Mapping[Finish, tuple[FaultKind, str, str]] = {
+    Finish.FAULTED: (FaultKind.TRANSIENT, "provider_error", "the provider broke off its reply"),
+    Finish.FILTERED: (FaultKind.BLOCKED, "moderation", "the provider's moderation cut the reply"),
+}
+"""Ends after which there is no reply: kind, reason and sentence of the fault."""
+_FEWEST_BOUND_TOKENS = 16
+"""A reply of exactly so many tokens as it may have was cut, whatever the word for its end, above these."""
 
 
 def encode(body: JsonObject) -> bytes:
@@ -104,10 +113,6 @@ def first_choice(document: JsonObject) -> JsonObject:
     return first if isinstance(first, dict) else {}
 
 
-_OWN_OUTPUT = "failed_generation"
-_NO_JSON = "json_validate_failed"
-
-
 def own_output(answer: RawAnswer) -> RawAnswer:
     """Return a refusal of what the model itself has written as the reply that it is; any other answer as it is.
 
@@ -147,15 +152,6 @@ def _written_output(document: JsonObject) -> tuple[str, str] | None:
         if isinstance(inner, dict) and (found := _written_output(inner)) is not None:
             return found
     return ("", said) if error.get("code") == _NO_JSON else None
-
-
-_FAULTED: Mapping[Finish, tuple[FaultKind, str, str]] = {
-    Finish.FAULTED: (FaultKind.TRANSIENT, "provider_error", "the provider broke off its reply"),
-    Finish.FILTERED: (FaultKind.BLOCKED, "moderation", "the provider's moderation cut the reply"),
-}
-"""Ends after which there is no reply: kind, reason and sentence of the fault."""
-_FEWEST_BOUND_TOKENS = 16
-"""A reply of exactly so many tokens as it may have was cut, whatever the word for its end, above these."""
 
 
 def _reply(

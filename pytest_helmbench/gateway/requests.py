@@ -23,6 +23,17 @@ _OUR_BLOCKS = ("provider", "usage")
 _STREAM = ("stream", "stream_options")
 TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
 """What requests call the bound of a completion."""
+_SEVERAL = ("n", "best_of")
+"""How many completions are written, unread ones among them."""
+_ASCII_BYTES_PER_TOKEN = 4
+_OTHER_BYTES_PER_TOKEN = 2
+_DATA = re.compile(rb'"data:[^"\\]*"')  # a picture as a rule: fewer tokens than bytes
+_DATA_BYTES_PER_TOKEN = 2
+_NOT_TAKEN = re.compile(
+    r"unsupported|unrecogni[sz]ed|unknown|unexpected|not (?:supported|permitted|allowed)|instead",
+    re.IGNORECASE,
+)
+_LONG_PROMPT = 8_000
 
 
 def request_body(
@@ -129,14 +140,6 @@ def request_hash(encoded: bytes, number: int = 1) -> str:
     return digest.hexdigest()
 
 
-_SEVERAL = ("n", "best_of")
-"""How many completions are written, unread ones among them."""
-_ASCII_BYTES_PER_TOKEN = 4
-_OTHER_BYTES_PER_TOKEN = 2
-_DATA = re.compile(rb'"data:[^"\\]*"')  # a picture as a rule: fewer tokens than bytes
-_DATA_BYTES_PER_TOKEN = 2
-
-
 def completion_bound(body: JsonObject) -> int | None:
     """Return how many tokens the completions of a request may have; None when it states no bound that counts.
 
@@ -169,12 +172,6 @@ def bound_completion(body: dict[str, JsonValue], endpoint: Endpoint, most_tokens
     return stated is None
 
 
-_NOT_TAKEN = re.compile(
-    r"unsupported|unrecogni[sz]ed|unknown|unexpected|not (?:supported|permitted|allowed)|instead",
-    re.IGNORECASE,
-)
-
-
 def other_bound(fault: Fault, body: JsonObject) -> str | None:
     """Return by which name a server wants the bound of a completion that has refused the one it was sent."""
     if fault.kind is not FaultKind.REJECTED:
@@ -189,9 +186,6 @@ def other_bound(fault: Fault, body: JsonObject) -> str | None:
 def with_bound(body: JsonObject, name: str) -> bytes:
     """Return a request whose bound of the completion goes by a name."""
     return encode({name if key in TOKEN_BOUNDS else key: value for key, value in body.items()})
-
-
-_LONG_PROMPT = 8_000
 
 
 def prompt_characters(body: JsonObject, encoded: bytes) -> int | None:

@@ -19,6 +19,32 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
 _IDLE_TURNS = 10  # of the loop: a read, the task that waited for it, and some to spare
 _TURN_S = 0.001  # so that a sender whose buffer was full can go on
 _LONGEST_S = 1.0  # a server that never stops sending has no longer
+_KEPT_CONNECTIONS = 1024
+_LOOK_S = 0.005
+_PRUNED_AFTER_S = 1.1
+"""libcurl looks which of its kept connections have ended when it needs one, but only once a second."""
+_READS, _WRITES = 1, 2
+_WATCHED = {pycurl.POLL_IN: _READS, pycurl.POLL_OUT: _WRITES, pycurl.POLL_INOUT: _READS | _WRITES}
+CONNECT_S = 30
+"""Bound of making a connection, in seconds."""
+OK = range(200, 300)
+"""Status of an answer that is a reply."""
+_TOO_LARGE_HEAD, _PROXY_HANDSHAKE = 100, 97  # newer than the names that `pycurl` knows
+_UNREACHABLE = {
+    pycurl.E_COULDNT_RESOLVE_PROXY,
+    pycurl.E_COULDNT_RESOLVE_HOST,
+    pycurl.E_COULDNT_CONNECT,
+    pycurl.E_OPERATION_TIMEDOUT,
+}
+_TLS = {
+    *(pycurl.E_SSL_CONNECT_ERROR, pycurl.E_SSL_ENGINE_NOTFOUND, pycurl.E_SSL_ENGINE_SETFAILED),
+    *(pycurl.E_SSL_CERTPROBLEM, pycurl.E_SSL_CIPHER, pycurl.E_PEER_FAILED_VERIFICATION),
+    *(pycurl.E_USE_SSL_FAILED, pycurl.E_SSL_ENGINE_INITFAILED, pycurl.E_SSL_CACERT_BADFILE),
+    *(pycurl.E_SSL_CRL_BADFILE, pycurl.E_SSL_ISSUER_ERROR, pycurl.E_SSL_PINNEDPUBKEYNOTMATCH),
+    *(pycurl.E_SSL_INVALIDCERTSTATUS,),
+}
+_NO_HTTP = {pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_FTP_WEIRD_SERVER_REPLY, _TOO_LARGE_HEAD}
+_LOST = {errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.ECONNABORTED}
 
 
 class ReadDeadline:
@@ -64,14 +90,6 @@ class ReadDeadline:
             return
         self._idle_turns += 1
         self._timer = loop.call_later(_TURN_S, self._is_over)
-
-
-_KEPT_CONNECTIONS = 1024
-_LOOK_S = 0.005
-_PRUNED_AFTER_S = 1.1
-"""libcurl looks which of its kept connections have ended when it needs one, but only once a second."""
-_READS, _WRITES = 1, 2
-_WATCHED = {pycurl.POLL_IN: _READS, pycurl.POLL_OUT: _WRITES, pycurl.POLL_INOUT: _READS | _WRITES}
 
 
 class BrokenTransferError(Exception):
@@ -229,29 +247,6 @@ class Transfers:
             future.set_result(None)
         else:
             future.set_exception(error)
-
-
-CONNECT_S = 30
-"""Bound of making a connection, in seconds."""
-
-OK = range(200, 300)
-"""Status of an answer that is a reply."""
-_TOO_LARGE_HEAD, _PROXY_HANDSHAKE = 100, 97  # newer than the names that `pycurl` knows
-_UNREACHABLE = {
-    pycurl.E_COULDNT_RESOLVE_PROXY,
-    pycurl.E_COULDNT_RESOLVE_HOST,
-    pycurl.E_COULDNT_CONNECT,
-    pycurl.E_OPERATION_TIMEDOUT,
-}
-_TLS = {
-    *(pycurl.E_SSL_CONNECT_ERROR, pycurl.E_SSL_ENGINE_NOTFOUND, pycurl.E_SSL_ENGINE_SETFAILED),
-    *(pycurl.E_SSL_CERTPROBLEM, pycurl.E_SSL_CIPHER, pycurl.E_PEER_FAILED_VERIFICATION),
-    *(pycurl.E_USE_SSL_FAILED, pycurl.E_SSL_ENGINE_INITFAILED, pycurl.E_SSL_CACERT_BADFILE),
-    *(pycurl.E_SSL_CRL_BADFILE, pycurl.E_SSL_ISSUER_ERROR, pycurl.E_SSL_PINNEDPUBKEYNOTMATCH),
-    *(pycurl.E_SSL_INVALIDCERTSTATUS,),
-}
-_NO_HTTP = {pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_FTP_WEIRD_SERVER_REPLY, _TOO_LARGE_HEAD}
-_LOST = {errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.ECONNABORTED}
 
 
 def fault_of(error: BrokenTransferError, endpoint: Endpoint, head: Mapping[str, str] | None) -> Fault:

@@ -42,6 +42,9 @@ _MOST_QUOTES = 3
 _ASKED_AGAIN = (
     "Your answer is read by a program: give the JSON object alone, its choice as the options are written."
 )
+_LONGEST_ANSWER = 300
+AskJudge = Callable[[str, Criterion, tuple[Message, ...], bool], Awaitable[Reply]]
+"""Sends messages to a judge, by its id, for the last time or not; raises what keeps it from an answer."""
 
 
 class OffMenuError(HelmbenchError):
@@ -326,12 +329,6 @@ def _option(options: Sequence[str], said: JsonValue) -> str | None:
 
 def _name(criterion: Criterion) -> str:
     return f"judgement {criterion.name}".rstrip()
-
-
-_LONGEST_ANSWER = 300
-
-AskJudge = Callable[[str, Criterion, tuple[Message, ...], bool], Awaitable[Reply]]
-"""Sends messages to a judge, by its id, for the last time or not; raises what keeps it from an answer."""
 
 
 async def evaluate_judged(

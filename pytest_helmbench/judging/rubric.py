@@ -12,6 +12,8 @@ from pytest_helmbench.core.case import JUDGED_RULE, CaseRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 
+_HASH_DIGITS = 16
+
 
 def deciding_judge(judges: Sequence[str]) -> str:
     """Return the id of the marking model whose verdicts stand: the first; empty without one."""
@@ -94,9 +96,6 @@ class JudgeRule(CaseRule):
         return tuple(
             self.criterion_hash(criterion, template_hash, judge_model) for criterion in self.criteria
         )
-
-
-_HASH_DIGITS = 16
 
 
 def rule_hash(rule: JsonObject, *parts: str) -> str:

@@ -28,10 +28,11 @@ from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.questions import Judges
 from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, UnjudgedError
 from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock, Origin
-from pytest_helmbench.gateway.faults import Fault, Patience
+from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.gateway.replies import encode, parse_reply
 from pytest_helmbench.gateway.requests import completion_bound, request_hash
+from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.judging.judge import load_template, with_reply
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.differences import ChangedVerdicts, changed_verdicts

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.core.outcome import AttemptRecord, RecordedReply, ResultRecord, Verdict
 from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache, Wanted
-from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
+from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.gates import Gates
 from pytest_helmbench.results.run_counts import RunCounts, recorded_counts

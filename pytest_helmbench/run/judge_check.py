@@ -20,11 +20,11 @@ from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, Unj
 from pytest_helmbench.files.anchors_file import Anchor, anchors_path, load_anchors
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.call import CallWatch, CaseClock, Origin
-from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import RefusedError, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.judging.judge import case_passed, load_template
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.options.settings import Settings

@@ -17,10 +17,10 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import RecordedReply
 from pytest_helmbench.gateway.backend import RecordedUse, ReplyCache, Wanted
 from pytest_helmbench.gateway.call import Call, CaseClock, Origin
-from pytest_helmbench.gateway.faults import CallFailedError, Patience
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.replies import encode
 from pytest_helmbench.gateway.requests import request_body, request_hash
+from pytest_helmbench.gateway.retries import CallFailedError, Patience
 from pytest_helmbench.options.settings import resolve_settings
 from pytest_helmbench.run.targets import resolve_targets
 

@@ -16,11 +16,11 @@ from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.call import Call, CallWatch, Origin
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.retries import Patience
 
 __all__ = [
     "GatewayFixture",

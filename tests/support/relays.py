@@ -20,13 +20,13 @@ from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, RecordedUse, ReplyCache
 from pytest_helmbench.gateway.call import CaseClock, Origin
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.gateway.relay.server import RelayBounds
+from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.pytest_side.workers.xdist_worker import RemoteBackend
 from pytest_helmbench.run.coordinator import RecordedReplies
 from pytest_helmbench.store.write.run_rows import RunRecord

@@ -39,6 +39,11 @@ _TYPES_BY_KEYWORD = {
 }
 
 _Option = TypeVar("_Option")
+_UNREAD = (
+    "pattern oneOf allOf not if then else contains prefixItems patternProperties propertyNames minProperties"
+    " maxProperties dependentRequired dependentSchemas unevaluatedProperties unevaluatedItems $dynamicRef $anchor"
+)
+_ENDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 
 class OptionPicker:
@@ -125,12 +130,6 @@ def _stem(word: str) -> str:
 
 class NoAnswerError(Exception):
     """A schema that allows no value, or uses what embedded models do not read."""
-
-
-_UNREAD = (
-    "pattern oneOf allOf not if then else contains prefixItems patternProperties propertyNames minProperties"
-    " maxProperties dependentRequired dependentSchemas unevaluatedProperties unevaluatedItems $dynamicRef $anchor"
-)
 
 
 def schema_answer(schema: JsonObject, picker: OptionPicker) -> JsonValue:
@@ -295,9 +294,6 @@ class _Composer:
             raise NoAnswerError("the response schema allows no number between its bounds")
         ends = [schema[key] for key in schema if key in _ENDS]
         return sum(float(str(end)) for end in ends) / len(ends)  # the bounds are closer than one step
-
-
-_ENDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 
 def _edge(schema: JsonObject, inclusive: str, exclusive: str, sign: int, step: Fraction) -> int | None:

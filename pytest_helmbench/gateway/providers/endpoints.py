@@ -20,6 +20,11 @@ from pytest_helmbench.gateway.providers.application import (
 from pytest_helmbench.gateway.providers.provider import MaxTokensKey, Provider
 from pytest_helmbench.gateway.providers.servers import provider_at, provider_of, routes, without_keys
 
+_ANY_SERVER_KEY = "HELMBENCH_API_KEY"
+_NAME = re.compile(r"[A-Za-z_]\w{0,79}\Z", re.ASCII)
+_LIKE_A_KEY = re.compile(r"(?=.*[a-z])(?=.*\d).{20}")  # keys are long and have letters and digits
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+
 
 def normalise_base_url(text: str) -> str:
     """Return a base URL without a slash or `/chat/completions` at the end of its path; `/v1` is not added.
@@ -81,11 +86,6 @@ def is_loopback(host: str) -> bool:
         return (getattr(address, "ipv4_mapped", None) or address).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-_ANY_SERVER_KEY = "HELMBENCH_API_KEY"
-_NAME = re.compile(r"[A-Za-z_]\w{0,79}\Z", re.ASCII)
-_LIKE_A_KEY = re.compile(r"(?=.*[a-z])(?=.*\d).{20}")  # keys are long and have letters and digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +192,6 @@ class _Key:
     variable: str | None = None
     value: str | None = field(default=None, repr=False)
     empty: str = ""
-
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 
 
 def _with_headers(found: Endpoint, entry: ModelEntry, environ: Mapping[str, str]) -> Endpoint | Unusable:

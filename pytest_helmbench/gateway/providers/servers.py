@@ -1,4 +1,4 @@
-"""The servers there are: hosted ones, those of the user, any other; which one an id or an address leads to."""
+"""The known servers: hosted, local and any other, and which of them a model id or an address leads to."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.providers.provider import Provider, block
 
-ANY_SERVER = Provider(
-    "",
-    # Those of servers that often stand behind a proxy, and whatever stands in a header.
-    key_shape=r"\b(?:pk|gsk|xai|key)[-_][\w*.…-]{8,}|\bBearer\s+\S+|\bAIza[\w-]{20,}",
-)
-
-
-EMBEDDED = Provider("baseline", prefix="baseline", embedded=True)
-
-
-def _url(port: int) -> str:
-    return f"http://localhost:{port}/v1"
-
-
-MODEL_SERVERS: tuple[Provider, ...] = (
-    Provider("ollama", prefix="ollama", base_url=_url(11434), local=True, pull="ollama pull"),
-    Provider("lmstudio", prefix="lmstudio", base_url=_url(1234), local=True),
-    Provider("vllm", prefix="vllm", base_url=_url(8000), local=True),
-    Provider("llamacpp", prefix="llamacpp", base_url=_url(8080), local=True),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class _Azure(Provider):
     def auth_headers(self, key: str) -> Mapping[str, str]:
-        """See `Provider.auth_headers`: its older addresses take a key, unlike a token, in no other header."""
+        """Return a token as everywhere, but a key in `api-key`: older addresses of Azure take it nowhere else."""
         return Provider.auth_headers(self, key) if key.startswith("eyJ") else {"api-key": key}
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenRouter(Provider):
+    def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
+        """Ask for servers that know schemas, and for the cost with every reply."""
+        if with_schema:
+            body["provider"] = {"require_parameters": True, **block(body, "provider")}
+        body["usage"] = {**block(body, "usage"), "include": True}
+
+
+ANY_SERVER = Provider(
+    "",
+    # Keys of servers that often stand behind a proxy, and anything in an authorization header.
+    key_shape=r"\b(?:pk|gsk|xai|key)[-_][\w*.…-]{8,}|\bBearer\s+\S+|\bAIza[\w-]{20,}",
+)
+EMBEDDED = Provider("baseline", prefix="baseline", embedded=True)
+MODEL_SERVERS: tuple[Provider, ...] = (
+    Provider("ollama", prefix="ollama", base_url="http://localhost:11434/v1", local=True, pull="ollama pull"),
+    Provider("lmstudio", prefix="lmstudio", base_url="http://localhost:1234/v1", local=True),
+    Provider("vllm", prefix="vllm", base_url="http://localhost:8000/v1", local=True),
+    Provider("llamacpp", prefix="llamacpp", base_url="http://localhost:8080/v1", local=True),
+)
 OPENAI = Provider(
     "openai",
     prefix="openai",
@@ -57,17 +57,6 @@ AZURE = _Azure(
     hosts=(".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"),
     max_tokens_key="max_completion_tokens",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _OpenRouter(Provider):
-    def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
-        """See `Provider.complete_request`: only servers that know schemas, and the cost with every reply."""
-        if with_schema:
-            body["provider"] = {"require_parameters": True, **block(body, "provider")}
-        body["usage"] = {**block(body, "usage"), "include": True}
-
-
 OPENROUTER = _OpenRouter(
     "openrouter",
     base_url="https://openrouter.ai/api/v1",
@@ -77,14 +66,10 @@ OPENROUTER = _OpenRouter(
     key_variable="OPENROUTER_API_KEY",
     key_shape=r"\bsk-or-[\w*.…-]{8,}",
 )
-
-
-_PROVIDERS: tuple[Provider, ...] = (EMBEDDED, OPENAI, OPENROUTER, AZURE, *MODEL_SERVERS)
-
 ROUTER = OPENROUTER
-"""Where hosted models are asked whose prefix belongs to no provider."""
-
+"""The provider of hosted models whose prefix names no other."""
 _HIDDEN = "[key]"
+_PROVIDERS: tuple[Provider, ...] = (EMBEDDED, OPENAI, OPENROUTER, AZURE, *MODEL_SERVERS)
 _BY_PREFIX = {provider.prefix: provider for provider in _PROVIDERS if provider.prefix}
 _LIKE_A_KEY = re.compile("|".join(one.key_shape for one in (*_PROVIDERS, ANY_SERVER) if one.key_shape))
 

@@ -17,12 +17,12 @@ from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import prepared
 from pytest_helmbench.gateway.call import Asking, Call, CallWatch, CaseClock, Origin
-from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.http_answers import LiveStream
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.relay.refusals import BadRequestError, ItemEndedError, check_request, failure_of
 from pytest_helmbench.gateway.requests import ForwardedRequest
+from pytest_helmbench.gateway.retries import CallFailedError
 
 _GRACE_S = 2.0
 _SETTLE_S = 0.5  # for the end of a connection to reach us

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.gateway.faults import CallFailedError, Fault, FaultKind
+from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.permits import BudgetSpentError, ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.retries import CallFailedError
 
 Refusal = tuple[str, str]
 """A field, and why it is not passed on."""
@@ -24,6 +25,35 @@ _OTHER_PLACE = "would have the request answered elsewhere, or with another key"
 _OTHER_PRICE = "would have the provider bill more than the price list says"
 _OTHER_PROMPT = "would have another prompt answered"
 _FETCHED = "would let the provider fetch what the request does not hold"
+_CONTENTS = ("messages", "prediction")
+_ADDRESS = re.compile(
+    r"\s*(?:(?!data:)[a-z][a-z0-9+.-]*:|[/\\]{2}[^/\\]*\.)", re.IGNORECASE
+)  # no base64 has a dot
+_ADDRESSES = frozenset(("imageurl", "videourl", "audiourl", "fileurl", "documenturl", "url", "uri", "path"))
+"""Fields that hold an address, whatever it looks like."""
+_STORED = frozenset(("fileid", "imageid", "videoid", "audioid"))
+_STORED_PARTS = frozenset(("audio", "file", "image", "video", "inputaudio", "container"))
+"""Parts whose `id` names what the provider keeps."""
+_SCHEMAS = ("response_format", "tools", "functions", "json_schema", "structured_outputs", "guided_json")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_NO_CLIENT_TOOL = "is not a tool that the client runs (type function or custom)"
+_CLIENT_TOOLS = ("function", "custom")
+_CHOICES = (*_CLIENT_TOOLS, "allowed_tools", "auto", "any", "none", "required", "tool")
+_TYPES: Mapping[int, str] = {
+    401: "authentication_error",
+    402: "insufficient_quota",
+    429: "rate_limit_error",
+}
+_ACCOUNT_STATUSES = (401, 402, 404, 407, 408, 429)
+_MOST_PARTS = 4_000_000  # a decoded part takes many times the bytes that it is written in
+_OF_REASONS: Mapping[str, int] = {NOT_ON_RECORD: 404, "record_unreadable": 500}
+_OF_KINDS: Mapping[FaultKind, int] = {
+    FaultKind.RATE_LIMITED: 429,
+    FaultKind.TIMEOUT: 504,
+    FaultKind.TRANSIENT: 503,
+    FaultKind.MALFORMED: 502,
+    FaultKind.TOO_LARGE: 502,
+}
 
 
 def _words(text: str) -> frozenset[str]:
@@ -70,26 +100,12 @@ _REPLACED = _words(
     " max_tokens max_completion_tokens max_output_tokens"
 )
 """Fields that are replaced, counted or looked into: in another spelling (`Model`) they would escape that."""
-_CONTENTS = ("messages", "prediction")
-_ADDRESS = re.compile(
-    r"\s*(?:(?!data:)[a-z][a-z0-9+.-]*:|[/\\]{2}[^/\\]*\.)", re.IGNORECASE
-)  # no base64 has a dot
-_ADDRESSES = frozenset(("imageurl", "videourl", "audiourl", "fileurl", "documenturl", "url", "uri", "path"))
-"""Fields that hold an address, whatever it looks like."""
-_STORED = frozenset(("fileid", "imageid", "videoid", "audioid"))
-_STORED_PARTS = frozenset(("audio", "file", "image", "video", "inputaudio", "container"))
-"""Parts whose `id` names what the provider keeps."""
 _TEXTS = _words(
     "text content input output arguments name title filename id toolcallid role type status detail format mediatype"
     " mimetype language refusal reasoning reasoningcontent thinking thought signature summary description"
     " annotations toolcalls functioncall reasoningdetails logprobs"
 )
 """Fields whose texts the model reads as they are, or has written itself."""
-_SCHEMAS = ("response_format", "tools", "functions", "json_schema", "structured_outputs", "guided_json")
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_NO_CLIENT_TOOL = "is not a tool that the client runs (type function or custom)"
-_CLIENT_TOOLS = ("function", "custom")
-_CHOICES = (*_CLIENT_TOOLS, "allowed_tools", "auto", "any", "none", "required", "tool")
 _TOOL_FIELDS = _words(
     "type function custom name description parameters strict format input_schema cache_control metadata"
 )
@@ -168,15 +184,6 @@ def _fetched_schemas(place: str, value: JsonValue) -> Iterator[Refusal]:
             yield f"{place}.{key}", _FETCHED
         else:
             yield from _fetched_schemas(f"{place}.{key}", part)
-
-
-_TYPES: Mapping[int, str] = {
-    401: "authentication_error",
-    402: "insufficient_quota",
-    429: "rate_limit_error",
-}
-_ACCOUNT_STATUSES = (401, 402, 404, 407, 408, 429)
-_MOST_PARTS = 4_000_000  # a decoded part takes many times the bytes that it is written in
 
 
 class BadRequestError(HelmbenchError):
@@ -284,16 +291,6 @@ def failure_of(error: HelmbenchError, endpoint: Endpoint) -> tuple[int, bytes]:
         case _:
             status, code, message = 500, "internal_error", "the request could not be passed on"
     return status, error_body(status, message, code, parameter)
-
-
-_OF_REASONS: Mapping[str, int] = {NOT_ON_RECORD: 404, "record_unreadable": 500}
-_OF_KINDS: Mapping[FaultKind, int] = {
-    FaultKind.RATE_LIMITED: 429,
-    FaultKind.TIMEOUT: 504,
-    FaultKind.TRANSIENT: 503,
-    FaultKind.MALFORMED: 502,
-    FaultKind.TOO_LARGE: 502,
-}
 
 
 def _status_of(fault: Fault) -> int:

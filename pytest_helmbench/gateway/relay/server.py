@@ -26,6 +26,19 @@ from pytest_helmbench.gateway.relay.refusals import (
 )
 from pytest_helmbench.gateway.replies import first_choice, reply_document
 
+_BACKLOG = 1024
+_IDLE_S = 120.0
+_STOP_S = 0.2
+# The errors of clients would quote what they have sent. Errors of our own reach the item.
+_SILENT = logging.Logger("pytest_helmbench.gateway.relay.server", logging.CRITICAL + 1)
+# Retries are ours; what arrives at a client is meant to stay.
+_HEADERS = {"Server": "pytest-helmbench", "Cache-Control": "no-store"}
+_FINAL = {**_HEADERS, "x-should-retry": "false"}
+_HEARTBEAT = b": waiting for the model\n\n"
+"""A comment: it keeps a connection alive and is no event."""
+_DONE = b"data: [DONE]\n\n"
+_HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider")
+
 
 @dataclass(frozen=True, slots=True)
 class RelayBounds:
@@ -43,16 +56,6 @@ class RelayBounds:
     item_bytes: int = 128 * 2**20
     heartbeat_s: float = 15.0
     connections: int = 512
-
-
-_BACKLOG = 1024
-_IDLE_S = 120.0
-_STOP_S = 0.2
-# The errors of clients would quote what they have sent. Errors of our own reach the item.
-_SILENT = logging.Logger("pytest_helmbench.gateway.relay.server", logging.CRITICAL + 1)
-# Retries are ours; what arrives at a client is meant to stay.
-_HEADERS = {"Server": "pytest-helmbench", "Cache-Control": "no-store"}
-_FINAL = {**_HEADERS, "x-should-retry": "false"}
 
 
 class _RefusedRequestError(HelmbenchError):
@@ -299,13 +302,6 @@ def _error(status: int, message: str, code: str) -> web.Response:
 def _json(status: int, body: bytes) -> web.Response:
     headers = _HEADERS if status == 200 else _FINAL
     return web.Response(status=status, body=body, content_type="application/json", headers=headers)
-
-
-_HEARTBEAT = b": waiting for the model\n\n"
-"""A comment: it keeps a connection alive and is no event."""
-
-_DONE = b"data: [DONE]\n\n"
-_HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider")
 
 
 def _wants_usage(body: JsonObject) -> bool:

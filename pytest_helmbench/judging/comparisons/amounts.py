@@ -33,6 +33,32 @@ _SHARES = {
 _NO_UNIT = re.compile(r"(?<!\^)\d|[=<>?;,:]|(?<!\w)(?:or|and|to|not|of|than|more|less|is|was)(?!\w)")
 _MOST_CHARACTERS = 120
 _MOST_UNIT_WORDS = 4
+_UNITS = """
+m, metre, meter | km, kilometre, kilometer | cm, centimetre, centimeter | mm, millimetre, millimeter
+nm, nanometre, nanometer | mi, mile | ft, foot, feet | in, inch, inche | yd, yard | g, gram, gramme
+kg, kilogram, kilo | mg, milligram | t, tonne, ton | lb, lbs, pound | oz, ounce | s, sec, second
+min, minute | h, hr, hrs, hour | d, day | wk, week | yr, year | ms, millisecond | l, litre, liter
+ml, millilitre, milliliter | m^2, sq m, square metre, square meter
+km^2, sq km, square kilometre, square kilometer | cm^2, sq cm, square centimetre, square centimeter
+cm^3, cubic centimetre, cubic centimeter | mm^2, square millimetre | m^3, cubic metre, cubic meter
+°c, c, degree celsius, celsius, degree centigrade | °f, f, degree fahrenheit, fahrenheit | k, kelvin
+°, degree | m/s, metre per second, meter per second
+km/h, kph, kmh, kilometre per hour, kilometer per hour, kilometre an hour | mph, mi/h, mile per hour
+km/s, kilometre per second, kilometer per second | n, newton | j, joule | w, watt | kw, kilowatt | v, volt
+a, amp, ampere | hz, hertz | pa, pascal | kcal, kilocalorie | mol, mole | b, byte | kb, kilobyte
+mb, megabyte | am, a.m | pm, p.m | $, usd, dollar, us dollar | €, eur, euro | £, gbp, pound sterling
+¥, jpy, yen
+"""
+_SHORTEST_PLURAL = 4
+_MOST_WORDS = 3
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+_DAY = r"\d{1,4}(?:st|nd|rd|th)?|of|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_DATE = rf"\d{{4}}-\d\d-\d\d|(?:(?:{_MONTH}|{_DAY})[\s,]*){{2,5}}"
+_TIME = r"\d{1,2}[:.]\d\d\s*(?:[ap]\.?m\.?|h|hours)?|\d{1,2}\s*[ap]\.?m\.?"
+_MOMENT = re.compile(rf"(?P<date>{_DATE})|(?P<time>{_TIME})", re.IGNORECASE)
+_LONGEST_MOMENT = 60
+Moment = tuple[int | None, ...]
+"""Year, month, day of a date, or hour and minute of a time; None in the place of what it leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +128,6 @@ def _in_digits(low: str) -> str:
     return re.sub(r"^a (?=\d)", "", re.sub(r"^minus (?=\d)", "-", said))
 
 
-_UNITS = """
-m, metre, meter | km, kilometre, kilometer | cm, centimetre, centimeter | mm, millimetre, millimeter
-nm, nanometre, nanometer | mi, mile | ft, foot, feet | in, inch, inche | yd, yard | g, gram, gramme
-kg, kilogram, kilo | mg, milligram | t, tonne, ton | lb, lbs, pound | oz, ounce | s, sec, second
-min, minute | h, hr, hrs, hour | d, day | wk, week | yr, year | ms, millisecond | l, litre, liter
-ml, millilitre, milliliter | m^2, sq m, square metre, square meter
-km^2, sq km, square kilometre, square kilometer | cm^2, sq cm, square centimetre, square centimeter
-cm^3, cubic centimetre, cubic centimeter | mm^2, square millimetre | m^3, cubic metre, cubic meter
-°c, c, degree celsius, celsius, degree centigrade | °f, f, degree fahrenheit, fahrenheit | k, kelvin
-°, degree | m/s, metre per second, meter per second
-km/h, kph, kmh, kilometre per hour, kilometer per hour, kilometre an hour | mph, mi/h, mile per hour
-km/s, kilometre per second, kilometer per second | n, newton | j, joule | w, watt | kw, kilowatt | v, volt
-a, amp, ampere | hz, hertz | pa, pascal | kcal, kilocalorie | mol, mole | b, byte | kb, kilobyte
-mb, megabyte | am, a.m | pm, p.m | $, usd, dollar, us dollar | €, eur, euro | £, gbp, pound sterling
-¥, jpy, yen
-"""
-_SHORTEST_PLURAL = 4
-_MOST_WORDS = 3
-
-
 def same_unit(one: str, other: str) -> bool:
     """Return whether two folded names, empty for none, are those of one unit."""
     return _singular(one) == _singular(other) or (_unit(one) is not None and _unit(one) == _unit(other))
@@ -158,17 +164,6 @@ def _numbered() -> dict[str, int]:
     """Return units, each by all its names, in the singular."""
     units = [unit for line in _UNITS.strip().splitlines() for unit in line.split("|")]
     return {_singular(name): number for number, unit in enumerate(units) for name in unit.split(",")}
-
-
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
-_DAY = r"\d{1,4}(?:st|nd|rd|th)?|of|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_DATE = rf"\d{{4}}-\d\d-\d\d|(?:(?:{_MONTH}|{_DAY})[\s,]*){{2,5}}"
-_TIME = r"\d{1,2}[:.]\d\d\s*(?:[ap]\.?m\.?|h|hours)?|\d{1,2}\s*[ap]\.?m\.?"
-_MOMENT = re.compile(rf"(?P<date>{_DATE})|(?P<time>{_TIME})", re.IGNORECASE)
-_LONGEST_MOMENT = 60
-
-Moment = tuple[int | None, ...]
-"""Year, month, day of a date, or hour and minute of a time; None in the place of what it leaves out."""
 
 
 def moment(text: str) -> Moment | None:

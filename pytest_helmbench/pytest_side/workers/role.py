@@ -11,7 +11,7 @@ from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
 from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
-from pytest_helmbench.gateway.faults import Patience
+from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.run.coordinator import Coordinator

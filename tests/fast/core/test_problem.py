@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.gateway.faults import CallFailedError, Fault, FaultKind
+from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.permits import BudgetSpentError
 from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError
 from pytest_helmbench.gateway.relay.refusals import BadRequestError, ItemEndedError
+from pytest_helmbench.gateway.retries import CallFailedError
 
 
 @pytest.mark.parametrize(

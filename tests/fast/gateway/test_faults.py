@@ -11,9 +11,11 @@ from rights import granted
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.error_answers import classify
-from pytest_helmbench.gateway.faults import Fault, FaultKind, is_retried, used_up_s
+from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.permits import failed_case
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.retries import is_retried
+from pytest_helmbench.gateway.stated_pauses import used_up_s
 
 NOW = 1_763_700_000.0
 KEY = "sk-hidden-SECRET-0123456789"

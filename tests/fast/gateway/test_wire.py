@@ -13,11 +13,12 @@ from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.outcome import Reply, Usage
-from pytest_helmbench.gateway.faults import Fault, FaultKind, is_retried
+from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import RawAnswer
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.replies import encode, own_output, parse_reply
 from pytest_helmbench.gateway.requests import request_body, request_hash, with_estimates
+from pytest_helmbench.gateway.retries import is_retried
 
 FORMAT: JsonObject = {
     "type": "json_schema",

@@ -22,9 +22,9 @@ from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.work import Route, RunnerSettings
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
+from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.judging.judge import load_template
 
 _MODEL, _JUDGE = "test/good", "test/judge"

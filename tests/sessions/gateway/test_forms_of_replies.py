@@ -14,7 +14,8 @@ from provider import Provider
 
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.gateway.call import CaseClock
-from pytest_helmbench.gateway.faults import CallFailedError, Patience, is_unanswered
+from pytest_helmbench.gateway.faults import is_unanswered
+from pytest_helmbench.gateway.retries import CallFailedError, Patience
 
 _REPLY = json.dumps(
     {"model": "m", "choices": [{"finish_reason": "stop", "message": {"content": "Grüße " * 50}}]}

@@ -14,7 +14,6 @@ from pytest_helmbench.core.outcome import AttemptRecord, Reply, ResultRecord
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.call import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.faults import CallFailedError, Patience
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import (
@@ -24,6 +23,7 @@ from pytest_helmbench.gateway.permits import (
     PermitRequest,
     SessionLimits,
 )
+from pytest_helmbench.gateway.retries import CallFailedError, Patience
 
 
 async def _ask(

@@ -25,7 +25,7 @@ from rights import granted
 from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Usage
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.faults import CallFailedError, Fault, FaultKind, Patience
+from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.permits import (
     ModelLimits,
     ModelStoppedError,
@@ -38,6 +38,7 @@ from pytest_helmbench.gateway.relay.refusals import BadRequestError, failure_of
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.gateway.relay.server import RelayBounds
 from pytest_helmbench.gateway.requests import passed_body
+from pytest_helmbench.gateway.retries import CallFailedError, Patience
 
 _Wanted = str | bytes | Mapping[str, Any]
 _MIB = 2**20

@@ -18,9 +18,9 @@ from relays import body, converse, error_of, open_relay
 from waiting import until_async
 
 from pytest_helmbench.gateway.call import ItemClock
-from pytest_helmbench.gateway.faults import Patience
 from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conversation, RawReply
 from pytest_helmbench.gateway.relay.server import RelayBounds
+from pytest_helmbench.gateway.retries import Patience
 
 
 @asynccontextmanager

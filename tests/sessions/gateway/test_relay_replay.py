@@ -19,10 +19,10 @@ from waiting import until
 
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache
-from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation
+from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.pytest_side.workers.xdist_controller import ChannelServer
 from pytest_helmbench.run.coordinator import RecordedReplies
 

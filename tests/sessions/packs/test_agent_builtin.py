@@ -22,8 +22,8 @@ from pytest_helmbench.benchmarks.packs.agent.builtin import (
 )
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.gateway.faults import CallFailedError
 from pytest_helmbench.gateway.permits import ModelLimits
+from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.sandbox.box import BoxSpec, Limits
 
 _TASK = (Message("user", "Write 42 into answer.txt."),)

@@ -17,9 +17,10 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.core.tools import ToolCall, tool_calls
 from pytest_helmbench.gateway.attempt import utc_now
-from pytest_helmbench.gateway.faults import CallFailedError, FaultKind
+from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
+from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.sandbox.box import Box, Command, Ended, Limits
 
 
