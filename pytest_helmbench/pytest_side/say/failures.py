@@ -40,7 +40,9 @@ class WorstCases(Generic[_T]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._parts: defaultdict[tuple[str, str, str], list[tuple[object, CaseRepetition, _T]]] = defaultdict(list)
+        self._parts: defaultdict[tuple[str, str, str], list[tuple[object, CaseRepetition, _T]]] = defaultdict(
+            list
+        )
 
     def add(self, carried: Mapping[str, Any], value: _T) -> _T | None:
         """Keep a failed case; return the one that is not among the worst any more."""
