@@ -134,18 +134,6 @@ class Authoring(Protocol):
 
 
 @runtime_checkable
-class Installer(Protocol):
-    """What an `Authoring` may be besides: able to install what its benchmarks need (`helmbench check --install`)."""
-
-    def install(self, root: Path, environ: Mapping[str, str]) -> Iterable[str]:
-        """Install what the benchmark at a folder needs, and return what was done, line by line.
-
-        Raises:
-            HelmbenchError: It cannot be installed.
-        """
-
-
-@runtime_checkable
 class SchemaOwner(Protocol):
     """What an `Authoring` may be besides: its files have JSON Schemas (`helmbench schema NAME`)."""
 

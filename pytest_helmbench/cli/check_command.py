@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from pytest_helmbench.benchmarks.authoring import Checked, counted
-from pytest_helmbench.benchmarks.kind import Installer, SessionValues
+from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.places import absolute, benchmark_root
 from pytest_helmbench.benchmarks.registry import authoring_at, meant_places
 from pytest_helmbench.cli.lookup import kept_values
 from pytest_helmbench.cli.output import (
-    CommandError,
     as_json_option,
     no_db_option,
     say,
@@ -47,11 +46,10 @@ class _Found:
 
 @click.command("check")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--install", is_flag=True, help="First install the npm packages of a Bench Pack.")
 @as_json_option
 @no_db_option
 @unprotected_option
-def check_command(path: Path | None, *, install: bool, as_json: bool, unprotected: bool) -> int:
+def check_command(path: Path | None, *, as_json: bool, unprotected: bool) -> int:
     """Report every problem of a benchmark by file and line.
 
     No model is called. The rows of a pack are tried with their own answers: right ones must pass, wrong ones must
@@ -59,13 +57,8 @@ def check_command(path: Path | None, *, install: bool, as_json: bool, unprotecte
 
     For a tree the command prints the effective numbers of perturbations and cases, and where one more helps most.
 
-    With --install, npm first puts the `dependencies` of a Bench Pack's package.json, with zod and smol-toml, into your
-    cache folder. npm runs none of their scripts and writes nothing into the pack.
-
     The exit code is 1 when there are errors. Warnings never change it.
     """
-    if install:
-        say(*_installed(path))
     settings = Project.at(Path.cwd()).settings(unprotected=unprotected or None)
     with kept_values(settings) as session:
         found = [_checked(root, session, _anchor_problems(root, settings)) for root in _places(path)]
@@ -75,17 +68,6 @@ def check_command(path: Path | None, *, install: bool, as_json: bool, unprotecte
         for item in found:
             say(*_report(item))
     return 1 if any(item.errors for item in found) else 0
-
-
-def _installed(path: Path | None) -> Iterable[str]:
-    """Install what the benchmark at a path needs, and return what was done."""
-    root = None if path is None else benchmark_root(absolute(path))
-    authoring = None if root is None else authoring_at(root)
-    if root is None or not isinstance(authoring, Installer):
-        raise CommandError(
-            f"no Bench Pack at {path}\n  hint: a Bench Pack is a folder with benchlocal.pack.json"
-        )
-    return authoring.install(root, os.environ)
 
 
 def _places(path: Path | None) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
@@ -10,7 +10,6 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline,
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import BENCH_PACK_SCHEMA
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader
-from pytest_helmbench.benchmarks.bench_packs.packages import install_packages
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.core.json_types import JsonObject
@@ -132,10 +131,6 @@ class BenchPackAuthoring:
     def read(self, root: Path, session: SessionValues) -> ReadBenchPack:
         """See `Authoring.read`."""
         return ReadBenchPack(loaded_bench_pack(root, session).outline)
-
-    def install(self, root: Path, environ: Mapping[str, str]) -> Iterable[str]:
-        """Install the npm packages of a Bench Pack, without running their scripts."""
-        return install_packages(root, environ)
 
     def schema(self, _name: str) -> JsonObject:
         """Return the schema of manifests."""

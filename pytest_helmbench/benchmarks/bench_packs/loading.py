@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -24,7 +25,6 @@ from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswer
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
-from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
 from pytest_helmbench.benchmarks.bench_packs.places import PLACES
 from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender
 from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_results
@@ -58,6 +58,10 @@ _HINTS: Mapping[str, str] = {
 }
 """What helps against the commonest reasons why a pack does not load, beside packages that it lacks."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_MISSING_PACKAGE = re.compile(
+    r"Cannot find (?:package|module) '((?:@[A-Za-z0-9~-][\w.~-]*/)?[A-Za-z0-9~-][\w.~-]*)(?:/[^'\s]*)?'",
+    re.ASCII,
+)
 
 
 class BenchPackLoader:
@@ -65,7 +69,7 @@ class BenchPackLoader:
 
     Args:
         settings: Of the session.
-        environ: Where Node and installed packages are looked for.
+        environ: Where Node is looked for.
         loop: Where packs run.
         note: Says something in the summary.
 
@@ -81,7 +85,6 @@ class BenchPackLoader:
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._settings = settings
-        self._environ = environ
         self._note = note
         self._loop = loop
         self._choices = parse_choices(settings.bench_packs.verifiers)
@@ -210,7 +213,7 @@ class BenchPackLoader:
         except (PackFailedError, MalformedAnswerError) as error:
             words = error.words if isinstance(error, PackFailedError) else ""
             known = (hint for said, hint in _HINTS.items() if said in str(error))
-            help_ = package_hint(str(error), manifest.root) or next(known, "")
+            help_ = package_hint(str(error), root=manifest.root) or next(known, "")
             hint = "\n".join(filter(None, (help_, f"Node says:\n{excerpt(words, _SHOWN)}" if words else "")))
             raise UnreadableBenchmarkError((Problem(manifest.entry, None, str(error), hint),)) from error
 
@@ -239,13 +242,23 @@ class BenchPackLoader:
                 cache_dir=data / _FOLDERS[1],
                 runs_dir=data / _FOLDERS[2],
                 home=new_folder(),
-                packages=installed_packages(manifest.root, self._environ),
             )
             if self._is_run:  # what is not there when its process starts, it does not see
                 _make(place, self._settings.db.parent / _HOME)
             bridge = Bridge(self._node, place, fence=self._fence)
             self._bridges[manifest.root] = bridge, place
         return self._bridges[manifest.root]
+
+
+def package_hint(message: str, *, root: Path) -> str:
+    """Return what to do where Node could not find a package; empty when its message is about something else."""
+    found = _MISSING_PACKAGE.search(message)
+    if found is None:
+        return ""
+    return (
+        f"run `npm install --ignore-scripts` in {shlex.quote(str(root))}, with the name {found[1]} where its"
+        " package.json does not list it; or ship the package in the pack's node_modules"
+    )
 
 
 def mean_score(scores: Sequence[PackScore]) -> PackScore:

@@ -113,7 +113,6 @@ class Child:
                     "entry": self._command.entry,
                     "heartbeatMs": round(self._bounds.heartbeat_s * 1000),
                     "watch": not (self._command.reaped or self._enclosed is not None),
-                    "packages": self._command.packages,
                 }
             )
             async with asyncio.timeout(self._bounds.start_s):

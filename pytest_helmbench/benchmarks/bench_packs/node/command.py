@@ -99,7 +99,6 @@ class BridgePlace:
         data_dir: Its own, kept, and there once it runs; `cache_dir` and `runs_dir` likewise.
         cache_dir: See `data_dir`.
         runs_dir: See `data_dir`.
-        packages: Where `helmbench check --install` has put what it needs from npm; None where nothing was installed.
     """
 
     root: Path
@@ -108,7 +107,6 @@ class BridgePlace:
     cache_dir: Path
     runs_dir: Path
     home: Path
-    packages: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +138,6 @@ class PackCommand:
         """The module, without links: Node names it so, and allows no other name."""
         return os.path.realpath(self.place.entry)
 
-    @property
-    def packages(self) -> str | None:
-        """The folder whose `node_modules` holds installed packages, without links; None for none."""
-        return None if self.place.packages is None else os.path.realpath(self.place.packages)
-
     def argv(self, argument: str) -> tuple[str, ...]:
         """Return program and arguments; `argument` says where the process finds its wire."""
         node = (self.node.path, "--no-warnings", str(_INSIDE / "main.cjs"), argument)
@@ -154,23 +147,20 @@ class PackCommand:
 
     def environment(self) -> dict[str, str]:
         """Return the whole environment: no key of a provider is in it, and no home with more of them."""
-        ours = str(_INSIDE / "modules")
         passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         return {
             "LANG": "C.UTF-8",
             **passed,
             **dict.fromkeys(("TMPDIR", "TEMP", "TMP", "HOME", "USERPROFILE"), self.folder),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), _NO_PROXY),
-            "NODE_PATH": ours if self.packages is None else f"{ours}:{self.packages}/node_modules",
+            "NODE_PATH": str(_INSIDE / "modules"),
         }
 
     def view(self) -> FenceView:
-        """Return what the process sees in the fence: the pack, our modules, its packages, and where it may write."""
+        """Return what the process sees in the fence: the pack, our modules, and where it may write."""
         place = self.place
         # Both names of the folder: files are opened by the one that the pack was told.
         reads = (place.root, Path(os.path.realpath(place.root)), _INSIDE, *program_files(self.node.path))
-        if self.packages is not None:
-            reads = (*reads, Path(self.packages))
         folders = (place.data_dir, place.cache_dir, place.runs_dir, place.home)
         writes = {Path(name) for path in folders for name in (path, os.path.realpath(path))}
         return FenceView(self.folder, self.environment(), tuple(dict.fromkeys(reads)), tuple(sorted(writes)))

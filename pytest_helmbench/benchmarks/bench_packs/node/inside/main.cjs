@@ -72,8 +72,7 @@ function received(message) {
 
 async function load(message) {
   secret = message.secret;
-  const parent = message.packages === null ? null : pathToFileURL(path.join(message.packages, "index.mjs")).href;
-  register(pathToFileURL(path.join(__dirname, "resolve_hook.mjs")).href, { data: { parent } });
+  register(pathToFileURL(path.join(__dirname, "resolve_hook.mjs")).href);
   if (message.watch) await watchdog();
   work.watchProcess();
   noteOutput(work.current);
