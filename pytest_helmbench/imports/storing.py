@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from pytest_helmbench.core.ids import new_id
 from pytest_helmbench.core.outcome import Evaluation, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
@@ -66,7 +66,7 @@ def store_runs(path: Path, runs: Sequence[ForeignRun]) -> tuple[int, ...]:
     """
     store = Store.open(path)
     try:
-        ids = store.open_runs(str(uuid.uuid4()), [_record(run) for run in runs])
+        ids = store.open_runs(new_id(), [_record(run) for run in runs])
         for run_id, run in zip(ids, runs, strict=True):
             for record in _results(run_id, run):
                 store.record_result(record)

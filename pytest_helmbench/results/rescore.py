@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded, Loader, SessionValues
 from pytest_helmbench.benchmarks.registry import kind_of, places_named, places_of
+from pytest_helmbench.core.ids import new_id
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
@@ -151,10 +151,10 @@ async def _rescored(
     sample = None if facts is None or facts.sample is None else facts.sample.narrowed(codes)
     place = place_of(loaded.root, path)
     record = _record(detail, loaded, codes, place, whole=len(codes) == len(jobs))
-    new_id = _write(path, replace(record, broken=broken, sample=sample), judged)
-    changed = changed_verdicts((path, run_id), (path, new_id))
-    scores = stored_score(path, run_id), stored_score(path, new_id)
-    return _difference(new_id, cases, judged, changed, scores)
+    rescored_id = _write(path, replace(record, broken=broken, sample=sample), judged)
+    changed = changed_verdicts((path, run_id), (path, rescored_id))
+    scores = stored_score(path, run_id), stored_score(path, rescored_id)
+    return _difference(rescored_id, cases, judged, changed, scores)
 
 
 def _target(detail: RunDetail, root: Path) -> Target:
@@ -274,7 +274,7 @@ def _write(path: Path, record: RunRecord, judged: Sequence[_Judged]) -> int:
     """Store the new run and return its id."""
     store = Store.open(path)
     try:
-        (run_id,) = store.open_runs(str(uuid.uuid4()), [record])
+        (run_id,) = store.open_runs(new_id(), [record])
         for case in judged:
             for attempt in _attempts(run_id, case):
                 store.record_attempt(attempt)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.kind import Loaded
+from pytest_helmbench.core.ids import new_id
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.outline import RowOutline
@@ -131,7 +131,7 @@ class SessionRuns:
         if store is None:
             return
         runs = self.resumption.runs if self.resumption is not None else {}
-        session_id = self.resumption.session_id if self.resumption is not None else str(uuid.uuid4())
+        session_id = self.resumption.session_id if self.resumption is not None else new_id()
         records = [
             RunRecord(
                 benchmark=self._loaded[run.benchmark].outline,

@@ -7,11 +7,11 @@ import os
 import platform
 import sqlite3
 import sys
-import uuid
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pytest_helmbench.core.ids import new_id
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.fault import StoreError
@@ -82,7 +82,7 @@ class Leases:
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
-        self.owner = str(uuid.uuid4())
+        self.owner = new_id()
         self._now = now
 
     def take(self, conn: sqlite3.Connection, session_id: str) -> None:

@@ -10,18 +10,12 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
-import uuid
 from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError
 
 VERSION = 4
 """`PRAGMA user_version` of a file that this version reads and writes."""
-
-
-def new_id() -> str:
-    """Return the id of a result, a call or a reply: unlike any other, here and elsewhere."""
-    return str(uuid.uuid4())
 
 
 def id_of(*parts: str) -> str:

@@ -9,20 +9,20 @@ import contextlib
 import json
 import sqlite3
 import time
-import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
+from pytest_helmbench.core.ids import new_id
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.shard import Shard, case_share, hashed_share
 from pytest_helmbench.store.database_file import open_database, transaction
 from pytest_helmbench.store.fault import EmptyStoreError, StoreError, store_error
 from pytest_helmbench.store.leases import leases_of, seconds_since_epoch
 from pytest_helmbench.store.plan_rows import IS_CASE, write_broken, write_plan
-from pytest_helmbench.store.schema import check_form, new_id
+from pytest_helmbench.store.schema import check_form
 from pytest_helmbench.store.table_rows import as_json, columns_of, named_rows
 from pytest_helmbench.store.write.run_rows import RunTotals, write_totals
 
@@ -337,7 +337,7 @@ class MergedFile:
             StoreError: That file contradicts itself.
         """
         with self._attached(path):
-            about = (str(uuid.uuid4()), started_at)
+            about = (new_id(), started_at)
             return [self._open_run(about, like, settings) for like, settings in runs]
 
     def copy(self, path: Path, picks: Sequence[Pick]) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+from pytest_helmbench.core.ids import new_id
 from pytest_helmbench.core.outcome import AttemptRecord, Cell, Event, ResultRecord, RunStatement
 from pytest_helmbench.store.database_file import FilePlace, transaction
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.leases import Leases
-from pytest_helmbench.store.schema import new_id
 from pytest_helmbench.store.table_rows import Table, foreign_json, insert_into, safe_text
 from pytest_helmbench.store.write.catalogue import CatalogueIds, RowIds
 

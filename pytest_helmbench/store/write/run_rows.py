@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
+from pytest_helmbench.core.ids import new_id
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
@@ -129,7 +129,7 @@ def write_run(
         TypeError: A setting is no JSON type.
     """
     row = {
-        "uuid": str(uuid.uuid4()),
+        "uuid": new_id(),
         "session_id": safe_text(session_id),
         "benchmark_id": benchmark_id,
         "llm_id": llm_id,
