@@ -22,7 +22,9 @@ _MOST_WORDS = {
 }
 _MOST_WORDS_IN_ALL = 22_000
 _STUMBLED_OVER = re.compile(
-    r"told apart|\bnobody\b|\bwhoever\b|\bsomebody\b|\bheld to\b|\bstands? for\b|\bsaid of\b|\bon record\b",
+    r"told apart|\bnobody\b|\bwhoever\b|\bsomebody\b|\bheld to\b|\bstands? for\b|\bsaid of\b|\bon record\b"
+    r"|\b(?:is|are|was|were|be|been) told\b|\bwhat (?:came|comes|became|becomes) of\b"
+    r"|(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b)",
     re.IGNORECASE,
 )
 _FIRST = re.compile(r"(?:^|[.!?] |\n\n|\n\* )(?:What|Whoever|Of) (?!the number means)[^.!?]*")

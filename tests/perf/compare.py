@@ -55,7 +55,7 @@ class Load:
 
 
 _START = Load(10, 0, 10)
-"""What takes no longer than a session takes to start and to end."""
+"""The loads that take no longer than a session takes to start and to end."""
 
 Runs = dict[str, list[Measure]]
 

@@ -28,7 +28,7 @@ def compare_shards(cases: int, many: int, concurrency: int) -> None:
     """Run a benchmark whole and in four shards, merge them in several ways, and print the results.
 
     Args:
-        cases: Of the benchmark that is held to one session.
+        cases: Of the benchmark that is compared with one session.
         many: Of the one whose merge is measured.
         concurrency: Calls in flight, all shards together.
     """

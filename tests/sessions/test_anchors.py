@@ -1,4 +1,4 @@
-"""`helmbench judge check`: a judge is held to replies with a known verdict."""
+"""`helmbench judge check`: a judge marks replies with a known verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that are only looked at: nothing is asked for them. And what is said of odd figures and other models."""
+"""Runs that only list or plan make no call. And the line about other models that answered."""
 
 from __future__ import annotations
 

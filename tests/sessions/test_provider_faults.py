@@ -64,7 +64,7 @@ def _report_memory(pytester: pytest.Pytester) -> None:
         import os, pathlib, resource
 
         def pytest_unconfigure():
-            # Of this program alone: what getrusage says begins with the peak of its parent.
+            # This program's own peak: getrusage begins with the peak of its parent.
             status = pathlib.Path("/proc/self/status")
             if status.exists():
                 peak_kib = int(status.read_text().partition("VmHWM:")[2].split()[0])

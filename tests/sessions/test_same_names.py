@@ -1,4 +1,4 @@
-"""Benchmarks of one name in one results file: each is held to its own earlier runs, wherever the checkout lies."""
+"""Benchmarks of one name in one results file: each compares with its own earlier runs, wherever it is checked out."""
 
 from __future__ import annotations
 

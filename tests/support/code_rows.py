@@ -1,4 +1,4 @@
-"""Tables of code rows in text files: starter, tests, reply, and what is said of it; all of a file run at once."""
+"""Tables of code rows in text files: starter, tests, reply, and verdict; all of a file run at once."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ os._exit(code)
 
 
 def python_command() -> list[str]:
-    """Return the beginning of a command that stands for `python`: `-c PROGRAM` or `-m MODULE` follow, and arguments."""
+    """Return the beginning of a command that replaces `python`: `-c PROGRAM` or `-m MODULE` follow, and arguments."""
     return [sys.executable, "-S", "-E", "-c", _CLIENT, str(_started_server())]
 
 

@@ -41,7 +41,7 @@ def run_pytest_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunRe
 
 
 def pytest_command() -> list[str]:
-    """Return the beginning of a command that stands for `python -m pytest`, whose workers are forked too."""
+    """Return the beginning of a command that replaces `python -m pytest`, whose workers are forked too."""
     program = "import fork_server, pytest, sys; sys.exit(pytest.main(plugins=[fork_server]))"
     return [*fork_server.python_command(), "-c", program, *QUICK]
 

@@ -1,4 +1,4 @@
-"""How many examples a property is held to, and how long one of them may take."""
+"""The number of examples for a property, and the time that one of them may take."""
 
 from __future__ import annotations
 

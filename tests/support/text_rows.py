@@ -1,4 +1,4 @@
-"""Rows of the text families in tests: a reply held to one, and the replies by which one proves itself."""
+"""Rows of the text families in tests: the verdict on a reply, and the replies by which a row proves itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`models.yml`: what is read from it, and what is said of a broken one."""
+"""`models.yml`: the models in it, and the messages about a broken one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading replies: where JSON is found, and what is said of a reply that has none."""
+"""Reading replies: where JSON is found, and the messages about a reply that has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples: what is drawn, what it stands for, and that the score of a sample is that of the whole on average."""
+"""Samples: cases drawn, cases represented, and that the score of a sample is that of the whole on average."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_resumed_session_judges_again_what_has_changed_in_the_pack(
     answer_rows(provider, _REPLIES)
     result = run_tree(pytester, _RESUME, url=provider.url)
 
-    # One reply is held to the new answer, one question is asked anew, one error is asked again.
+    # One reply is compared with the new answer, one question is asked anew, one error is asked again.
     result.assert_outcomes(passed=5, failed=1)
     assert sorted(asked_rows(provider)) == ["m3", "s3"]
     database = pytester.path / "helmbench.db"

@@ -74,7 +74,7 @@ def test_a_pack_reaches_its_verifier_through_the_fence(
     )
     option = f"--helmbench-verifier=exact={choice or address}"
 
-    # The manifest's word alone is no permission: no request goes to an address that only it names.
+    # The manifest's word alone does not permit: no request goes to an address that only it names.
     alone = run_packs(pytester, "-rs", "--helmbench-allow-skipped", url=provider.url)
     alone.assert_outcomes(skipped=1)
     alone.stdout.fnmatch_lines([f"*is at {address}, an address that only the manifest names*", f"*{option}*"])

@@ -1,4 +1,4 @@
-"""The code in a reply, and the program that it stands for. Nothing is executed."""
+"""The code in a reply, and the program that it makes. Nothing is executed."""
 
 from __future__ import annotations
 
