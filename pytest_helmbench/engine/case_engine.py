@@ -49,19 +49,19 @@ class JudgedBefore(Protocol):
 
     @property
     def request_hash(self) -> str:
-        """Of the request that the judged reply answers."""
+        """Hash of the request that the judged reply answers."""
 
     @property
     def severity(self) -> int:
-        """Base severity that it was reached with; `difficulty` and `neutral` likewise."""
+        """Base severity when it was judged."""
 
     @property
     def difficulty(self) -> int:
-        """See `severity`."""
+        """Difficulty when it was judged."""
 
     @property
     def neutral(self) -> bool:
-        """See `severity`."""
+        """Whether it was neutral when it was judged."""
 
 
 class CaseRunner:
@@ -204,7 +204,7 @@ _WIDE_WINDOW = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a process has of its session.
+    """The share of a session that one process works on.
 
     Args:
         concurrency: Calls in flight in the whole session.
@@ -225,13 +225,13 @@ class Share:
 
     @property
     def slack(self) -> int:
-        """Cases that wait for leave beside those that have it, so that the limiter always finds one to start."""
+        """Cases that wait for permits beside those that have one, so that the limiter always finds one to start."""
         return 0 if self.few_ahead else max(4, self.concurrency // 4)
 
 
 @dataclass(frozen=True, slots=True)
 class CaseEngineSettings:
-    """What the cases of a session share.
+    """Settings that the cases of a session share.
 
     Args:
         recorded: Whether replies on record may replace calls.
@@ -294,7 +294,7 @@ class CaseEngine:
         self.engine.start(begun)
 
     def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
-        """Wait for an outcome; see `JobQueue.obtain`."""
+        """Wait for the outcome of a job, and call `tick` meanwhile."""
         return self.engine.obtain(job, tick)
 
     def end(self, reason: str, grace_s: float) -> None:

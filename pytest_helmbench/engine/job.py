@@ -74,12 +74,12 @@ class CaseJob(ABC):
 
     @property
     def cluster(self) -> str | None:
-        """What a row stands or falls with, a passage for example; None for a case by itself."""
+        """Name of a group of dependent rows, such as those of one passage; None for an independent case."""
         return None
 
     @property
     def part(self) -> str:
-        """What tables count it under: its behaviour, or its family where there are none."""
+        """The row of tables that counts it: its behaviour, or its family where there are none."""
         return self.family
 
     @property

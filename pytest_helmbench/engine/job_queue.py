@@ -39,7 +39,7 @@ JobT = TypeVar("JobT", bound=Queued)
 
 
 class Progress(CallWatch, Generic[JobT]):
-    """What a running job may tell the engine. One per job."""
+    """The engine as a running job sees it. One per job."""
 
     def __init__(self, engine: JobQueue[JobT], job: JobT) -> None:
         self._engine = engine
@@ -57,7 +57,7 @@ class Progress(CallWatch, Generic[JobT]):
     def check_whole(self) -> None:
         """Raise `asyncio.CancelledError` where the end of the run has kept a request of the job from being sent.
 
-        Foreign code may have taken that for an answer, and what it then says is no outcome.
+        Foreign code may have taken that for an answer, and its result would not be an outcome.
         """
         if self._refused:
             raise asyncio.CancelledError(self._engine.cancelled)
@@ -85,7 +85,7 @@ class JobQueue(Generic[JobT]):
     """Runs jobs on a loop thread; the main thread takes the outcomes one by one.
 
     Both threads share plain attributes and no lock: Ctrl-C may hit the main thread at any bytecode, and a lock
-    that it held then would stay held. What orders their steps is said where it matters.
+    that it held then would stay held. Comments say where their order matters.
 
     Args:
         loop: Where jobs run.

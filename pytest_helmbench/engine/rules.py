@@ -1,4 +1,4 @@
-"""Replies checked against rules: at once where that is cheap, else in a thread; what breaks down is told."""
+"""Replies checked against rules: at once where that is cheap, else in a thread; rules that fail are reported."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class UnjudgedError(HelmbenchError):
 
 @dataclass(frozen=True, slots=True)
 class RunnerSettings:
-    """What every case of a session shares.
+    """Settings that every case of a session shares.
 
     Args:
         strict_json: No recovery of JSON from surrounding text.
@@ -74,7 +74,7 @@ class Answering(Asking, Protocol):
 
     @property
     def patience(self) -> Patience:
-        """How long and how often it is asked."""
+        """Time limits and number of attempts."""
 
     def place(self, model_id: str) -> AbstractAsyncContextManager[None]:
         """Hold a place among items, see `ModelLimits.items`.
@@ -86,7 +86,7 @@ class Answering(Asking, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CaseContext:
-    """What a case has at hand while it is worked on.
+    """Everything that a case can use while it runs.
 
     Args:
         gateway: Where its calls go.
@@ -115,19 +115,19 @@ class Work(Protocol):
     """How the cases of a benchmark are run and judged."""
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
-        """Run a case and judge what came of it.
+        """Run a case and judge its result.
 
-        Most kinds ask with `engine.questions.one_reply`, and judge what it says by rules of their own, or by
+        Most kinds get replies with `engine.questions.one_reply`, and judge them by rules of their own, or by
         `engine.questions.judged_evaluations`.
 
         Raises:
-            UnjudgedError: It could not be judged, through no fault of the model.
+            UnjudgedError: It could not be judged, and the model is not at fault.
             RefusedError: The session may not ask any more.
         """
 
 
 def fault_outcome(error: HelmbenchError, prefix: str = "", judge: str = "") -> Outcome:
-    """Return what a case gets whose call brought no reply: never a verdict.
+    """Return the outcome of a case whose call brought no reply: never a verdict.
 
     Args:
         error: `CallFailedError`, `RefusedError` or one of its kinds.
@@ -142,7 +142,7 @@ def fault_outcome(error: HelmbenchError, prefix: str = "", judge: str = "") -> O
         else "the judge's call failed: "
     )
     if isinstance(error, ModelStoppedError):
-        # What was not asked is no error of its own: the fault is told once, with the cases that found it out.
+        # A call that was not made is not an error: the cases that met the fault report it.
         if isinstance(error, ModelFoundStoppedError):
             return Outcome(Verdict.ERROR, f"{prefix}model_stopped", f"{whose}{error}")
         who = f"judge {judge}".strip() if prefix else "model"
@@ -165,7 +165,7 @@ def fault_outcome(error: HelmbenchError, prefix: str = "", judge: str = "") -> O
 
 
 def with_sums(outcome: Outcome, sums: Sums) -> Outcome:
-    """Return an outcome with what the calls of its case came to."""
+    """Return an outcome with the usage and latency of its calls."""
     return replace(outcome, usage=sums.usage, latency_ms=sums.latency_ms, reply_key=sums.reply_key)
 
 

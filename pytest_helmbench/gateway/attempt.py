@@ -1,4 +1,4 @@
-"""An attempt: a call as it is sent, the row that records what came of it, and what it has used."""
+"""An attempt: a call as it is sent, the row that records its result, and its usage."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ class PreparedCall:
 
     @property
     def is_free(self) -> bool:
-        """Whether it costs nothing, whatever comes of it."""
+        """Whether it costs nothing, however it ends."""
         price = token_price(self.call.entry.price, self.call.endpoint)
         return price is not None and not price.usd(1, 1)
 
     @property
     def wanted(self) -> Wanted:
-        """What to look for among the recorded replies."""
+        """The key of this call among the recorded replies."""
         origin, asked, address = self.call.origin, self.call.entry.model_id, self.call.endpoint.replies_from
         judge = self.call.entry.id if self.call.purpose == "judge" else None
         return Wanted(origin.run_id, origin.code, origin.repetition, self.hash, asked, address, judge)
 
 
 def prepared(call: Call) -> PreparedCall:
-    """Return a call as it goes out."""
+    """Return a call with the request that is sent."""
     sampling, forwarded = call.entry.sampling, call.forwarded
     if forwarded is not None:
         body, encoded, bounded = forwarded.sent(
@@ -93,7 +93,7 @@ def unbounded(request: PreparedCall) -> PreparedCall:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that is out from now on, until it becomes a row; its number is 0 for an answer from the record."""
+    """An attempt that has started; its number is 0 for an answer from the record."""
 
     request: PreparedCall
     number: int
@@ -160,7 +160,7 @@ def counted_usage(request: PreparedCall, parsed: Reply) -> Usage:
 
 
 def cut_by_budget(call: Call, reply: Reply) -> Fault:
-    """Return what a call has brought whose reply ends at the bound that the budget alone has set."""
+    """Return the fault of a reply that was cut at the bound set by the budget alone."""
     return Fault(
         FaultKind.REJECTED,
         None,

@@ -64,7 +64,7 @@ class Wanted:
 
     @property
     def question(self) -> Question:
-        """What makes two requests the same."""
+        """The key that identical requests share."""
         return self.asked, self.address, self.request_hash, self.repetition
 
 
@@ -95,7 +95,7 @@ class ReplyCache:
         self._answered: set[Question] = set()
 
     async def look_up(self, wanted: Wanted) -> RecordedReply | None:
-        """Return a reply; None means: ask, and tell by `answered` or `given_up` what came of it.
+        """Return a reply; None means: send the request, then call `answered` or `given_up`.
 
         Raises:
             HelmbenchError: The record cannot be read.
@@ -115,7 +115,7 @@ class ReplyCache:
         return found
 
     def answered(self, question: Question, body: bytes) -> None:
-        """Give the reply to those who wait for the same."""
+        """Give the reply to all requests that wait for it."""
         if self._shares:
             self._answered.add(question)
         self._resolve(question, body)
@@ -124,8 +124,8 @@ class ReplyCache:
         """Let the next request that waits for the same reply be sent."""
         self._resolve(wanted.question, None)
 
-    def _resolve(self, key: Question, body: bytes | None) -> None:
-        out = self._out.pop(key, None)
+    def _resolve(self, question: Question, body: bytes | None) -> None:
+        out = self._out.pop(question, None)
         if out is not None and not out.done():
             out.set_result(body)
 
@@ -134,7 +134,7 @@ class Backend(Protocol):
     """The limiter and the record as the gateway and the engine see them. Used on the event loop only."""
 
     async def acquire(self, request: PermitRequest) -> Permit:
-        """Wait until an attempt may go; raises `RefusedError` and its kinds."""
+        """Wait until an attempt may be sent; raises `RefusedError` and its kinds."""
 
     def settle(self, permit: Permit, result: AttemptResult, record: AttemptRecord) -> None:
         """Give a permit back and put the attempt on record, in one step."""
@@ -165,7 +165,7 @@ class Backend(Protocol):
 
 
 class Disk(Protocol):
-    """What is on disk of the record. Used on the event loop only."""
+    """The record on disk. Used on the event loop only."""
 
     async def stored(self) -> None:
         """Wait until everything recorded so far is on disk; raises `NotStoredError` when it cannot be."""
@@ -188,7 +188,7 @@ class LocalBackend:
         record_attempt: Takes an attempt without blocking.
         record_result: Takes a result without blocking.
         reply_cache: Recorded replies; None when the session uses none.
-        disk: What is on disk of the record; left out where it keeps everything at once.
+        disk: The record on disk; None where it keeps everything at once.
     """
 
     def __init__(

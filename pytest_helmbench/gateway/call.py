@@ -40,8 +40,8 @@ class Call:
         criterion: Of a judge call; empty otherwise.
         sequence: The n-th call of this purpose inside the case, from 1.
         forwarded: The foreign body that is sent instead of messages and format; None for our own.
-        timeout_s: Per attempt; None for that of everybody.
-        hides_words: What the provider says of a fault may quote hidden values: only status and codes are kept.
+        timeout_s: Per attempt; None for the session's.
+        hides_words: A fault's words may quote hidden values: only its status and codes are kept.
         tools: As a request announces them; empty for none.
         turn: Of the conversation, from 1; None where there is none.
         accepts: Whether a reply on record is of use; another one is asked for, but in a pure replay.
@@ -64,25 +64,25 @@ class Call:
 
 
 class CallWatch:
-    """Keeps count of what a call is doing; this one of nothing: of calls that are not made, or are no case's."""
+    """Follows a call of a case; this one does nothing, for calls outside of cases."""
 
     def check(self) -> None:
-        """Raise `asyncio.CancelledError` when nothing more may be sent."""
+        """Raise `asyncio.CancelledError` when the session sends nothing more."""
 
     def asleep(self) -> AbstractContextManager[None]:
         """Entered while the call waits for a retry and holds nothing."""
         return nullcontext()
 
     def on_the_wire(self) -> AbstractContextManager[None]:
-        """Entered while a request is out."""
+        """Entered while a request is on the wire."""
         return nullcontext()
 
 
 class Asking(Protocol):
-    """Whatever brings replies to calls."""
+    """Anything that returns replies to calls."""
 
     async def ask(self, call: Call, clock: CaseClock, watch: CallWatch) -> Reply:
-        """See `Gateway.ask`."""
+        """Return the reply to a call; raises `CallFailedError` or `RefusedError` when there is none."""
 
 
 class CaseClock:
@@ -161,14 +161,14 @@ class ItemClock(CaseClock):
             self._waits_since = self._began
 
     def used_s(self) -> float:
-        """Return the seconds since `begin`, without those in which every open request waited for leave."""
+        """Return the seconds since `begin`, without those in which every open request waited for a permit."""
         now = self._now()
         waiting_s = 0.0 if self._waits_since is None else now - self._waits_since
         return now - self._began - self._waited_s - waiting_s
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """See `CaseClock.asking`."""
+        """Mark a request of foreign code as open, on the wire or waiting."""
         self._count(asked=1)
         try:
             yield
@@ -177,7 +177,7 @@ class ItemClock(CaseClock):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """See `CaseClock.running`."""
+        """Mark a request as on the wire."""
         self._count(out=1)
         try:
             with super().running():

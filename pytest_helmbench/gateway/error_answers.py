@@ -1,4 +1,4 @@
-"""Error answers: the class of a fault by what a provider says, in whatever form, with its sentence and its hint."""
+"""Error answers: the class of a fault from the words of any provider, with its sentence and its hint."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _RULES: tuple[tuple[FaultKind, str, str, str, _Codes], ...] = (
     ),
 )
 """Kind and reason by what providers say: codes and types (`=401`: that status), and words of messages and codes, with
-the status with which these count. What no row knows, the status tells."""
+the status with which these count. Where no row fits, the status decides."""
 # Gateways such as LiteLLM answer 500 with the class of what their own provider has refused.
 _PERMANENT_TEXT = re.compile(
     r"\b(?:Authentication|PermissionDenied|NotFound|BadRequest|UnprocessableEntity|UnsupportedParams)Error\b"
@@ -129,7 +129,7 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """What an error body says, whatever its form.
+    """The contents of an error body of any form.
 
     Args:
         message: For people; foreign text.
@@ -238,7 +238,7 @@ def classify(
     error: object = None,
     clock: Callable[[], float] = time.time,
 ) -> Fault:
-    """Return the fault behind an answer that is no reply.
+    """Return the fault behind an error answer.
 
     Args:
         status: HTTP status.

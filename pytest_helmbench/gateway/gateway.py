@@ -252,7 +252,7 @@ class Gateway:
     def stop_model(self, model: str, sentence: str) -> None:
         """End every call of a model that does not work: at once what waits, after a grace what is on the wire.
 
-        What is on the wire may be paid; a reply that still comes is kept.
+        Calls on the wire may be paid; a reply that still comes is kept.
         """
         self._stops.stop(model, sentence)
 
@@ -267,7 +267,7 @@ class Gateway:
         parsed = _read(request, recorded)
         if parsed is None:
             return None
-        # What another run has paid costs this one nothing; its own calls stay its own.
+        # A reply that another run has paid costs this one nothing; its own calls stay its own.
         usage = counted_usage(request, parsed)
         free = replace(usage, cost_usd=0.0)
         priced = priced_usage(call, usage, parsed.provider_model)
@@ -298,10 +298,10 @@ class Gateway:
     async def _attempt(
         self, request: PreparedCall, ask: PermitRequest, retries: Retries, clock: CaseClock, watch: CallWatch
     ) -> Reply | Fault:
-        """Wait for leave and send once; the permit comes back whatever happens."""
+        """Wait for a permit and send once; the permit comes back even when that fails."""
         permit = await self._backend.acquire(ask)
         try:
-            # Leave may have been given just before the end.
+            # The permit may have been granted just before the end.
             watch.check()
             self._stops.check(ask.model)
             return await self._exchange(request, permit, retries, clock, watch)
@@ -355,7 +355,7 @@ class Gateway:
         if server.function or server.embedded:
             return await answered_here(request, timeout_s)
         live = call.forwarded.live if call.forwarded is not None and server.passes_on else None
-        # On record stands the request as it was made: the name of its bound is no other question.
+        # The record keeps the request as made: another name of its bound does not make another question.
         encoded = request.encoded if bound is None else with_bound(request.body, bound)
         sent = server.sent(encoded, request.body)
         if self._client is None:

@@ -29,7 +29,7 @@ class LiveStream:
     def __init__(self) -> None:
         self.events: list[bytes] = []
         self.changed = asyncio.Event()
-        """Set with each event; cleared by who takes them."""
+        """Set with each event; cleared by the reader."""
 
     @property
     def begun(self) -> bool:
@@ -122,7 +122,7 @@ class Client(Protocol):
     async def post(
         self, endpoint: Endpoint, body: bytes, timeout_s: float, on_event: OnEvent | None = None
     ) -> RawAnswer:
-        """See `ChatClient.post`."""
+        """Send a body and return the whole answer, of any status; raises `TransportError` when none came."""
 
     async def close(self) -> None:
         """Close every connection."""

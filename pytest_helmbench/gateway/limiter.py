@@ -1,4 +1,4 @@
-"""The limiter of a session: who may send now. It alone knows concurrency, rates, the budget and stopped models.
+"""The limiter of a session: which call may be sent now, by concurrency, rates, budget and stopped models.
 
 One limiter serves all processes of a session. It lives on one event loop and is not thread-safe; workers reach
 it over their channel.
@@ -50,7 +50,7 @@ class _OpenAttempt:
 
 
 class _LocalServer:
-    """Calls to one server, whatever the model."""
+    """Calls to one server, of all its models."""
 
     def __init__(self) -> None:
         self._most = 1
@@ -119,7 +119,7 @@ class _ModelState:
         self.costs = CallCosts(limits.price, free=free, largest_output=limits.largest_output)
         self.unpriced_tries = 0
         self.calls = 0 if limits.items else 1
-        """What one place in it counts as."""
+        """Calls that one permit counts as."""
         self.request_rates = (
             *shared.rates("requests", limits.requests_per_minute),
             *(() if limits.items else request_rates),

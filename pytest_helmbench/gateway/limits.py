@@ -79,13 +79,13 @@ class Rate:
 
     def __init__(self, per_minute: float) -> None:
         self._burst = max(1.0, per_minute / 60)
-        # What goes at once counts into the same minute.
+        # The first burst counts into the same minute.
         self._per_s = (per_minute - self._burst + 1) / 60
         self._level = self._burst
         self._at: float | None = None
 
     def wait_s(self, now: float) -> float:
-        """Return how long until something may go; 0 when it may now."""
+        """Return the seconds until the next unit may be taken; 0 when it may now."""
         self._refill(now)
         return max(0.0, (1.0 - self._level) / self._per_s)
 
@@ -104,7 +104,7 @@ class Rate:
 class Budget:
     """Money of the session: what is spent, and what calls in flight have reserved.
 
-    What costs nothing can always be paid, also when replies have cost more than was reserved for them.
+    A call that costs nothing can always be paid, also when replies have cost more than was reserved for them.
 
     Args:
         most_usd: The bound; None for none.

@@ -29,7 +29,7 @@ _ONE_REQUEST_REASONS = frozenset(
 
 
 class RefusedError(HelmbenchError):
-    """The limiter will not let this call go, now or later."""
+    """The limiter refuses this call for good."""
 
 
 class BudgetSpentError(RefusedError):
@@ -50,7 +50,7 @@ class ModelFoundStoppedError(ModelStoppedError):
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """What the limiter must know of a model.
+    """The limits of one model.
 
     Args:
         model: Model id.
@@ -61,7 +61,7 @@ class ModelLimits:
         free: Calls cost nothing (embedded models).
         largest_output: Tokens of a completion that no bound holds; a budget reserves for it where a server may take no
             notice of the bound.
-        items: No model, but places for items whose own code runs: they are no calls.
+        items: Places for items whose own code runs, instead of a model: they do not count as calls.
         server: The user's own server that serves it, with other models perhaps: it gets as many calls as the most
             generous of them allows.
         loads: That server has to load it, and is asked for one such model at a time.
@@ -157,7 +157,7 @@ class AttemptResult:
     Args:
         ending: How it ended.
         usage: Of a reply.
-        pause_s: How long the provider asked everybody to wait.
+        pause_s: How long the provider asked all calls to wait.
         sentence: Of a dead model, or of one that asks for a pause: why, for people.
         unanswered: It was sent and brought no reply, and the provider may bill it all the same.
         bound: The name of the completion bound, as for `Permit`, where the answer gives it.

@@ -54,7 +54,7 @@ _FREE = Price(0.0, 0.0)
 
 
 def stated_usage(document: JsonObject, headers: Mapping[str, str], provider: Provider) -> Usage:
-    """Return the tokens and the cost that an answer states; None for what is no number.
+    """Return the tokens and the cost that an answer states; None for anything but a number.
 
     Args:
         document: As decoded.
@@ -134,7 +134,7 @@ def is_confirmed(entry_price: Price, endpoint: Endpoint) -> bool:
 
 
 def _known_price(endpoint: Endpoint) -> Price | None:
-    """Return what everybody can know of a model's price."""
+    """Return the published price of a model."""
     if _is_free(endpoint):
         return _FREE
     if _is_unlisted(endpoint):
@@ -227,7 +227,7 @@ def _has_price(place: PricePlace) -> bool:
         price = _calculated(place).model_price
     except LookupError:
         return False
-    # A model that is listed without figures is no free model, unless it says so.
+    # A model that is listed without figures is not free, unless its name says so.
     known = price.input_mtok is not None and price.output_mtok is not None
     return known or place.model.endswith(":free")
 

@@ -49,7 +49,7 @@ def parse_reply(
 ) -> Reply | Fault:
     """Return the reply in an HTTP answer, or the fault that stands in its place.
 
-    What only its caller knows of a reply is missing: key, time, and what no provider names of its cost.
+    Key, time, and a cost that no provider names are missing: the caller knows them.
 
     Args:
         status: HTTP status; 200 for a stored reply.
@@ -63,7 +63,7 @@ def parse_reply(
         return classify(status, headers, body, endpoint, sent_schema=sent_schema)
     document = _decoded(body)
     if not isinstance(document, dict):
-        what = "a stream that breaks off" if is_stream(body) else "something that is no JSON object"
+        what = "a stream that breaks off" if is_stream(body) else "something that is not a JSON object"
         start = excerpt(body[:1000].decode("utf-8", "replace"), endpoint)
         return _malformed(status, "not_json", f"{what}: {start!r}")
     server = endpoint.server if endpoint is not None else ANY_SERVER

@@ -22,7 +22,7 @@ from pytest_helmbench.gateway.replies import encode, meant_body
 _OUR_BLOCKS = ("provider", "usage")
 _STREAM = ("stream", "stream_options")
 TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
-"""What requests call the bound of a completion."""
+"""Names of the bound of a completion."""
 _SEVERAL = ("n", "best_of")
 """How many completions are written, unread ones among them."""
 _ASCII_BYTES_PER_TOKEN = 4
@@ -78,7 +78,7 @@ def passed_body(
     One that asks for a stream gets one, with the token counts at its end.
 
     Args:
-        endpoint: Who is asked, whatever model is stated.
+        endpoint: Where it is sent, for any stated model.
         sampling: What is set wins over what is stated; what is unset passes as stated.
         stated: Body of the request as its client wrote it.
         repetition: From 1.
@@ -143,7 +143,7 @@ def request_hash(encoded: bytes, number: int = 1) -> str:
 def completion_bound(body: JsonObject) -> int | None:
     """Return how many tokens the completions of a request may have; None when it states no bound that counts.
 
-    Of several bounds the largest counts, since it is unknown which one the server takes.
+    The largest of several bounds counts, since it is unknown which one the server takes.
     """
     bound = max(_wholes(body, TOKEN_BOUNDS), default=None)
     choices = max(_wholes(body, _SEVERAL), default=1)

@@ -272,14 +272,14 @@ def fault_of(error: BrokenTransferError, endpoint: Endpoint, head: Mapping[str, 
     if error.code in _UNREACHABLE:
         return _unreachable(error, endpoint)
     if error.code == pycurl.E_URL_MALFORMAT:
-        return Fault(FaultKind.DEAD_MODEL, None, "address", f"{endpoint.base_url} is no usable address")
+        return Fault(FaultKind.DEAD_MODEL, None, "address", f"{endpoint.base_url} is not a usable address")
     if head is not None:
         return Fault(
             FaultKind.TRANSIENT, None, "truncated_body", "the provider's answer broke off before its end"
         )
     if error.code in _NO_HTTP:
         return Fault(
-            FaultKind.MALFORMED, None, "not_http", "the provider answered with something that is no HTTP"
+            FaultKind.MALFORMED, None, "not_http", "the provider answered with something that is not HTTP"
         )
     why = _words(error, endpoint)
     message = f"the connection to the provider broke before an answer came ({why})"

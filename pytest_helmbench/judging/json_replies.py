@@ -33,7 +33,7 @@ _REFUSAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was found in a reply.
+    """The structured value of a reply.
 
     Args:
         value: The JSON value that fits the schema; None where `reason` says why there is none. A reply cut
@@ -93,7 +93,7 @@ def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
 
 
 def _refuse_constant(name: str) -> Never:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _finite(digits: str) -> float:
@@ -120,7 +120,7 @@ def _found_json(text: str, *, strict: bool) -> tuple[JsonValue, Parse] | None:
 
 
 def _decoded(text: str) -> tuple[JsonValue] | None:
-    """Return the value in a tuple (it may be None itself), or None when the text is no JSON, or says a key twice."""
+    """Return the value in a tuple (it may be None itself), or None when the text is not JSON, or has a key twice."""
     try:
         return (_DECODER.decode(text),)
     except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
@@ -146,7 +146,7 @@ def _only_fenced_block(text: str) -> str | None:
 def _only_object(text: str) -> tuple[JsonValue] | None:
     """Return the only top-level JSON object in the text, in a tuple, or None when there is none or more than one.
 
-    What starts like JSON and does not parse is skipped up to its closing bracket, so that a part of a broken
+    Text that starts like JSON and does not parse is skipped up to its closing bracket, so that a part of a broken
     object is never taken for the answer, and every character is read a bounded number of times.
     """
     found: tuple[JsonValue] | None = None

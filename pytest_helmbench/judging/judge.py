@@ -1,4 +1,4 @@
-"""The judge: what a marking model is sent, how untrusted text is fenced, and how its answer is read."""
+"""The judge: the prompt of a marking model, the fence around untrusted text, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ async def evaluate_judged(
     """Have every criterion of a case judged, all at once; one evaluation per criterion, in file order.
 
     Args:
-        reply: Of the model under test, in whatever form it came.
+        reply: Of the model under test, in any form.
         judges: Ids of the marking models, in order: the verdict of the first stands.
 
     Raises:
@@ -397,7 +397,7 @@ def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
 def said_before(case: Case, reply: Reply) -> tuple[Spoken, ...]:
     """Return what was said in a conversation before its last reply; empty for a case of one question.
 
-    Every reply is shown as `judged_text` has it. Of the system message, only what belongs to the case is shown.
+    Every reply is shown as `judged_text` has it. Only the case's own part of the system message is shown.
     """
     if not case.is_conversation:
         return ()
@@ -436,7 +436,7 @@ def _side_by_side(judges: Sequence[str], found: Sequence[Evaluation]) -> tuple[J
 
 
 async def _all_of(parts: Iterable[Awaitable[Evaluation]]) -> list[Evaluation]:
-    """Wait for all of them, whatever one raises; the first fault is raised then."""
+    """Wait for all of them, even when one raises; then raise the first fault."""
     found = []
     for item in await asyncio.gather(*parts, return_exceptions=True):
         if isinstance(item, BaseException):

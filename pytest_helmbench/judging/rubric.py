@@ -72,7 +72,7 @@ class JudgeRule(CaseRule):
     of_answer: bool = False
 
     def of_case(self, _part: str) -> JudgeRule:
-        """See `CaseRule.of_case`."""
+        """Return the rule for a case."""
         return self
 
     def data(self) -> JsonObject:

@@ -30,9 +30,9 @@ _FAULTS: tuple[tuple[dict[str, Any], str, str], ...] = (
     (
         {"body": b"<html>Welcome!</html>"},
         "not_json",
-        "with something that is no JSON object: '<html>Welcome!</html>'",
+        "with something that is not a JSON object: '<html>Welcome!</html>'",
     ),
-    ({"body": b""}, "not_json", "the provider answered 200 with something that is no JSON object: ''"),
+    ({"body": b""}, "not_json", "the provider answered 200 with something that is not a JSON object: ''"),
     ({"body": {"choices": []}}, "no_choices", "the provider answered 200 without choices"),
     (
         {"body": {"choices": [{"finish_reason": "stop"}]}},
@@ -44,7 +44,7 @@ _FAULTS: tuple[tuple[dict[str, Any], str, str], ...] = (
         "overloaded",
         "answered 200 with an error 503 (busy)",
     ),
-    ({"body": b"[" * 100_000}, "not_json", "with something that is no JSON object: '[[["),
+    ({"body": b"[" * 100_000}, "not_json", "with something that is not a JSON object: '[[["),
 )
 
 
@@ -151,7 +151,7 @@ def test_a_judge_that_hangs_or_talks_nonsense_is_an_error_that_keeps_the_reply(
     shown = result.stdout.str()
     assert f"the judge's call failed: the provider gave no whole answer within {_TIMEOUT_S} s" in shown
     assert (
-        "the judge's call failed: the provider answered 200 with something that is no JSON object: 'no'"
+        "the judge's call failed: the provider answered 200 with something that is not a JSON object: 'no'"
         in shown
     )
     results = "SELECT outcome, reason, response_id IS NOT NULL, cost_usd FROM results ORDER BY code"

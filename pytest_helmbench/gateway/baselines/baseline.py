@@ -27,7 +27,7 @@ _QUOTED_OR_CODE = re.compile(r'["“]([^"“”]+)["”]|\b([^\W\d]*\d[\w-]*)')
 _MOST_NODES = 5_000
 _LARGEST_BOUND = 1_000
 _BOUNDS = ("minItems", "minLength")
-# What a schema may do to its reader before it is validated.
+# Errors that an unvalidated schema causes in its reader.
 _TROUBLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -194,7 +194,7 @@ def _objects(body: JsonObject, name: str) -> list[JsonObject]:
     """Return a list of objects; empty where there is none."""
     listed = body.get(name) or []
     if not isinstance(listed, list):
-        raise TypeError(f"{name} is no list")
+        raise TypeError(f"{name} is not a list")
     return [object_of(item) for item in listed]
 
 

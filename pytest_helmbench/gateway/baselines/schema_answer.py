@@ -178,7 +178,7 @@ class _Composer:
             case "null":
                 return None
             case other:
-                raise TypeError(f"{other!r} is no type")
+                raise TypeError(f"{other!r} is not a type")
 
     def _resolved(self, schema: JsonValue, path: tuple[str, ...]) -> tuple[JsonObject, tuple[str, ...]]:
         """Return a schema with its references followed."""
@@ -319,20 +319,20 @@ def object_of(value: JsonValue) -> dict[str, JsonValue]:
     """Return a JSON object, or raise a TypeError."""
     if isinstance(value, dict):
         return value
-    raise TypeError(f"{type(value).__name__} is no object")
+    raise TypeError(f"{type(value).__name__} is not an object")
 
 
 def json_list(value: JsonValue) -> list[JsonValue]:
     """Return a JSON array, or raise a TypeError."""
     if isinstance(value, list):
         return value
-    raise TypeError(f"{type(value).__name__} is no list")
+    raise TypeError(f"{type(value).__name__} is not a list")
 
 
 def _text(value: JsonValue) -> str:
     if isinstance(value, str):
         return value
-    raise TypeError(f"{type(value).__name__} is no text")
+    raise TypeError(f"{type(value).__name__} is not a text")
 
 
 def _bound(schema: JsonObject, key: str) -> int | None:

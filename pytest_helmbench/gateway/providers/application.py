@@ -34,23 +34,23 @@ class _Application(Provider):
     version: str | None = None
 
     def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
-        """See `Provider.complete_request`: another version is another request."""
+        """Add the version: another version is another request."""
         del with_schema
         if self.version is not None:
             body[_VERSION] = self.version
 
     def price_places(self, model: str, base_url: str) -> tuple[PricePlace, ...]:
-        """See `Provider.price_places`: no list knows an application."""
+        """Return none: price lists do not know applications."""
         del model, base_url
         return ()
 
     def unknown_model_hint(self, model: str, base_url: str) -> str:
-        """See `Provider.unknown_model_hint`."""
+        """Return a hint to check the address."""
         return f"check what answers at {base_url or model}"
 
 
 _TEMPLATE, _VERSION = "request_template", "application_version"
-"""What makes requests different on record, and is none of the application's business."""
+"""Fields that make requests different on record and are not sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +65,29 @@ class HttpApplication(_Application):
 
     @property
     def passes_on(self) -> bool:
-        """See `Provider.passes_on`: it has its own form for one question only."""
+        """False: its form holds one question only."""
         return False
 
     def address(self, base_url: str) -> str:
-        """See `Provider.address`: the whole address is stated."""
+        """Return the address as the user states it."""
         return base_url
 
     def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
-        """See `Provider.complete_request`: another template is another request."""
+        """Add the template's hash: another template is another request."""
         _Application.complete_request(self, body, with_schema=with_schema)
         whole = [self.template.request, dict(self.template.response)]
         written = json.dumps(whole, sort_keys=True, ensure_ascii=True)
         body[_TEMPLATE] = hashlib.sha256(written.encode()).hexdigest()[:16]
 
     def sent(self, encoded: bytes, body: JsonObject) -> bytes:
-        """See `Provider.sent`."""
+        """Return the request in the form of the application."""
         del encoded
         if self.template.request is None:
             return json.dumps(as_asked(body), ensure_ascii=True).encode()
         return json.dumps(filled(self.template.request, _values(body)), ensure_ascii=True).encode()
 
     def read(self, answer: bytes) -> bytes:
-        """See `Provider.read`: what the template points at, as a chat completion; without a choice where nothing is."""
+        """Return the text that the template points at as a chat completion; without a choice where there is none."""
         places = self.template.response
         if "text" not in places:
             return answer
@@ -98,7 +98,7 @@ class HttpApplication(_Application):
         return json.dumps(_completion(document, places), ensure_ascii=True).encode()
 
     def lack(self, document: JsonObject) -> Lack:
-        """See `Provider.lack`: the path that leads to no text."""
+        """Return the path that leads to no text."""
         path = self.template.response.get("text")
         if path is None:
             return Provider.lack(self, document)
@@ -119,7 +119,7 @@ def function_application(named: Granted[str], version: str | None = None) -> Pro
     """Return the function that an id names; it is loaded when it is asked first.
 
     Raises:
-        HelmbenchError: It is no `python:package.module:function`.
+        HelmbenchError: It is not a `python:package.module:function`.
     """
     model_id = named.value
     if _FUNCTION.fullmatch(model_id) is None:

@@ -30,7 +30,7 @@ def normalise_base_url(text: str) -> str:
     """Return a base URL without a slash or `/chat/completions` at the end of its path; `/v1` is not added.
 
     Raises:
-        HelmbenchError: It is no http(s) address, or carries what would end up in the database.
+        HelmbenchError: It is not an http(s) address, or carries a secret that would end up in the database.
     """
     address, mark, query = normalise_address(text).partition("?")
     return address.rstrip("/").removesuffix("/chat/completions").rstrip("/") + mark + query
@@ -40,7 +40,7 @@ def normalise_address(text: str) -> str:
     """Return an address with scheme and host in small letters.
 
     Raises:
-        HelmbenchError: See `normalise_base_url`.
+        HelmbenchError: It is not an http(s) address, or carries a secret.
     """
     url = text.strip()
     try:
@@ -56,7 +56,7 @@ def normalise_address(text: str) -> str:
         )
     if not usable or parts.scheme.lower() not in ("http", "https") or any(map(str.isspace, url)):
         raise HelmbenchError(
-            f"base URL {_hidden(text)!r} is no http:// or https:// address\n"
+            f"base URL {_hidden(text)!r} is not an http:// or https:// address\n"
             "  hint: for example https://api.example.com/v1 or http://localhost:8000/v1"
         )
     if parts.fragment or any(_is_secret(*one) for one in parse_qsl(parts.query, keep_blank_values=True)):
@@ -153,7 +153,7 @@ class Endpoint:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What stands in the head of every request: not to be shown, logged or stored."""
+        """Headers of every request: not to be shown, logged or stored."""
         extra, title = dict(self.extra_headers), self.server.title_header
         usual = {
             **(self.server.auth_headers(self.key) if self.key else {}),

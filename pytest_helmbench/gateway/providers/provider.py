@@ -44,7 +44,7 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A kind of server. What is not stated or overridden is as the OpenAI interface has it everywhere.
+    """A kind of server. The defaults are those of the OpenAI interface.
 
     Args:
         name: In results and messages; that of a server without a name is its host.

@@ -40,14 +40,14 @@ class ClientGaveUpError(HelmbenchError):
 
 @dataclass(frozen=True, slots=True)
 class ItemLine:
-    """Whose calls they are, and who answers them.
+    """The origin of an item's calls, and the model that answers them.
 
     Args:
         origin: Run, code and repetition of the item.
         entry: The model under test; its sampling options win over what a request states.
         endpoint: Where it is reached.
         purpose: `agent` or `pack`; `case` for a hand-written test.
-        timeout_s: Per attempt; None for that of everybody.
+        timeout_s: Per attempt; None for the session's.
         trusted: The code that asks is the user's own.
     """
 
@@ -61,7 +61,7 @@ class ItemLine:
 
 @dataclass(slots=True)
 class Sums:
-    """What the calls of an item came to so far.
+    """Totals of the calls of an item so far.
 
     Args:
         requests: That the item has made, refused ones too.
@@ -70,8 +70,8 @@ class Sums:
         usage: Of all replies, those that moderation cut too; a figure that one of them lacks is unknown.
         latency_ms: Of all replies, without our own waiting; None when there was none.
         reply_key: Of the last reply.
-        open_faults: Errors that the item was told, and requests that it gave up, which no reply to the same
-            request has followed.
+        open_faults: Errors that the item received, and requests that it gave up, without a later reply to the same
+            request.
     """
 
     requests: int = 0
@@ -85,7 +85,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """What a request gets.
+    """The answer to a request.
 
     Args:
         status: HTTP status: 200, or what fits the error.
@@ -171,7 +171,7 @@ class Conversation:
         self.ended = False
         """Nothing more is passed on."""
         self.last_text = ""
-        """Of the last reply that had a text."""
+        """Text of the last reply that had one."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -183,18 +183,18 @@ class Conversation:
 
     @property
     def model_id(self) -> str:
-        """The model under test; whatever is asked for, this one answers."""
+        """The model under test, which answers every request."""
         return self.line.entry.id
 
     @property
     def sums(self) -> Sums:
-        """What the calls came to so far."""
+        """Totals of the calls so far."""
         return replace(
             self._sums, usage=self._usage or Usage(), open_faults=tuple(self._open_faults.values())
         )
 
     def refuse(self, method: str, error: HelmbenchError) -> None:
-        """Take note of a request that cannot be passed on: it is no failure of the model.
+        """Record a request that cannot be passed on: it is not a failure of the model.
 
         A pack or an agent may look around (GET) or come without its token; whatever it asks else, it will not do
         without.
@@ -248,7 +248,7 @@ class Conversation:
         for exchange in (one for alike in self._exchanges.values() for one in alike):
             exchange.taken = False
             exchange.keep()  # its code will ask for it again, perhaps not soon
-        # What it was told stands until the same is answered; what it gave up by dying does not count.
+        # Errors that it received stay until the same is answered; requests that it left by dying do not count.
         self._open_faults = {
             key: fault for key, fault in self._open_faults.items() if not isinstance(fault, ClientGaveUpError)
         }
@@ -422,9 +422,9 @@ class _HeldPlace(CallWatch):
         self._watch = watch
 
     def check(self) -> None:
-        """See `CallWatch.check`."""
+        """Raise `asyncio.CancelledError` when the session sends nothing more."""
         self._watch.check()
 
     def on_the_wire(self) -> AbstractContextManager[None]:
-        """See `CallWatch.on_the_wire`."""
+        """Entered while a request is on the wire."""
         return self._watch.on_the_wire()

@@ -30,7 +30,7 @@ _ADDRESS = re.compile(
     r"\s*(?:(?!data:)[a-z][a-z0-9+.-]*:|[/\\]{2}[^/\\]*\.)", re.IGNORECASE
 )  # no base64 has a dot
 _ADDRESSES = frozenset(("imageurl", "videourl", "audiourl", "fileurl", "documenturl", "url", "uri", "path"))
-"""Fields that hold an address, whatever it looks like."""
+"""Fields that always hold an address."""
 _STORED = frozenset(("fileid", "imageid", "videoid", "audioid"))
 _STORED_PARTS = frozenset(("audio", "file", "image", "video", "inputaudio", "container"))
 """Parts whose `id` names what the provider keeps."""
@@ -298,7 +298,7 @@ def _status_of(fault: Fault) -> int:
     if fault.kind is FaultKind.TRANSIENT and 500 <= status < 600:
         return status
     known = _OF_REASONS.get(fault.reason) or _OF_KINDS.get(fault.kind)
-    # What is said about our key, name or account does not hold for the client's.
+    # A fault of our key, name or account is not one of the client's.
     own = 400 <= status < 500 and status not in _ACCOUNT_STATUSES
     return known or (status if own else 400)
 

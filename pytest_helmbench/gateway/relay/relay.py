@@ -41,7 +41,7 @@ class RelayAddress:
 
 @dataclass(slots=True, eq=False)
 class RelayRoute:
-    """What an address leads to: nothing before its item begins and after it has ended.
+    """The conversation behind an address: none before its item begins and after it has ended.
 
     Args:
         conversation: Of the item whose turn it is.

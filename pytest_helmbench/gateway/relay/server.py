@@ -35,14 +35,14 @@ _SILENT = logging.Logger("pytest_helmbench.gateway.relay.server", logging.CRITIC
 _HEADERS = {"Server": "pytest-helmbench", "Cache-Control": "no-store"}
 _FINAL = {**_HEADERS, "x-should-retry": "false"}
 _HEARTBEAT = b": waiting for the model\n\n"
-"""A comment: it keeps a connection alive and is no event."""
+"""A comment: it keeps a connection alive without an event."""
 _DONE = b"data: [DONE]\n\n"
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider")
 
 
 @dataclass(frozen=True, slots=True)
 class RelayBounds:
-    """What a client may ask of us.
+    """Bounds of the requests of clients.
 
     Args:
         body_bytes: Largest request, decompressed.
@@ -294,7 +294,7 @@ def _result(completing: asyncio.Task[RawReply]) -> RawReply:
 
 def _error(status: int, message: str, code: str) -> web.Response:
     response = _json(status, error_body(status, message, code))
-    # What follows on the connection may be the rest of an unwanted body.
+    # The rest of an unwanted body may follow on the connection.
     response.force_close()
     return response
 

@@ -20,7 +20,7 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Controls that are no white space, and what Unicode lets a font leave out (`Default_Ignorable_Code_Point`)."""
+"""Controls that are not white space, and what Unicode lets a font leave out (`Default_Ignorable_Code_Point`)."""
 
 
 def matches(wanted: str | float, observed: JsonValue) -> bool:

@@ -47,7 +47,7 @@ _EDGES = " \t\r\n\"',;:!."
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])(?<!(?<!\w)[A-Za-z]\.)(?<!(?<!\w)(?:Dr|Mr|Ms|St)\.)\s+(?=[^\W_a-z]|[\d$(\"'])|\s*\n\s*"
 )
-"""Not behind a letter or a title: `B. Canberra` and `J. R. R. Tolkien` are no two sentences."""
+"""Not behind a letter or a title: `B. Canberra` and `J. R. R. Tolkien` are one sentence each."""
 _TAKES_BACK = (
     r"(?<!\w)(?:or|nor|but|not|no|neither|either|never|unlike|instead|rather|wait|actually|however|except|wrong|incorrect|"
     r"cannot|correction|sorry|oops)(?!\w)|n't(?!\w)|\?"

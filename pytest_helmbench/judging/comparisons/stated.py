@@ -10,7 +10,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.judging.comparisons.plain import plain, sentences
 
 _MOST_CHARACTERS = 20_000
-"""Of a reply, from its end: answers stand there."""
+"""Characters that are read from the end of a reply, where answers stand."""
 _MOST_BOXES = 10
 _LONGEST_TAIL = 1_000
 _TOKENS = re.compile(r"<\|(?:im_end|endoftext|eot_id|end|return)\|>.*|<\|[\w▁ ]{1,30}\|>|</s>", re.DOTALL)
@@ -40,7 +40,7 @@ _FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a reply is taken to answer, without markup and in its own words.
+    """The answer that a reply states, without markup and in its own words.
 
     Args:
         text: Empty for silence and where nothing is stated.
@@ -91,7 +91,7 @@ def _without_sources(text: str) -> str:
 def _marked(text: str) -> tuple[int, str | None]:
     """Return where the last marked answer begins, and the answer; None for none.
 
-    Two boxes in a line are one answer, the line; an empty cue is no cue.
+    Two boxes in a line are one answer, the line; an empty cue does not count.
     """
     found = [
         (match.start("answer"), match["answer"])

@@ -227,7 +227,7 @@ def test_what_is_no_address_is_named_with_an_example(url: str) -> None:
     with pytest.raises(HelmbenchError) as caught:
         normalise_base_url(url)
     assert str(caught.value) == (
-        f"base URL {url!r} is no http:// or https:// address\n"
+        f"base URL {url!r} is not an http:// or https:// address\n"
         "  hint: for example https://api.example.com/v1 or http://localhost:8000/v1"
     )
 

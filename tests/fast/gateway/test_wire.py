@@ -302,9 +302,13 @@ def test_a_broken_byte_spoils_only_its_own_character() -> None:
         (
             b"<html>gateway \x1b[31m</html>",
             "not_json",
-            "the provider answered 200 with something that is no JSON object: '<html>gateway \\\\x1b[31m</html>'",
+            "the provider answered 200 with something that is not a JSON object: '<html>gateway \\\\x1b[31m</html>'",
         ),
-        (b"[" * 100_000, "not_json", "the provider answered 200 with something that is no JSON object: '["),
+        (
+            b"[" * 100_000,
+            "not_json",
+            "the provider answered 200 with something that is not a JSON object: '[",
+        ),
         ({}, "no_choices", "the provider answered 200 without choices"),
         (
             choice(finish_reason=None, message={"content": ""}),

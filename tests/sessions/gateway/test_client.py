@@ -163,7 +163,7 @@ def test_what_is_no_http(unused_port: int) -> None:
     found = asyncio.run(run())
     assert (found.kind, found.message) == (
         FaultKind.MALFORMED,
-        "the provider answered with something that is no HTTP",
+        "the provider answered with something that is not HTTP",
     )
 
 
