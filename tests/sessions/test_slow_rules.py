@@ -13,7 +13,7 @@ from pytest_helmbench.core.json_types import JsonValue
 
 _SLOW = """
 import pathlib
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import FieldRule
 
 def evaluate(self, case, reply, *, strict_json):
     pathlib.Path("judging").touch()

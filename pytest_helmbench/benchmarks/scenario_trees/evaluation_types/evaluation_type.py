@@ -17,6 +17,21 @@ from pytest_helmbench.files.yaml_text import Document, Place
 
 OF_TURNS = ("turns", "each")
 """Keys below `evaluation` for rules of single replies in a conversation, beside the keys of its type."""
+_VALUE: list[JsonValue] = ["string", "number", "boolean"]
+VALUES: JsonObject = {"type": [*_VALUE, "array"], "items": {"type": _VALUE}, "minItems": 1}
+"""A value as it is written, or a list of them."""
+FIELD: JsonObject = {
+    "description": "name the key of the reply, or a dotted path",
+    "type": "string",
+    "minLength": 1,
+}
+EXPECTED: JsonObject = {
+    "description": "write the value, or for tag_threshold the list of tags, that the reply must have",
+    **VALUES,
+}
+REQUIRED: JsonObject = {"description": "list what there must be"}
+COUNT: JsonObject = {"type": "integer", "minimum": 0}
+TURN: JsonObject = {"type": "integer", "minimum": 1}
 
 
 @dataclass(frozen=True, slots=True)

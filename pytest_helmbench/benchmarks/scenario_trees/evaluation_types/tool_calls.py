@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import (
+    COUNT,
+    REQUIRED,
+    TURN,
     EvaluationType,
     RuleSource,
 )
@@ -149,7 +152,7 @@ def _check(source: RuleSource) -> None:
 TOOL_CALLS = EvaluationType(
     "tool_calls",
     {
-        "required": {"description": "list what there must be"},
+        "required": REQUIRED,
         "forbidden": {
             "description": "list the names of tools that must not be called",
             "type": "array",
@@ -157,8 +160,8 @@ TOOL_CALLS = EvaluationType(
             "minItems": 1,
         },
         "in_order": {"description": "true where the required calls must come in order", "type": "boolean"},
-        "max": {"type": "integer", "minimum": 0},
-        "turn": {"type": "integer", "minimum": 1},
+        "max": COUNT,
+        "turn": TURN,
     },
     _read,
     _check,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from growth import grows_in_proportion
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rules import FieldRule, PathRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import FieldRule, PathRule
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
 from pytest_helmbench.core.case import Case, Message
