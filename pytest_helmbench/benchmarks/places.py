@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.registry import all_places, places_of
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.options.trust import BenchmarkFolders
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
 
@@ -46,6 +47,12 @@ def benchmark_root(path: Path) -> Path | None:
     outermost = [places for places in all_places() if places.is_outermost]
     around = [folder for folder in folders if any(places.detect(folder) for places in outermost)]
     return around[-1] if around else next((folder for folder in folders if is_benchmark(folder)), None)
+
+
+def benchmark_folders() -> BenchmarkFolders:
+    """Return what tells benchmarks from other folders, for the checks of trust."""
+    closed = frozenset(sign for places in all_places() if places.is_closed for sign in places.signs)
+    return BenchmarkFolders(benchmark_root, is_closed, closed)
 
 
 def benchmarks_below(path: Path) -> list[Path]:

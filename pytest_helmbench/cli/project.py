@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
+from pytest_helmbench.benchmarks.places import benchmark_folders, benchmark_root, benchmarks_below
 from pytest_helmbench.cli.output import CommandError, complain
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.options.declarations import OPTIONS, Options
@@ -69,7 +69,7 @@ class Project:
         """
         file, ini = _configuration(start)
         root = None if file is None else file.parent
-        if file is not None and ini and not is_users_own(file, start):
+        if file is not None and ini and not is_users_own(file, start, benchmark_folders()):
             complain(f"{file}: nothing in it counts, since it is inside a benchmark")
             ini = {}
         if root is None:

@@ -6,8 +6,8 @@ pytest imports the module whenever it starts, so it imports nothing of ours but 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import field, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, fields, is_dataclass, replace
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
@@ -18,6 +18,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 T = TypeVar("T")
 D = TypeVar("D")
 Use: TypeAlias = Literal["", "ini", "judges"]
+_FIELDS = ("question", "answer", "choices", "context", "id", "tolerance")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +73,7 @@ class Option:
         group: Where it stands in `--help`, and whose it is.
         use: `ini`: there is an ini key alone; `judges`: it decides verdicts, so replies on record are judged anew with
             the value of their run.
+        is_per_shard: It may differ between the shards of one run: it decides neither cases nor verdicts.
     """
 
     name: str
@@ -81,6 +83,12 @@ class Option:
     text: str
     group: Group
     use: Use
+    is_per_shard: bool
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its value names a file or folder of this machine: reports leave it out."""
+        return self.type.make is Path
 
     @property
     def flag(self) -> str:
@@ -112,7 +120,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Options that stand together in `--help`.
+    """Options that stand together in `--help`; each is declared with `same` or with `per_shard`.
 
     Args:
         title: What they are about.
@@ -124,13 +132,24 @@ class Group:
     kind: str | None = None
     sparse: bool = False
 
-    def __call__(
+    def same(
         self, type_: Type[T], default: D, text: str, *, absent: str = "", name: str = "", use: Use = ""
     ) -> T | D:
-        """Declare an option as a field of a dataclass; see `Option`. Without a name it has that of the field."""
-        option = Option(name, type_, default, absent, text, self, use)
-        declared: T | D = field(default=default, metadata={"option": option})
-        return declared
+        """Declare an option that has one value in all shards of a run; without a name it has that of the field."""
+        option = Option(name, type_, default, absent, text, self, use, is_per_shard=False)
+        return _declared(option, default)
+
+    def per_shard(
+        self, type_: Type[T], default: D, text: str, *, absent: str = "", name: str = "", use: Use = ""
+    ) -> T | D:
+        """Declare an option that may differ between the shards of a run; without a name it has that of the field."""
+        option = Option(name, type_, default, absent, text, self, use, is_per_shard=True)
+        return _declared(option, default)
+
+
+def _declared(option: Option, default: D) -> D:
+    declared: D = field(default=default, metadata={"option": option})
+    return declared
 
 
 def users(type_: Type[T]) -> Type[Granted[T]]:
@@ -144,6 +163,13 @@ def declared_in(values: type) -> Mapping[str, Option]:
         one.name: one.metadata["option"] for one in fields(values) if "option" in one.metadata
     }
     return {field: replace(one, name=one.name or field.replace("_", "-")) for field, one in found.items()}
+
+
+def parts_of(values: type) -> Iterator[tuple[str, Any]]:
+    """Yield the classes of options that a class of them holds, as values of defaults by field."""
+    for one in fields(values):
+        if "option" not in one.metadata and is_dataclass(one.default) and not isinstance(one.default, type):
+            yield one.name, one.default
 
 
 def _least_score(text: str) -> float | None:
@@ -221,23 +247,6 @@ def _finite_json(text: str) -> Mapping[str, object]:
     return found
 
 
-JSON_OBJECT: Type[Mapping[str, object]] = Type(
-    'a JSON object, for example {"provider": {"sort": "price"}}',
-    _finite_json,
-    "JSON",
-    lambda value: isinstance(value, dict),
-)
-LEAST_SCORE: Type[float | None] = Type(
-    "fail, pass, or the least score that passes, on the Bench Pack's own scale",
-    _least_score,
-    "RULE",
-    record=least_score_text,
-)
-
-
-_FIELDS = ("question", "answer", "choices", "context", "id", "tolerance")
-
-
 def _columns(text: str) -> Mapping[str, str]:
     """Return the column of each field; empty text for a field that the table does not have."""
     found = [part.partition("=") for part in text.split(",")]
@@ -247,49 +256,8 @@ def _columns(text: str) -> Mapping[str, str]:
     return columns
 
 
-COLUMNS: Type[Mapping[str, str] | None] = Type(
-    f"fields and their columns, for example question=Frage, answer=Antwort; fields: {', '.join(_FIELDS)}",
-    lambda given: _columns(given) if isinstance(given, str) else given,
-    "FIELD=COLUMN,…",
-    blank=False,
-)
-
-
 def _shown(text: str) -> int | None:
     return None if text == "all" else int(text)
-
-
-SHOWN: Type[int | None] = Type(
-    "a whole number of at least 0, or all",
-    _shown,
-    "N|all",
-    lambda most: most is None or most >= 0,
-    record=None,
-)
-CONTENT: Type[str] = Type(
-    "one file that exists; to compare several, give each a --helmbench-variant='NAME: system_prompt=PATH'",
-    _one_path,
-    "PATH",
-    Path.is_file,
-    _content,
-    action="append",
-)
-OUTPUT_FILE: Type[Path] = Type(
-    "a file in a folder that exists",
-    Path,
-    "PATH",
-    lambda path: not path.is_dir() and path.parent.is_dir(),
-    record=None,
-)
-FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
-FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
-SHARD: Type[str] = Type("K/N with K from 1 to N, for example 2/8, or auto", _shard, "K/N")
-SAMPLE: Type[str] = Type(
-    "a share (0.2), a number of cases (200) or pairwise, and a seed (200@7)", _sample, "SIZE[@SEED]"
-)
-RESUME: Type[Resume] = Type(
-    "nothing, or behind = the number of a run or or-start", _resume, "RUN|or-start", bare="last", record=None
-)
 
 
 def text(metavar: str) -> Type[str]:
@@ -334,3 +302,54 @@ def whole(metavar: str, least: int | None = None) -> Type[int]:
 def choice(metavar: str, *names: T) -> Type[T]:
     """One of these."""
     return Type(f"one of {', '.join(map(str, names))}", str, metavar, lambda name: name in names)
+
+
+JSON_OBJECT: Type[Mapping[str, object]] = Type(
+    'a JSON object, for example {"provider": {"sort": "price"}}',
+    _finite_json,
+    "JSON",
+    lambda value: isinstance(value, dict),
+)
+LEAST_SCORE: Type[float | None] = Type(
+    "fail, pass, or the least score that passes, on the Bench Pack's own scale",
+    _least_score,
+    "RULE",
+    record=least_score_text,
+)
+COLUMNS: Type[Mapping[str, str] | None] = Type(
+    f"fields and their columns, for example question=Frage, answer=Antwort; fields: {', '.join(_FIELDS)}",
+    lambda given: _columns(given) if isinstance(given, str) else given,
+    "FIELD=COLUMN,…",
+    blank=False,
+)
+SHOWN: Type[int | None] = Type(
+    "a whole number of at least 0, or all",
+    _shown,
+    "N|all",
+    lambda most: most is None or most >= 0,
+    record=None,
+)
+CONTENT: Type[str] = Type(
+    "one file that exists; to compare several, give each a --helmbench-variant='NAME: system_prompt=PATH'",
+    _one_path,
+    "PATH",
+    Path.is_file,
+    _content,
+    action="append",
+)
+OUTPUT_FILE: Type[Path] = Type(
+    "a file in a folder that exists",
+    Path,
+    "PATH",
+    lambda path: not path.is_dir() and path.parent.is_dir(),
+    record=None,
+)
+FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
+FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
+SHARD: Type[str] = Type("K/N with K from 1 to N, for example 2/8, or auto", _shard, "K/N")
+SAMPLE: Type[str] = Type(
+    "a share (0.2), a number of cases (200) or pairwise, and a seed (200@7)", _sample, "SIZE[@SEED]"
+)
+RESUME: Type[Resume] = Type(
+    "nothing, or behind = the number of a run or or-start", _resume, "RUN|or-start", bare="last", record=None
+)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,7 +15,7 @@ from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.gateway.backend import CacheMode, RecordedUse
 from pytest_helmbench.options.declarations import OPTIONS, Options
-from pytest_helmbench.options.option import OUTPUT_FILE, Option, declared_in
+from pytest_helmbench.options.option import OUTPUT_FILE, Option, declared_in, parts_of
 from pytest_helmbench.options.trust import trusted_roots
 
 if TYPE_CHECKING:
@@ -97,10 +97,6 @@ class Settings(Options):
         """
         return _judging_as(self, record)
 
-    def as_record(self) -> dict[str, object]:
-        """Return the settings as JSON types, for `evaluation_runs.settings`. No key is among them."""
-        return dict(_recorded(self))
-
 
 def resolve_settings(
     given: Callable[[Option], object],
@@ -166,16 +162,10 @@ def laid_over(below: ValuesT, above: DataclassInstance) -> ValuesT:
 
 def _read(values: type[ValuesT], given: Callable[[Option], object], start: Path) -> ValuesT:
     """Return a class of options, and its parts, with what was given."""
-    read = {name: _read(type(part), given, start) for name, part in _parts(values)}
+    read = {name: _read(type(part), given, start) for name, part in parts_of(values)}
     return values(
         **read, **{name: _value(one, given(one), start) for name, one in declared_in(values).items()}
     )
-
-
-def _parts(values: type[DataclassInstance]) -> Iterator[tuple[str, DataclassInstance]]:
-    for one in fields(values):
-        if "option" not in one.metadata and is_dataclass(one.default) and not isinstance(one.default, type):
-            yield one.name, one.default
 
 
 def _value(option: Option, given: object, start: Path) -> object:
@@ -204,7 +194,7 @@ def _value(option: Option, given: object, start: Path) -> object:
 
 def _judging_as(values: ValuesT, record: Mapping[str, object]) -> ValuesT:
     changed: dict[str, object] = {
-        name: _judging_as(getattr(values, name), record) for name, _ in _parts(type(values))
+        name: _judging_as(getattr(values, name), record) for name, _ in parts_of(type(values))
     }
     for name, option in declared_in(type(values)).items():
         if option.use == "judges":
@@ -216,17 +206,3 @@ def _unfit(option: Option, shown: object, wanted: str = "") -> SettingsError:
     wanted = wanted or option.type.wanted
     name, hint = (f"ini {option.key}", wanted) if option.use == "ini" else (option.flag, f"it takes {wanted}")
     return SettingsError(f"{name} is {shown!r}\n  hint: {hint}")
-
-
-def _recorded(values: DataclassInstance) -> Iterator[tuple[str, object]]:
-    options = declared_in(type(values))
-    parts = dict(_parts(type(values)))
-    for name in (one.name for one in fields(values)):
-        value = getattr(values, name)
-        option = options.get(name)
-        if name in parts:
-            yield from _recorded(value)
-        elif option is None or option.type.record is None or (option.group.sparse and value is None):
-            continue
-        else:
-            yield name, option.type.record(value.value if isinstance(value, Granted) else value)

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.places import benchmark_root, is_closed
-from pytest_helmbench.benchmarks.registry import all_places
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 
 _CONFTEST = "conftest.py"
 _NEVER_VISITED = frozenset({"node_modules", "__pycache__"})
 
 
+@dataclass(frozen=True, slots=True)
+class BenchmarkFolders:
+    """Tells which folders are benchmarks.
+
+    Args:
+        root: Returns the benchmark that holds a path; None where no benchmark does.
+        is_closed: Whether what lies below the folder of a benchmark is data.
+        closed_signs: Names of files and folders, of which each benchmark that is closed holds one.
+    """
+
+    root: Callable[[Path], Path | None]
+    is_closed: Callable[[Path], bool]
+    closed_signs: frozenset[str]
+
+
 class TrustError(HelmbenchError):
     """A file that is not the user's own would decide about the session."""
 
 
-def is_users_own(file: Path, start: Path) -> bool:
-    """Return whether a file stands at or above the folder where the session started, and in no benchmark."""
+def is_users_own(file: Path, start: Path, benchmarks: BenchmarkFolders) -> bool:
+    """Return whether a file stands at or above the folder where the session started, and not in a benchmark."""
     folder = file.parent.resolve()
-    return start.resolve().is_relative_to(folder) and benchmark_root(folder) is None
+    return start.resolve().is_relative_to(folder) and benchmarks.root(folder) is None
 
 
 def results_folder(root: Path, start: Path, *, named: bool) -> Path:
@@ -35,15 +49,15 @@ def results_folder(root: Path, start: Path, *, named: bool) -> Path:
     return root if named or start.resolve().is_relative_to(root.resolve()) else start
 
 
-def check_ini(ini: Path, start: Path) -> None:
+def check_ini(ini: Path, start: Path, benchmarks: BenchmarkFolders) -> None:
     """Refuse the settings of an ini file that pytest has picked up, and that the user has not named.
 
     Raises:
         TrustError: It is not the user's own, and says something.
     """
-    if is_users_own(ini, start) or not _has_settings(ini):
+    if is_users_own(ini, start, benchmarks) or not _has_settings(ini):
         return
-    inside = benchmark_root(ini.parent.resolve()) is not None
+    inside = benchmarks.root(ini.parent.resolve()) is not None
     place = "the benchmark that it is to run" if inside else "a folder that it was not started in"
     raise TrustError(
         f"{ini}: pytest would take its settings from {place}\n"
@@ -63,7 +77,9 @@ def trusted_roots(words: Iterable[str], ini: Path | None, start: Path) -> tuple[
     return tuple(dict.fromkeys((base / Path(word).expanduser()).resolve() for word in words))
 
 
-def check_conftests(paths: Iterable[Path], trusted: Collection[Path], *, below: bool) -> None:
+def check_conftests(
+    paths: Iterable[Path], trusted: Collection[Path], benchmarks: BenchmarkFolders, *, below: bool
+) -> None:
     """Refuse a conftest.py inside a benchmark where pytest would run it.
 
     In closed benchmarks pytest visits the folder itself alone: what lies below is data.
@@ -76,11 +92,11 @@ def check_conftests(paths: Iterable[Path], trusted: Collection[Path], *, below: 
     Raises:
         TrustError: There is one.
     """
-    for folder in _visited(paths, below=below):
+    for folder in _visited(paths, benchmarks, below=below):
         if not (folder / _CONFTEST).is_file():
             continue
-        root = benchmark_root(folder)
-        if root is None or root.resolve() in trusted or (is_closed(root) and root != folder):
+        root = benchmarks.root(folder)
+        if root is None or root.resolve() in trusted or (benchmarks.is_closed(root) and root != folder):
             continue
         raise TrustError(
             f"{folder / _CONFTEST}: pytest would run code of the benchmark that it is to run\n"
@@ -88,20 +104,19 @@ def check_conftests(paths: Iterable[Path], trusted: Collection[Path], *, below: 
         )
 
 
-def _visited(paths: Iterable[Path], *, below: bool) -> Iterator[Path]:
+def _visited(paths: Iterable[Path], benchmarks: BenchmarkFolders, *, below: bool) -> Iterator[Path]:
     """Yield the folders whose conftest.py pytest may run."""
     seen: set[tuple[int, int]] = set()
     for path in dict.fromkeys(Path(os.path.abspath(path)) for path in paths):  # noqa: PTH100 - keeps links
         yield from (path, *path.parents)
         if below:
-            yield from _walk(path, seen)
+            yield from _walk(path, benchmarks, seen)
         elif path.is_dir():
             yield from path.glob("test*")
 
 
-def _walk(path: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+def _walk(path: Path, benchmarks: BenchmarkFolders, seen: set[tuple[int, int]]) -> Iterator[Path]:
     """Yield the folders with a conftest.py below one, as pytest visits them: through links, each folder once."""
-    signs = frozenset(sign for places in all_places() if places.is_closed for sign in places.signs)
     for folder, folders, files in os.walk(path, followlinks=True):
         found = os.stat(folder)  # noqa: PTH116 - half the time of a walk is making paths
         if (found.st_dev, found.st_ino) in seen:
@@ -111,7 +126,7 @@ def _walk(path: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
         if _CONFTEST in files:
             yield Path(folder)
         folders[:] = [name for name in folders if not name.startswith(".") and name not in _NEVER_VISITED]
-        if not signs.isdisjoint((*files, *folders)) and is_closed(Path(folder)):
+        if not benchmarks.closed_signs.isdisjoint((*files, *folders)) and benchmarks.is_closed(Path(folder)):
             folders.clear()
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.options.recorded_settings import PRIVATE
 from pytest_helmbench.reports.tables import (
     UNKNOWN,
     cost_text,
@@ -22,10 +23,6 @@ from pytest_helmbench.store.read.costs import CostRow
 from pytest_helmbench.store.read.runs import RunDetail
 
 _SHOWN_SETTING = 300
-_PLACES = frozenset(
-    {"db", "benchmark_path", "models_file", "judge_template", "markdown_report", "json_report", "routes"}
-)
-"""Settings that may name folders of a machine, or addresses in its network."""
 COST_HEAD = ("behaviour", "purpose", "calls", "stored replies", "tokens in", "tokens out", "cost USD")
 
 
@@ -42,7 +39,7 @@ def run_settings(detail: RunDetail) -> Mapping[str, object]:
         "server": detail.base_url,
         "pytest-helmbench": detail.plugin_version,
     }
-    facts |= {name: value for name, value in detail.settings.items() if name not in _PLACES}
+    facts |= {name: value for name, value in detail.settings.items() if name not in PRIVATE}
     return {name: value for name, value in facts.items() if value not in (None, "", [], {})}
 
 

@@ -9,57 +9,10 @@ from typing import Any, TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.options.recorded_settings import PER_SHARD
 from pytest_helmbench.store.merge.shard_files import ShardFile, ShardRun
 from pytest_helmbench.store.read.runs import judges_of
 from pytest_helmbench.store.table_rows import as_json
-
-_FREE = frozenset(
-    {
-        "agent_host",
-        "agent_mount",
-        "allow_gone",
-        "allow_skipped",
-        "api_key_env",
-        "ask_above_usd",
-        "base_url",
-        "baselines",
-        "benchmark_path",
-        "build",
-        "cache",
-        "case_timeout_s",
-        "concurrency",
-        "db",
-        "dry_run",
-        "judge",
-        "junit_failures",
-        "marking_api_key_env",
-        "marking_base_url",
-        "marking_models",
-        "max_drop",
-        "max_retries",
-        "min_coverage",
-        "min_score",
-        "models_file",
-        "node",
-        "prepare",
-        "pull",
-        "requests_per_minute",
-        "require_run",
-        "routes",
-        "sandbox",
-        "select",
-        "shard",
-        "show_hidden",
-        "summary",
-        "take_over",
-        "text",
-        "timeout_s",
-        "tokens_per_minute",
-        "unprotected",
-        "with_text",
-    }
-)
-"""Settings that may differ from shard to shard: servers, limits, outputs, gates. Others decide cases or verdicts."""
 
 _SHOWN = 5
 RunName: TypeAlias = tuple[str, str, int]
@@ -179,7 +132,7 @@ def _other_run(one: ShardRun, two: ShardRun, path: Path) -> Iterator[str]:
             yield f"the {what} of {one.benchmark[0]} is {now[:16]}, in {path} it is {before[:16]}"
     if one.plugin_version != two.plugin_version:
         yield f"written by pytest-helmbench {two.plugin_version}, {path} by {one.plugin_version}"
-    names = (one.settings.keys() | two.settings.keys()) - _FREE
+    names = (one.settings.keys() | two.settings.keys()) - PER_SHARD
     for name in sorted(names, key=lambda name: (name != "judges", name)):  # its sampling follows from it
         before, now = (_comparable(name, run.settings) for run in (one, two))
         if before != now:

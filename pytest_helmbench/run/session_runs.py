@@ -23,6 +23,7 @@ from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, replay_endpoint
+from pytest_helmbench.options.recorded_settings import recorded_settings
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_counts import RunCounts
@@ -277,22 +278,24 @@ class SessionRuns:
 
     def _settings_of(self, run: PlannedRun) -> dict[str, object]:
         target, loaded = self.targets[run.key], self._loaded[run.benchmark]
-        record = self._settings.as_record()
-        entry = target.model.entry
-        record["sampling"] = _given(entry.sampling)
+        entry, scoring = target.model.entry, loaded.scoring
         sampling = [_given(judge.entry.sampling) for judge in target.judges]
-        record["judge_sampling"] = sampling if len(sampling) > 1 else next(iter(sampling), None)
-        record["model"], record["variant_of"] = entry.id, entry.variant_of
-        record["benchmark_path"] = str(loaded.root)
-        if isinstance(loaded.outline, RowOutline) and loaded.outline.is_own:
-            record[OWN_DATA] = True
-        scoring = loaded.scoring
-        record["scoring"] = None if scoring is None else asdict(scoring)
-        record["judge"] = next(iter(target.judge_ids), None)
-        record["judges"] = list(target.judge_ids)
         routes = [_route(route) for route in (target.model, *target.judges)]
-        record["versions"] = {route["id"]: route.pop("version") for route in routes if route["version"]}
-        record["routes"] = [] if self._settings.cache_mode is CacheMode.ONLY else routes  # none is taken
+        is_own = isinstance(loaded.outline, RowOutline) and loaded.outline.is_own
+        facts: dict[str, object] = {
+            "sampling": _given(entry.sampling),
+            "judge_sampling": sampling if len(sampling) > 1 else next(iter(sampling), None),
+            "model": entry.id,
+            "variant_of": entry.variant_of,
+            "benchmark_path": str(loaded.root),
+            **({OWN_DATA: True} if is_own else {}),
+            "scoring": None if scoring is None else asdict(scoring),
+            "judge": next(iter(target.judge_ids), None),
+            "judges": list(target.judge_ids),
+            "versions": {route["id"]: route.pop("version") for route in routes if route["version"]},
+            "routes": [] if self._settings.cache_mode is CacheMode.ONLY else routes,  # none is taken
+        }
+        record = recorded_settings(self._settings, facts)
         prompt = entry.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
         return {name: self._hidden.without(value) for name, value in record.items()}

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.benchmarks.places import (
-    benchmark_root,
-)
+from pytest_helmbench.benchmarks.places import benchmark_folders, benchmark_root
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import escaped_id
@@ -39,7 +37,7 @@ def refuse_files_of_benchmarks(
     """
     try:
         if config.inipath is not None and not _is_named(config, config.inipath, parser, arguments):
-            check_ini(config.inipath, config.invocation_params.dir)
+            check_ini(config.inipath, config.invocation_params.dir, benchmark_folders())
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
     refuse_conftests(config, paths, below=named)
@@ -52,7 +50,7 @@ def refuse_conftests(config: pytest.Config, paths: Iterable[Path], *, below: boo
         pytest.UsageError: There is one.
     """
     try:
-        check_conftests(paths, trusted_benchmarks(config), below=below)
+        check_conftests(paths, trusted_benchmarks(config), benchmark_folders(), below=below)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
 
