@@ -105,7 +105,7 @@ class BenchmarkKind(Protocol):
 
     @property
     def name(self) -> str:
-        """See `KindPlaces.name`."""
+        """The name in its `KindPlaces`."""
 
     def open(self, session: SessionValues) -> Loader:
         """Return what loads the benchmarks of one session.
@@ -265,7 +265,6 @@ class JudgedByItself:
     broken_around = broken_in
 
     def broken_cases(self, _name: str) -> Sequence[BrokenCase]:
-        """See `broken_in`."""
         return ()
 
     def scenario_of(self, code: str) -> str:

@@ -115,8 +115,6 @@ def _shown(scenario: ScenarioMeta) -> Iterator[str]:
 
 
 class BenchPackAuthoring:
-    """See `Authoring`."""
-
     def check(self, root: Path, session: SessionValues) -> Checked:
         """See `Authoring.check`: the pack is loaded in Node and lists its scenarios."""
         loaded = loaded_bench_pack(root, session)
@@ -129,7 +127,6 @@ class BenchPackAuthoring:
         return Checked(f"{loaded.outline.name}: {listed}", (), warnings)
 
     def read(self, root: Path, session: SessionValues) -> ReadBenchPack:
-        """See `Authoring.read`."""
         return ReadBenchPack(loaded_bench_pack(root, session).outline)
 
     def schema(self, _name: str) -> JsonObject:

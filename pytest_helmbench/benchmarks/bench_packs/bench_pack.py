@@ -164,7 +164,6 @@ class ScenarioResult:
 
     @property
     def table(self) -> str:
-        """See `CaseStatement.table`."""
         return "pack_results"
 
     def cells(self) -> Mapping[str, Cell]:
@@ -210,7 +209,6 @@ class PackScore:
 
     @property
     def table(self) -> str:
-        """See `RunStatement.table`."""
         return "pack_scores"
 
     def cells(self) -> Mapping[str, Cell]:

@@ -71,7 +71,6 @@ class BenchPackJob(CaseJob):
         return False
 
     def rule_hashes(self, case: Case, _settings: RunnerSettings) -> tuple[str, ...]:
-        """See `CaseJob.rule_hashes`."""
         return (case.rule.hash,) if isinstance(case.rule, BenchPackRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
@@ -157,14 +156,12 @@ class LoadedBenchPack(JudgedByItself):
         return path == self.manifest.path
 
     def jobs(self, _path: Path, file_id: str, repeat: int) -> Iterator[BenchPackJob]:
-        """See `Loaded.jobs`."""
         for number, scenario in enumerate(self.outline.scenarios.values(), 1):
             for target in self.targets:
                 for repetition in range(1, repeat + 1):
                     yield BenchPackJob(target, repetition, False, file_id, self, scenario, number)
 
     def count(self) -> int:
-        """See `Loaded.count`."""
         return len(self.outline.scenarios)
 
     def rule(self, scenario: ScenarioMeta, number: int) -> BenchPackRule:

@@ -317,12 +317,9 @@ def _make(place: BridgePlace, around: Path) -> None:
 
 
 class BenchPacks:
-    """See `BenchmarkKind`."""
-
     name = PLACES.name
 
     def open(self, session: SessionValues) -> BenchPackLoader:
-        """See `BenchmarkKind.open`."""
         return BenchPackLoader(session.settings, session.environ, session.loop(), session.note)
 
 

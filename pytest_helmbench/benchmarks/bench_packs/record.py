@@ -223,25 +223,20 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 class BenchPackRecord:
-    """See `KindRecord`."""
-
     columns = OwnColumns(tuple(f"pack_{name}" for name in _CELLS), tuple(f"pack_{name}" for name in _TEXTS))
     failures = "failed as"
 
     def statements(self, conn: sqlite3.Connection, run_id: int) -> Mapping[str, ScenarioResult]:
-        """See `KindRecord.statements`."""
         return said_of_judged(conn, run_id)
 
     def results(
         self, path: Path, run_id: int, code: str | None, *, with_text: bool
     ) -> Mapping[str, ResultWords]:
-        """See `KindRecord.results`."""
         with reading(path) as conn:
             found = bench_pack_rows(conn, run_id, code, with_text=with_text)
         return {result_id: _result_words(row) for result_id, row in found.items()}
 
     def case(self, path: Path, run_id: int, code: str) -> Mapping[int, CaseWords]:
-        """See `KindRecord.case`."""
         found = {}
         with reading(path) as conn:
             scenario = bench_pack_scenarios(conn, run_id).get(code)
@@ -253,7 +248,6 @@ class BenchPackRecord:
         return found
 
     def run(self, path: Path, run_id: int) -> RunWords | None:
-        """See `KindRecord.run`."""
         detail = run_detail(path, run_id)
         if detail is None:
             return None

@@ -185,7 +185,6 @@ class ScenarioRun:
         )
 
     async def begin(self) -> tuple[JsonObject, JsonObject]:
-        """See `PackAttempt.begin`."""
         told, line, lent = self._told, self._conversation.line, self._told.addresses
         context = host_context(
             told.manifest,
@@ -211,7 +210,6 @@ class ScenarioRun:
         self._progress.clear()
 
     def open_ports(self) -> Iterable[OpenPort]:
-        """See `PackAttempt.open_ports`."""
         return self._told.addresses.open_ports
 
     def spent_s(self) -> float:

@@ -95,7 +95,6 @@ class BenchPackWork:
         return self.manifest.most_at_once or (1 if alone else None)
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
-        """See `Work.perform`."""
         rule = case.rule
         if not isinstance(rule, BenchPackRule):
             raise TypeError(f"{case.code}: no scenario of a Bench Pack")

@@ -127,7 +127,6 @@ class HandWrittenWork:
             self._turn.finding.set_result(finding)
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
-        """See `Work.perform`."""
         turn = self._turn
         if turn is None or not isinstance(case.rule, AssertionRule):
             raise RuntimeError(f"{case.code}: its code is not run here")
@@ -169,7 +168,6 @@ class HandWrittenJob(CaseJob):
 
     @property
     def code(self) -> str:
-        """See `HandWrittenTest.code`."""
         return self.test.code
 
     @property
@@ -189,7 +187,6 @@ class HandWrittenJob(CaseJob):
 
     @property
     def work(self) -> HandWrittenWork:
-        """See `CaseJob.work`."""
         return self.passing
 
     @property
@@ -221,7 +218,6 @@ class HandWrittenJob(CaseJob):
         }
 
     def rule_hashes(self, _case: Case, settings: RunnerSettings) -> tuple[str, ...]:
-        """See `CaseJob.rule_hashes`."""
         return (self.test.rule.hash(settings.template, deciding_judge(self.target.judge_ids)),)
 
 

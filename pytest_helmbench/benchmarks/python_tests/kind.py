@@ -14,12 +14,9 @@ from pytest_helmbench.engine.job import Target
 
 
 class PythonTests:
-    """See `BenchmarkKind`."""
-
     name = PLACES.name
 
     def open(self, _session: SessionValues) -> TestAdopter:
-        """See `BenchmarkKind.open`."""
         return TestAdopter()
 
 
@@ -36,7 +33,6 @@ class TestAdopter:
         raise TypeError(f"{root}: pytest collects hand-written tests")
 
     def adopt(self, outline: RowOutline, targets: tuple[Target, ...]) -> HandWritten:
-        """See `Adopter.adopt`."""
         if self._tests is None:
             self._tests = HandWritten(outline, targets)
         self._tests.narrow(outline)
@@ -52,8 +48,6 @@ KIND = PythonTests()
 
 
 class TestAuthoring:
-    """See `Authoring`."""
-
     __test__ = False
 
     def check(self, root: Path, _session: SessionValues) -> Checked:

@@ -83,7 +83,6 @@ class ReadTree:
         return Listing(f"{tree.name} {tree.version}", _HEAD, _LEFT, rows, tuple(notes), records)
 
     def prompt(self, code: str, system_prompt: str | None) -> Prompt | None:
-        """See `Reading.prompt`."""
         wanted = _scenario_of(code)
         scenario = self._scenarios().get(wanted)
         if scenario is not None:
@@ -194,10 +193,7 @@ def _scenario_of(code: str) -> str:
 
 
 class TreeAuthoring:
-    """See `Authoring`."""
-
     def check(self, root: Path, session: SessionValues) -> Checked:
-        """See `Authoring.check`."""
         tree = load_tree(root, runs_code=session.trusts(root))
         errors = tuple(problem for problems in tree.problems.values() for problem in problems)
         cases = sum(1 for scenario in tree.scenarios.values() for _ in scenario.combinations())
@@ -210,13 +206,11 @@ class TreeAuthoring:
         return Checked(healthy, errors, warnings, tuple(_stakes(tree)), broken)
 
     def read(self, root: Path, session: SessionValues) -> ReadTree:
-        """See `Authoring.read`."""
         return ReadTree(
             load_tree(root, runs_code=session.trusts(root)), add_no_context=session.settings.add_no_context
         )
 
     def schema(self, name: str) -> JsonObject:
-        """See `SchemaOwner.schema`."""
         return next(schema for schema in _SCHEMAS if schema.name == name).document()
 
 

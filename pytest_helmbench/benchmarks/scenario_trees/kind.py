@@ -33,7 +33,6 @@ class TreeWork:
     """Asks a case's question, or all of its conversation, and judges the replies."""
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
-        """See `Work.perform`."""
         refusal = case.rule.refusal()
         if refusal:
             raise UnjudgedError(Outcome(Verdict.ERROR, "not_trusted", refusal))
@@ -80,7 +79,6 @@ class TreeJob(CaseJob):
 
     @property
     def parts(self) -> tuple[str | None, ...]:
-        """See `Combination.parts`."""
         return self.combination.parts
 
     @property
@@ -100,11 +98,9 @@ class TreeJob(CaseJob):
 
     @property
     def evaluations(self) -> int:
-        """See `Combination.evaluations`."""
         return self.combination.evaluations
 
     def marked_by(self, _reply: Reply) -> JudgeRule | None:
-        """See `CaseJob.marked_by`."""
         return in_turns(self.case(None).rule).judged
 
     @property
@@ -119,20 +115,16 @@ class TreeJob(CaseJob):
 
     @property
     def severity(self) -> int:
-        """See `Combination.severity`."""
         return self.combination.severity
 
     @property
     def difficulty(self) -> int:
-        """See `Combination.difficulty`."""
         return self.combination.difficulty
 
     def prompt_characters(self) -> int:
-        """See `Combination.prompt_characters`."""
         return self.combination.prompt_characters()
 
     def case(self, system_prompt: str | None) -> Case:
-        """See `Combination.case`."""
         return self.combination.case(system_prompt)
 
     def asked(self, turn: int | None = None) -> str:
@@ -142,7 +134,6 @@ class TreeJob(CaseJob):
         return [part.block if part.script else part.body, *later][-1 if turn is None else turn - 1]
 
     def rule_hashes(self, case: Case, settings: RunnerSettings) -> tuple[str, ...]:
-        """See `CaseJob.rule_hashes`."""
         judge = deciding_judge(self.target.judge_ids)
         return in_turns(case.rule).hashes(case, settings.template, judge)
 
@@ -197,7 +188,6 @@ class LoadedTree:
         return path in self.outline.scenarios
 
     def jobs(self, path: Path, file_id: str, repeat: int) -> Iterator[TreeJob]:
-        """See `Loaded.jobs`."""
         for combination in self.outline.scenarios[path].combinations(add_no_context=self._add_no_context):
             # Base severity 0 in a behaviour that has other severities.
             neutral = combination.severity == 0 and combination.scenario.behaviour in self._weighted
@@ -218,11 +208,9 @@ class LoadedTree:
         return tuple((code, self.problems_of_code(code)) for code in sorted(codes))
 
     def broken_in(self, path: Path) -> Broken:
-        """See `Loaded.broken_in`."""
         return self._hosts.get(path, ())
 
     def count(self) -> int:
-        """See `Loaded.count`."""
         extra = self._add_no_context
         found = (scenario.combinations(add_no_context=extra) for scenario in self.outline.scenarios.values())
         return sum(1 for combinations in found for _ in combinations)
@@ -232,7 +220,6 @@ class LoadedTree:
         return "-".join(code.split("-", 3)[:3])
 
     def judge_calls(self, scenario: str) -> int:
-        """See `Loaded.judge_calls`."""
         return self._judge_calls.get(scenario, 0)
 
     def problems_of_code(self, code: str) -> tuple[Problem, ...]:
@@ -279,12 +266,9 @@ def _host(path: Path, benchmark: ScenarioTree) -> Path:
 
 
 class ScenarioTrees:
-    """See `BenchmarkKind`."""
-
     name = PLACES.name
 
     def open(self, session: SessionValues) -> TreeLoader:
-        """See `BenchmarkKind.open`."""
         return TreeLoader(session.trusts, add_no_context=session.settings.add_no_context)
 
 
@@ -301,7 +285,6 @@ class TreeLoader:
         self._add_no_context = add_no_context
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedTree:
-        """See `Loader.load`."""
         tree = load_tree(root, runs_code=self._trusts(root))
         return LoadedTree(tree, targets, add_no_context=self._add_no_context)
 

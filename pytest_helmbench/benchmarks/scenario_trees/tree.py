@@ -64,7 +64,6 @@ class Component:
 
     @property
     def asked_turns(self) -> tuple[int, ...]:
-        """See `Case.asked_turns`."""
         return asked_turns(self.script)
 
 

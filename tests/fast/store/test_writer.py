@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from paths import ROOT
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import FieldRule
 from waiting import until
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario, ScenarioTree
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import (

@@ -80,7 +80,6 @@ class ContainerVerifier(Running):
         await self._engine.tool("rm", "-f", "-v", self._name)
 
     async def last_words(self) -> tuple[str, str]:
-        """See `Running.last_words`."""
         return await _last_words(self._engine, self._name)
 
 

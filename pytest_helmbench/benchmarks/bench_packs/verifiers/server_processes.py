@@ -92,7 +92,6 @@ class ProcessVerifier(Running):
                 await self._around[0].open((port,))
 
     async def last_words(self) -> tuple[str, str]:
-        """See `Running.last_words`."""
         ended, code = "", self.process.returncode
         if code is not None:
             await asyncio.wait((self._listening,), timeout=_GRACE_S)

@@ -68,7 +68,6 @@ class CombinedRule(ReplyRule):
     by_severity: bool = False
 
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
-        """See `ReplyRule.checked`."""
         plain = replace(case, severity=0)
         parts: list[Evaluation] = []
         unknown: list[UnmeasuredError] = []
@@ -86,16 +85,13 @@ class CombinedRule(ReplyRule):
         return Checked(passed, observed, reason, parse, text="" if text == observed else text)
 
     def refusal(self) -> str:
-        """See `CaseRule.refusal`."""
         return next(filter(None, (rule.refusal() for rule in self.rules)), "")
 
     def wanted(self) -> str:
-        """See `ReplyRule.wanted`."""
         parts = (f"({one.wanted()})" if isinstance(one, CombinedRule) else one.wanted() for one in self.rules)
         return _COMBINED[self.type][1].join(parts)
 
     def data(self) -> JsonObject:
-        """See `ReplyRule.data`."""
         rules: list[JsonValue] = [dict(rule.data()) for rule in self.rules]
         return {"type": self.type, "of": rules, "by_severity": self.by_severity}
 

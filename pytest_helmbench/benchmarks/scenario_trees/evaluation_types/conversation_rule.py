@@ -63,11 +63,9 @@ class ConversationRule(CaseRule):
         return tuple(rule for rule in (self.main, *of_turns, self.each) if rule is not None)
 
     def refusal(self) -> str:
-        """See `CaseRule.refusal`."""
         return next(filter(None, (rule.refusal() for rule in self._rules)), "")
 
     def of_case(self, part: str) -> ConversationRule:
-        """See `CaseRule.of_case`."""
         return replace(self, main=self.main.of_case(part)) if isinstance(self.main, JudgeRule) else self
 
     def data(self) -> JsonObject:

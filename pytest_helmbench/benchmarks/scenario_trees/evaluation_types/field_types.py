@@ -58,7 +58,6 @@ class FieldRule(ReplyRule):
         type: `category_match`, `list_includes` or `tag_threshold`.
         field: Key or dotted path of the field.
         expected: Values as written in the file, and numbers where that is the schema's type.
-        by_severity: See `ReplyRule.by_severity`.
         min_correct: Least number of expected tags, of which each counts once; None means all of them.
         max_incorrect: Most tags beyond the expected.
     """
@@ -92,19 +91,14 @@ class FieldRule(ReplyRule):
 
 
 class _Row(NamedTuple):
-    """One of these types.
+    """One of these types; arguments that it shares with `EvaluationType` are explained there.
 
     Args:
-        name: Value of `evaluation.type`.
         passes: Returns whether a value of the field is right, polarity apart.
         words: Returns what passes, from the rule and its listed values.
-        keys: See `EvaluationType.keys`.
-        needed: See `EvaluationType.needed`.
-        narrowed: See `EvaluationType.narrowed`.
         expected: The key of the expected values.
         fallback: The key of the frontmatter that replaces a missing `expected`; empty for none.
         reads_list: The field holds a list of values.
-        asks_for_polarity: See `EvaluationType.asks_for_polarity`.
     """
 
     name: str
@@ -224,7 +218,6 @@ class PathRule(ReplyRule):
         type: `json_path`.
         path: `$.items[0].name`: keys, places in lists (from the end below 0), `*` for all.
         expected: See `FieldRule`; empty for any value.
-        by_severity: See `ReplyRule.by_severity`.
     """
 
     type: str
@@ -233,7 +226,6 @@ class PathRule(ReplyRule):
     by_severity: bool = False
 
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
-        """See `ReplyRule.checked`."""
         return json_checked(case, reply, self._seen, strict=strict_json)
 
     def _seen(self, value: JsonValue) -> Checked:
@@ -250,7 +242,6 @@ class PathRule(ReplyRule):
         return Checked(passed, as_text(found[0] if len(found) == 1 else found))
 
     def wanted(self) -> str:
-        """See `ReplyRule.wanted`."""
         return f"{self.path} is {' or '.join(map(str, self.expected)) or 'there'}"
 
 

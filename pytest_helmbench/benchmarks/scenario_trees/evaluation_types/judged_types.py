@@ -79,14 +79,12 @@ class CaseRubric(JudgeRule):
     cases: Mapping[str, str] = field(default_factory=dict)
 
     def of_case(self, part: str) -> JudgeRule:
-        """See `CaseRule.of_case`."""
         (criterion,) = self.criteria
         more = self.cases.get(part)
         text = "\n\n".join(text for text in (criterion.rubric, more) if text)
         return JudgeRule((replace(criterion, rubric=text),), self.by_severity)
 
     def data(self) -> JsonObject:
-        """See `JudgeRule.data`."""
         return {**JudgeRule.data(self), "cases": dict(self.cases)}
 
 

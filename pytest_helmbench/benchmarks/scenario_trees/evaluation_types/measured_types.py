@@ -35,7 +35,6 @@ class MeasuredRule(ReplyRule):
     Args:
         type: `latency_below` or `cost_below`.
         bound: Above 0.
-        by_severity: See `ReplyRule.by_severity`.
         turn: The turn that is measured; None for all of the conversation.
     """
 
@@ -45,7 +44,6 @@ class MeasuredRule(ReplyRule):
     turn: int | None = None
 
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
-        """See `ReplyRule.checked`."""
         del case, strict_json
         reply = reply_at(self, reply, self.turn)
         row = _ROWS[self.type]
@@ -55,12 +53,10 @@ class MeasuredRule(ReplyRule):
         return Checked(figure < self.bound, row.words(figure))
 
     def wanted(self) -> str:
-        """See `ReplyRule.wanted`."""
         turn = "" if self.turn is None else f" at turn {self.turn}"
         return f"below {_ROWS[self.type].words(self.bound)}{turn}"
 
     def data(self) -> JsonObject:
-        """See `ReplyRule.data`."""
         return {key: value for key, value in ReplyRule.data(self).items() if (key, value) != ("turn", None)}
 
 

@@ -46,7 +46,6 @@ class PythonRule(ReplyRule):
         metadata: Frontmatter of the scenario without `evaluation`.
         file: Path of the module in the benchmark; empty for an installed one.
         root: The benchmark, where the user does not trust it; empty where its code may run.
-        by_severity: See `ReplyRule.by_severity`.
     """
 
     type: str
@@ -58,7 +57,6 @@ class PythonRule(ReplyRule):
     by_severity: bool = False
 
     def refusal(self) -> str:
-        """See `CaseRule.refusal`."""
         said = "checks in Python did not run: helmbench_trusted does not list their benchmark"
         hint = f"read them, then list {self.root} in helmbench_trusted of your own ini file"
         return f"{said}\n  hint: {hint}" if self.root else ""
@@ -112,11 +110,9 @@ class PythonRule(ReplyRule):
             raise RuleFailedError(f"{self.function} {error}") from None
 
     def wanted(self) -> str:
-        """See `ReplyRule.wanted`."""
         return f"{self.function} passes"
 
     def data(self) -> JsonObject:
-        """See `ReplyRule.data`."""
         kept = {"type": self.type, "function": self.function, "source": self.source}
         return {**kept, "metadata": dict(self.metadata), "by_severity": self.by_severity}
 

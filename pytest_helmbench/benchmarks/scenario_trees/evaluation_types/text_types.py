@@ -55,7 +55,6 @@ class _OfText(ReplyRule):
         """Return the verdict on the text, or on the value of the field, and what people are told of it."""
 
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
-        """See `ReplyRule.checked`."""
         if self.field is None:
             return text_checked(reply, self.seen)
         return json_checked(case, reply, at_field(self.field, self.seen), strict=strict_json)
@@ -67,9 +66,7 @@ class TextRule(_OfText):
 
     Args:
         type: `contains`, `not_contains` or `equals`.
-        field: See `_OfText`.
         expected: Texts.
-        by_severity: See `ReplyRule.by_severity`.
         ignore_case: Capital and small letters are the same.
     """
 
@@ -143,9 +140,14 @@ class _Row(NamedTuple):
         return EvaluationType(self.name, keys, self.read, self.check, ("expected",), asks_for_polarity=True)
 
 
-def _contained(rule: TextRule, value: JsonValue) -> list[bool]:
+def _has_all(rule: TextRule, value: JsonValue) -> bool:
     text = rule.in_form(as_text(value))
-    return [rule.in_form(one) in text for one in rule.expected]
+    return all(rule.in_form(one) in text for one in rule.expected)
+
+
+def _has_none(rule: TextRule, value: JsonValue) -> bool:
+    text = rule.in_form(as_text(value))
+    return not any(rule.in_form(one) in text for one in rule.expected)
 
 
 def _equals(rule: TextRule, value: JsonValue) -> bool:
@@ -161,9 +163,7 @@ class PatternRule(_OfText):
 
     Args:
         type: `regex`.
-        field: See `_OfText`.
         pattern: `^` and `$` mean the ends of the reply; `(?m)` makes them those of lines.
-        by_severity: See `ReplyRule.by_severity`.
         ignore_case: Capital and small letters are the same.
     """
 
@@ -174,13 +174,11 @@ class PatternRule(_OfText):
     ignore_case: bool = False
 
     def seen(self, value: JsonValue) -> Checked:
-        """See `_OfText.seen`."""
         text = as_text(value)
         pattern = f"(?i:{self.pattern})" if self.ignore_case else self.pattern
         return Checked(pattern_found(pattern, text), text, is_text=True)
 
     def wanted(self) -> str:
-        """See `ReplyRule.wanted`."""
         return f"matches {self.pattern}"
 
 
@@ -190,11 +188,9 @@ class LengthRule(_OfText):
 
     Args:
         type: `length`.
-        field: See `_OfText`.
         least: None for no least number.
         most: None for no greatest number.
         unit: `characters`, `words` or `lines`.
-        by_severity: See `ReplyRule.by_severity`.
     """
 
     type: str
@@ -212,7 +208,6 @@ class LengthRule(_OfText):
         return Checked(passed, f"{size:,} {self.unit}")
 
     def wanted(self) -> str:
-        """See `ReplyRule.wanted`."""
         parts = [f"at least {self.least}"] if self.least is not None else []
         parts += [f"at most {self.most}"] if self.most is not None else []
         return f"{' and '.join(parts)} {self.unit}"
@@ -256,20 +251,8 @@ def _check_length(source: RuleSource) -> None:
 _ROWS = {
     row.name: row
     for row in (
-        _Row(
-            "contains",
-            lambda rule, value: all(_contained(rule, value)),
-            "contains ",
-            ", ",
-            "every reply holds it",
-        ),
-        _Row(
-            "not_contains",
-            lambda rule, value: not any(_contained(rule, value)),
-            "contains none of ",
-            ", ",
-            "no reply passes",
-        ),
+        _Row("contains", _has_all, "contains ", ", ", "every reply holds it"),
+        _Row("not_contains", _has_none, "contains none of ", ", ", "no reply passes"),
         _Row(
             "equals",
             _equals,
@@ -298,12 +281,7 @@ REGEX = EvaluationType(
 )
 LENGTH = EvaluationType(
     "length",
-    {
-        "field": FIELD,
-        "min": COUNT,
-        "max": COUNT,
-        "unit": {"enum": [*_SIZES]},
-    },
+    {"field": FIELD, "min": COUNT, "max": COUNT, "unit": {"enum": [*_SIZES]}},
     _length,
     _check_length,
 )

@@ -61,7 +61,6 @@ class ToolCallsRule(ReplyRule):
         in_order: The required calls come in this order, others between them.
         most: Calls at most; None for any number.
         turn: The turn that is judged; None for all of the conversation.
-        by_severity: See `ReplyRule.by_severity`.
     """
 
     required: tuple[NeededCall, ...] = ()
@@ -99,7 +98,6 @@ class ToolCallsRule(ReplyRule):
         )
 
     def wanted(self) -> str:
-        """See `ReplyRule.wanted`."""
         names = [one.name if one.arguments is None else f"{one.name}(…)" for one in self.required]
         parts = [(" then " if self.in_order else ", ").join(names)] if names else []
         parts += [f"no {', no '.join(self.forbidden)}"] if self.forbidden else []
@@ -109,7 +107,6 @@ class ToolCallsRule(ReplyRule):
         return f"{'; '.join(parts)}{turn}"
 
     def data(self) -> JsonObject:
-        """See `ReplyRule.data`."""
         return {**ReplyRule.data(self), "required": [asdict(one) for one in self.required]}
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.combined_types import CombinedRule
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.text_types import LengthRule, TextRule
 from replies import reply_of
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.combined_types import CombinedRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.text_types import LengthRule, TextRule
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.case_texts import failure_text
 from pytest_helmbench.judging.judge import judged_outcome

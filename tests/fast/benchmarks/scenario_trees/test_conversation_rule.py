@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.combined_types import CombinedRule
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import FieldRule
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.measured_types import MeasuredRule
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.text_types import LengthRule, TextRule
 from replies import reply_of
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.combined_types import CombinedRule
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import (
     ConversationRule,
     in_turns,
 )
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import FieldRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.measured_types import MeasuredRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.text_types import LengthRule, TextRule
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tool_calls import NeededCall, ToolCallsRule
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue

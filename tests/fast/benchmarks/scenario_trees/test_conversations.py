@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from commands import helmbench
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.text_types import LengthRule, TextRule
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.conversation_rule import ConversationRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.text_types import LengthRule, TextRule
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
 from pytest_helmbench.core.case import Message

@@ -8,11 +8,11 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import FieldRule
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.text_types import TextRule
 from replies import reply_of
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import MISSING, field_value
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.text_types import TextRule
 from pytest_helmbench.core.case import Case, CaseRule, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse, Reply
