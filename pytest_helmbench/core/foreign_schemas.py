@@ -125,8 +125,8 @@ class _Identity:
 
 
 @lru_cache(maxsize=1024)
-def _validator(key: _Identity) -> Draft202012Validator:
-    return _unhurried(key.schema)
+def _validator(identity: _Identity) -> Draft202012Validator:
+    return _unhurried(identity.schema)
 
 
 @lru_cache(maxsize=64)
@@ -153,9 +153,9 @@ def _is_quick(schema: JsonObject, value: JsonValue) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _parts(key: _Identity) -> int | None:
+def _parts(identity: _Identity) -> int | None:
     """Return the number of parts, those behind a reference counted wherever it stands; None for too many to count."""
-    schema, count = key.schema, 0
+    schema, count = identity.schema, 0
     waiting: list[tuple[JsonValue, tuple[str, ...]]] = [(dict(schema), ())]
     while waiting:
         part, path = waiting.pop()

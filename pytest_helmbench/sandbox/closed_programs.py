@@ -51,14 +51,14 @@ async def _closed(engine: Engine, image: str | None) -> tuple[Mount, ...]:
     return mounts if tried.exit_code == 0 else ()
 
 
-def _copied(said: str, found: Workspace, copies: Workspace) -> Iterator[Mount]:
+def _copied(said: str, source: Workspace, target: Workspace) -> Iterator[Mount]:
     """Yield a mount for each program, whatever it is called by."""
     done = set()
     for line in said.splitlines():
         name, _, path = line.partition(" ")
-        data = found.get(name, limit_bytes=_LARGEST_BYTES) if name in _NAMES.split() else None
+        data = source.get(name, limit_bytes=_LARGEST_BYTES) if name in _NAMES.split() else None
         # A script cannot be read by what runs it.
         if path.startswith("/") and path not in done and data is not None and data.startswith(_ELF):
             done.add(path)
-            copies.put(name, data, mode=0o111)
-            yield Mount(Path(copies.path, name), path)
+            target.put(name, data, mode=0o111)
+            yield Mount(Path(target.path, name), path)

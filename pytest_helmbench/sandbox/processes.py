@@ -53,15 +53,15 @@ class _Collected:
 
     Args:
         limit: Bytes that are kept.
-        flood: Set when there is no end in sight.
+        overflow: Set when there is no end in sight.
         keeps_end: See `Streams`.
     """
 
-    def __init__(self, limit: int, flood: asyncio.Event, *, keeps_end: bool) -> None:
+    def __init__(self, limit: int, overflow: asyncio.Event, *, keeps_end: bool) -> None:
         self.data = bytearray()
         self.cut = False
         self._limit = limit
-        self._flood = flood
+        self._overflow = overflow
         self._keeps_end = keeps_end
 
     async def read(self, stream: asyncio.StreamReader | None) -> None:
@@ -79,7 +79,7 @@ class _Collected:
             self.data += chunk[:room]
             self.cut = self.cut or len(chunk) > room
             if seen > _FLOOD * self._limit:
-                self._flood.set()
+                self._overflow.set()
 
 
 async def supervise(launch: Launch, streams: Streams, limits: Limits) -> Ended:
@@ -90,12 +90,12 @@ async def supervise(launch: Launch, streams: Streams, limits: Limits) -> Ended:
     """
     started = time.monotonic()
     process = await _start(launch, streams)
-    flood = asyncio.Event()
-    out, err = (_Collected(limits.output_bytes, flood, keeps_end=streams.keeps_end) for _ in range(2))
+    overflow = asyncio.Event()
+    out, err = (_Collected(limits.output_bytes, overflow, keeps_end=streams.keeps_end) for _ in range(2))
     waiting = asyncio.create_task(_none(process.wait()))
     reading = asyncio.create_task(_read(process, out, err, streams.given))
     watching = [asyncio.create_task(watch(process.pid)) for watch in launch.watch]
-    watching.append(asyncio.create_task(_flooded(flood, limits)))
+    watching.append(asyncio.create_task(_overflowed(overflow, limits)))
     reason, timed_out = "", False
     try:
         done, _ = await asyncio.wait(
@@ -194,8 +194,8 @@ async def _feed(process: Process, given: bytes | None) -> None:
     process.stdin.close()
 
 
-async def _flooded(flood: asyncio.Event, limits: Limits) -> str:
-    await flood.wait()
+async def _overflowed(overflow: asyncio.Event, limits: Limits) -> str:
+    await overflow.wait()
     return f"more than {_FLOOD * limits.output_bytes} bytes of output"
 
 

@@ -99,16 +99,16 @@ class Workspace:
             SandboxError: The name is no path inside, or the disk refuses.
         """
         parts = _parts(name)
-        with _refusals(name), self._folder(parts[:-1], make=True) as folder:
-            _clear(folder, parts[-1])
-            with os.fdopen(os.open(parts[-1], _NEW_FILE, 0o600, dir_fd=folder), "wb") as file:
+        with _refusals(name), self._folder(parts[:-1], make=True) as folder_fd:
+            _clear(folder_fd, parts[-1])
+            with os.fdopen(os.open(parts[-1], _NEW_FILE, 0o600, dir_fd=folder_fd), "wb") as file:
                 file.write(data)
                 self._own(file.fileno(), mode)
 
     def put_folder(self, name: str, *, mode: int = 0o755) -> None:
         """Make a folder, and those on the way; a file or link in its place is replaced."""
-        with _refusals(name), self._folder(_parts(name), make=True) as folder:
-            self._own(folder, mode)
+        with _refusals(name), self._folder(_parts(name), make=True) as folder_fd:
+            self._own(folder_fd, mode)
 
     def make_place(self, name: str, *, folder: bool) -> None:
         """Make sure that a folder, or a plain file, stands there; one that does is left as it is."""
@@ -145,8 +145,8 @@ class Workspace:
         parts = _parts(name)
         try:
             with (
-                self._folder(parts[:-1], make=False) as folder,
-                os.fdopen(os.open(parts[-1], _OLD_FILE, dir_fd=folder), "rb") as file,
+                self._folder(parts[:-1], make=False) as folder_fd,
+                os.fdopen(os.open(parts[-1], _OLD_FILE, dir_fd=folder_fd), "rb") as file,
             ):
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return None
@@ -163,9 +163,9 @@ class Workspace:
         with (
             _refusals(name),
             suppress(FileNotFoundError, NotADirectoryError),
-            self._folder(parts[:-1], make=False) as folder,
+            self._folder(parts[:-1], make=False) as folder_fd,
         ):
-            _clear(folder, parts[-1])
+            _clear(folder_fd, parts[-1])
 
     def entries(self) -> tuple[Entry, ...]:
         """Return all there is, folders before what they hold; what cannot be looked at is left out.
@@ -218,15 +218,15 @@ class Workspace:
         finally:
             os.close(here)
 
-    def _step(self, folder: int, name: str) -> int:
+    def _step(self, folder_fd: int, name: str) -> int:
         try:
-            return os.open(name, _FOLDER, dir_fd=folder)
+            return os.open(name, _FOLDER, dir_fd=folder_fd)
         except FileNotFoundError:
             pass
         except OSError:  # a file, a link, or a folder that its owner closed
-            _clear(folder, name)
-        os.mkdir(name, 0o755, dir_fd=folder)
-        made = os.open(name, _FOLDER, dir_fd=folder)
+            _clear(folder_fd, name)
+        os.mkdir(name, 0o755, dir_fd=folder_fd)
+        made = os.open(name, _FOLDER, dir_fd=folder_fd)
         self._own(made, 0o755)
         return made
 
@@ -240,21 +240,21 @@ def remove_tree(path: Path) -> None:
         os.close(parent)
 
 
-def _clear(folder: int, name: str) -> None:
+def _clear(folder_fd: int, name: str) -> None:
     """Remove what stands at a name of an open folder."""
     try:
-        if not _is_folder(folder, name):
-            os.unlink(name, dir_fd=folder)
+        if not _is_folder(folder_fd, name):
+            os.unlink(name, dir_fd=folder_fd)
             return
     except FileNotFoundError:
         return
-    with _opened(folder, name) as inside:
+    with _opened(folder_fd, name) as inside:
         mark = secrets.token_hex(8)
         numbers = count()
         while names := _names(inside):
             for inner in names:
                 _flatten(inside, inner, (f"{mark}-{number}" for number in numbers))
-    os.rmdir(name, dir_fd=folder)
+    os.rmdir(name, dir_fd=folder_fd)
 
 
 def _flatten(top: int, name: str, fresh: Iterator[str]) -> None:
@@ -262,39 +262,39 @@ def _flatten(top: int, name: str, fresh: Iterator[str]) -> None:
     if not _is_folder(top, name):
         os.unlink(name, dir_fd=top)
         return
-    with _opened(top, name) as folder:
-        for inner in _names(folder):
-            if _is_folder(folder, inner):
-                os.chmod(inner, 0o700, dir_fd=folder)
-                os.rename(inner, next(fresh), src_dir_fd=folder, dst_dir_fd=top)
+    with _opened(top, name) as folder_fd:
+        for inner in _names(folder_fd):
+            if _is_folder(folder_fd, inner):
+                os.chmod(inner, 0o700, dir_fd=folder_fd)
+                os.rename(inner, next(fresh), src_dir_fd=folder_fd, dst_dir_fd=top)
             else:
-                os.unlink(inner, dir_fd=folder)
+                os.unlink(inner, dir_fd=folder_fd)
     os.rmdir(name, dir_fd=top)
 
 
 @contextmanager
-def _opened(folder: int, name: str) -> Iterator[int]:
+def _opened(folder_fd: int, name: str) -> Iterator[int]:
     """Open a folder even when its owner closed it."""
-    os.chmod(name, 0o700, dir_fd=folder)
-    descriptor = os.open(name, _FOLDER, dir_fd=folder)
+    os.chmod(name, 0o700, dir_fd=folder_fd)
+    descriptor = os.open(name, _FOLDER, dir_fd=folder_fd)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _names(folder: int) -> list[str]:
-    with os.scandir(folder) as entries:
+def _names(folder_fd: int) -> list[str]:
+    with os.scandir(folder_fd) as entries:
         return sorted(entry.name for entry in entries)
 
 
-def _is_folder(folder: int, name: str) -> bool:
-    return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+def _is_folder(folder_fd: int, name: str) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode)
 
 
-def _is_file(folder: int, name: str) -> bool:
+def _is_file(folder_fd: int, name: str) -> bool:
     try:
-        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        return stat.S_ISREG(os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode)
     except FileNotFoundError:
         return False
 
@@ -326,7 +326,7 @@ def _walk(
                 os.close(inner)
 
 
-def _entry(folder: int, prefix: str, name: str, status: os.stat_result) -> Entry:
+def _entry(folder_fd: int, prefix: str, name: str, status: os.stat_result) -> Entry:
     mode = stat.S_IMODE(status.st_mode)
     if stat.S_ISREG(status.st_mode):
         return Entry(prefix + name, EntryKind.FILE, mode, status.st_size)
@@ -335,7 +335,7 @@ def _entry(folder: int, prefix: str, name: str, status: os.stat_result) -> Entry
     if stat.S_ISLNK(status.st_mode):
         target = ""
         with suppress(OSError):
-            target = os.readlink(name, dir_fd=folder)
+            target = os.readlink(name, dir_fd=folder_fd)
         return Entry(prefix + name, EntryKind.LINK, mode, 0, target)
     return Entry(prefix + name, EntryKind.OTHER, mode, 0)
 

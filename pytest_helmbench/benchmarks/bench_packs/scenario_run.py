@@ -135,7 +135,7 @@ class AddressLender:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioBrief:
-    """What a pack is told for a scenario.
+    """The values that a pack gets for a scenario.
 
     Args:
         manifest: Of the pack.
@@ -154,7 +154,7 @@ class ScenarioRun:
     """A run of one scenario; a `PackAttempt` for the bridge.
 
     Args:
-        told: What its pack is told.
+        brief: What its pack learns of it.
         rule: The rule for the scenario.
         conversation: Its model calls.
         clock: Its time.
@@ -163,13 +163,13 @@ class ScenarioRun:
 
     def __init__(
         self,
-        told: ScenarioBrief,
+        brief: ScenarioBrief,
         rule: BenchPackRule,
         conversation: Conversation,
         clock: ItemClock,
         news: Callable[[], tuple[Event, ...]],
     ) -> None:
-        self._told = told
+        self._brief = brief
         self._rule = rule
         self._conversation = conversation
         self._clock = clock
@@ -185,21 +185,21 @@ class ScenarioRun:
         )
 
     async def begin(self) -> tuple[JsonObject, JsonObject]:
-        told, line, lent = self._told, self._conversation.line, self._told.addresses
+        brief, line, lent = self._brief, self._conversation.line, self._brief.addresses
         context = host_context(
-            told.manifest,
-            told.place,
+            brief.manifest,
+            brief.place,
             line.entry.id,
             lent.address,
             lent.docker_base_url,
             lent.verifiers.endpoints,
         )
         run = run_input(
-            f"{told.manifest.id}-{line.origin.run_id}",
-            told.manifest,
+            f"{brief.manifest.id}-{line.origin.run_id}",
+            brief.manifest,
             self._rule.scenario,
             line.entry.id,
-            told.generation,
+            brief.generation,
         )
         self._clock.begin()
         return context, run
@@ -210,7 +210,7 @@ class ScenarioRun:
         self._progress.clear()
 
     def open_ports(self) -> Iterable[OpenPort]:
-        return self._told.addresses.open_ports
+        return self._brief.addresses.open_ports
 
     def spent_s(self) -> float:
         """See `PackAttempt.spent_s`: what its requests wait for our own limits is not counted."""
@@ -224,7 +224,7 @@ class ScenarioRun:
             self._progress.append(Event(str(kind), event, utc_now()))
 
     def failed(self, reason: str, message: str, output: str = "") -> Outcome:
-        """Return an error: the pack broke down. A fault that it was told comes first: it is the cause."""
+        """Return an error: the pack broke down. A fault that reached it comes first: it is the cause."""
         outcome = self._fault() or Outcome(
             Verdict.ERROR, reason, message, excerpt=output, excerpt_of="output"
         )
@@ -249,14 +249,14 @@ class ScenarioRun:
         if outcome is None and unanswered is not None and result.status is not PackStatus.PASS:
             outcome = fault_outcome(unanswered)
         if outcome is None:
-            outcome = _verdict(self._rule, result, self._told.addresses.verifiers.absent)
+            outcome = _verdict(self._rule, result, self._brief.addresses.verifiers.absent)
         return replace(self._complete(outcome, (stated,)), statement=result)
 
     def _fault(self) -> Outcome | None:
         faults = self._conversation.sums.open_faults
         if faults:
             return fault_outcome(faults[0])
-        verifier = self._told.addresses.verifiers.fault
+        verifier = self._brief.addresses.verifiers.fault
         return None if verifier is None else Outcome(Verdict.ERROR, "verifier", verifier)
 
     def _unasked(self, sums: Sums) -> Outcome | None:
@@ -270,7 +270,7 @@ class ScenarioRun:
 
     def _unmeasured(self, sums: Sums) -> Outcome | None:
         """Return a skip for a speed that was read off a record."""
-        if not (sums.recalled and self._told.manifest.measures_speed):
+        if not (sums.recalled and self._brief.manifest.measures_speed):
             return None
         message = (
             "a speed is no measurement when replies are stored ones: this one is not judged"

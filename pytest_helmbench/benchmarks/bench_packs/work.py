@@ -141,8 +141,8 @@ class BenchPackWork:
             Conversation(context.gateway, line, clock, context.watch) as conversation,
             tools.lender.lend(conversation) as (addresses, prepared),
         ):
-            told = ScenarioBrief(self.manifest, self._place_of(context.origin.run_id), addresses, generation)
-            run = ScenarioRun(told, rule, conversation, clock, self._taken_news)
+            brief = ScenarioBrief(self.manifest, self._place_of(context.origin.run_id), addresses, generation)
+            run = ScenarioRun(brief, rule, conversation, clock, self._taken_news)
             try:
                 tools.begins()
                 answer = await tools.bridge.run(run, limit_s, prepared)

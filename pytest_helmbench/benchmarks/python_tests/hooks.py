@@ -273,7 +273,7 @@ class HandWrittenTests:
     def _opened(
         self, item: pytest.Item, job: HandWrittenJob, engine: JobQueue[CaseJob]
     ) -> tuple[RelayAddress, Marking]:
-        opened = job.passing.begin()
+        opened = job.own_work.begin()
         engine.launch(job)
         while not wait((opened,), SLICE_S).done:
             if engine.has_ended(job):
@@ -299,7 +299,7 @@ class HandWrittenTests:
         if stops:
             # Nothing waits for its outcome any more: what is on the wire is let in, and no more is waited for.
             self._open.discard(job)
-            job.passing.end(Finding(Verdict.SKIPPED, INTERRUPTED))
+            job.own_work.end(Finding(Verdict.SKIPPED, INTERRUPTED))
             return
         self._conclude_and_report(item, job, _finding(item, job, error, in_setup=in_setup))
 
@@ -315,7 +315,7 @@ class HandWrittenTests:
 
     def _conclude(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> Outcome:
         self._open.discard(job)
-        job.passing.end(finding)
+        job.own_work.end(finding)
         return self._obtain(item, job, self._session.engine())
 
     def _obtain(self, item: pytest.Item, job: HandWrittenJob, engine: JobQueue[CaseJob] | None) -> Outcome:

@@ -160,11 +160,11 @@ class HandWrittenJob(CaseJob):
 
     Args:
         test: As collected.
-        passing: How its calls are passed on.
+        own_work: Passes its calls on.
     """
 
     test: HandWrittenTest
-    passing: HandWrittenWork
+    own_work: HandWrittenWork
 
     @property
     def code(self) -> str:
@@ -187,7 +187,7 @@ class HandWrittenJob(CaseJob):
 
     @property
     def work(self) -> HandWrittenWork:
-        return self.passing
+        return self.own_work
 
     @property
     def judge_calls(self) -> int:

@@ -158,24 +158,24 @@ class LoadedTree:
     """A scenario tree with the models it runs on, and its broken files by the file that represents them.
 
     Args:
-        benchmark: As loaded.
+        tree: As loaded.
         targets: One per model, in order.
         add_no_context: Cases without a user context are added.
     """
 
     item_limits: Sequence[ModelLimits] = ()
 
-    def __init__(self, benchmark: ScenarioTree, targets: tuple[Target, ...], *, add_no_context: bool) -> None:
-        self.outline = benchmark
-        self.root = benchmark.root
-        self.scoring = benchmark.scoring
-        self.warnings = benchmark.warnings
-        self.files = benchmark.scenarios.keys()
+    def __init__(self, tree: ScenarioTree, targets: tuple[Target, ...], *, add_no_context: bool) -> None:
+        self.outline = tree
+        self.root = tree.root
+        self.scoring = tree.scoring
+        self.warnings = tree.warnings
+        self.files = tree.scenarios.keys()
         self.targets = targets
         self._add_no_context = add_no_context
-        self._hosts = _hosts(benchmark)
-        self._judge_calls = {one.code: one.judge_calls for one in benchmark.scenarios.values()}
-        self._weighted = weighted_behaviours(benchmark)
+        self._hosts = _hosts(tree)
+        self._judge_calls = {one.code: one.judge_calls for one in tree.scenarios.values()}
+        self._weighted = weighted_behaviours(tree)
 
     @property
     def broken(self) -> Broken:
@@ -228,11 +228,11 @@ class LoadedTree:
         return tuple(problem for path, problems in found if broken[path] == code for problem in problems)
 
 
-def weighted_behaviours(benchmark: ScenarioTree) -> frozenset[str]:
+def weighted_behaviours(tree: ScenarioTree) -> frozenset[str]:
     """Return the behaviours in which some case has a base severity other than 0."""
     return frozenset(
         scenario.behaviour
-        for scenario in benchmark.scenarios.values()
+        for scenario in tree.scenarios.values()
         if any(
             perturbation.weight + context != 0
             for perturbation in scenario.perturbations
@@ -241,26 +241,26 @@ def weighted_behaviours(benchmark: ScenarioTree) -> frozenset[str]:
     )
 
 
-def _hosts(benchmark: ScenarioTree) -> dict[Path, Broken]:
+def _hosts(tree: ScenarioTree) -> dict[Path, Broken]:
     """Give every broken file an existing file that represents it: itself, or a neighbour when it is missing."""
     hosts: dict[Path, dict[str, list[Problem]]] = defaultdict(lambda: defaultdict(list))
-    for path, problems in benchmark.problems.items():
-        hosts[_host(path, benchmark)][benchmark.broken[path]].extend(problems)
+    for path, problems in tree.problems.items():
+        hosts[_host(path, tree)][tree.broken[path]].extend(problems)
     return {
         path: tuple((code, tuple(problems)) for code, problems in by_code.items())
         for path, by_code in hosts.items()
     }
 
 
-def _host(path: Path, benchmark: ScenarioTree) -> Path:
+def _host(path: Path, tree: ScenarioTree) -> Path:
     if path.is_file():
         return path
-    prompt = f"{benchmark.broken[path].rpartition('-')[2]}.md"
+    prompt = f"{tree.broken[path].rpartition('-')[2]}.md"
     for folder in (path, *path.parents):
         files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else []
         if files:
             return next((file for file in files if file.name == prompt), files[0])
-        if folder == benchmark.root:
+        if folder == tree.root:
             break
     return path
 

@@ -58,7 +58,7 @@ class Bridge:
         self._current: asyncio.Task[Child] | None = None
         self._children: set[Child] = set()
         self._retiring: set[asyncio.Task[None]] = set()
-        self._serial: Child | None = None
+        self._serial_child: Child | None = None
         """Runs what was in a process that was lost, one by one."""
         self._turn = asyncio.Lock()
         self._again = 0
@@ -161,8 +161,8 @@ class Bridge:
                 return await self._done_alone(act, what, start_over)
         finally:
             self._again -= 1
-            if not self._again and self._serial is not None:
-                self._retire(self._serial)
+            if not self._again and self._serial_child is not None:
+                self._retire(self._serial_child)
 
     async def _done_alone(
         self, act: Callable[[Child, float], Awaitable[JsonValue]], what: str, start_over: Callable[[], None]
@@ -172,11 +172,11 @@ class Bridge:
         A process that did something else before may be lost to what that has left behind: then a fresh one decides.
         """
         while True:
-            child = self._serial
+            child = self._serial_child
             if child is None or child.is_spent:
                 if child is not None:
                     self._retire(child)
-                child = self._serial = await self._started()
+                child = self._serial_child = await self._started()
             patience_s = self._bounds.alone_freeze_s if not child.questions else self._bounds.freeze_s
             try:
                 return await act(child, patience_s)

@@ -66,7 +66,7 @@ class Child:
         self._asked: dict[int, _Asked] = {}
         self._gone: ChildLostError | None = None
         self._last_life = self._loop.time()
-        self._pulse: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_spent(self) -> bool:
@@ -151,8 +151,8 @@ class Child:
         answer: asyncio.Future[JsonValue] = self._loop.create_future()
         self._asked[number] = _Asked(answer, emitted, patience_s)
         self._wire.send({**message, "id": number})
-        if self._pulse is None:
-            self._pulse = self._loop.call_later(self._patience_s(), self._check_pulse, self._loop.time())
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._patience_s(), self._check_liveness, self._loop.time())
         return number, answer
 
     async def open(self, ports: Iterable[OpenPort]) -> None:
@@ -199,8 +199,8 @@ class Child:
                 answer.set_exception(error)
                 answer.exception()  # a waiting call gets it; none need wait
         self._asked.clear()
-        if self._pulse is not None:
-            self._pulse.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._enclosed is not None:
             self._enclosed.let_go()
         else:
@@ -328,8 +328,8 @@ class Child:
         shortest = min(asked.patience_s for asked in self._asked.values())
         return max(shortest, 3 * self._bounds.heartbeat_s)
 
-    def _check_pulse(self, since: float) -> None:
-        self._pulse = None
+    def _check_liveness(self, since: float) -> None:
+        self._timer = None
         if not self._asked:
             return
         patience = self._patience_s()
@@ -338,7 +338,7 @@ class Child:
             self.freeze()
             return
         delay = max(patience - self.silent_s(), self._bounds.heartbeat_s)
-        self._pulse = self._loop.call_later(delay, self._check_pulse, self._loop.time() + delay - patience)
+        self._timer = self._loop.call_later(delay, self._check_liveness, self._loop.time() + delay - patience)
 
     def _taint_if_open(self, number: int) -> None:
         self._tainted = self._tainted or number in self._asked

@@ -96,13 +96,13 @@ class ChildLostError(Exception):
         super().__init__(loss.message)
 
 
-def stated_loss(told: object) -> tuple[str, str, str]:
+def stated_loss(failure: object) -> tuple[str, str, str]:
     """Return reason, words and stack of a failure, as far as they can be taken from what a process says."""
-    said = told.get("said") if isinstance(told, dict) else None
-    stack = told.get("stack") if isinstance(told, dict) else None
-    if not isinstance(told, dict) or not isinstance(said, str) or not isinstance(stack, str):
+    said = failure.get("said") if isinstance(failure, dict) else None
+    stack = failure.get("stack") if isinstance(failure, dict) else None
+    if not isinstance(failure, dict) or not isinstance(said, str) or not isinstance(stack, str):
         return "malformed", ODD_FORM, ""
-    reason = told.get("reason")
+    reason = failure.get("reason")
     known = reason if isinstance(reason, str) and reason in REASONS else "malformed"
     return known, excerpt(without_tokens(said), _MESSAGE), excerpt(without_tokens(stack), _STACK)
 

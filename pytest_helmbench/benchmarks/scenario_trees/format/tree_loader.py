@@ -91,11 +91,11 @@ def load_tree(root: Path, *, runs_code: bool = False) -> ScenarioTree:
         hint = "name the folder of a scenario like P1-B1-S1"
         reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint))
     scoring, named = (_one_of(reader, root, stem) for stem in ("scoring", "benchmark"))
-    about = load_benchmark_file(reader, named) if named is not None else BenchmarkFile()
-    scenarios, broken, unrun = _load_scenarios(reader, folders, about)
+    benchmark_file = load_benchmark_file(reader, named) if named is not None else BenchmarkFile()
+    scenarios, broken, unrun = _load_scenarios(reader, folders, benchmark_file)
     codes = sorted({folder.code.rpartition("-")[0] for folder in folders}, key=natural_key)
     scored = load_scoring(reader, scoring, codes) if scoring is not None else None
-    for path in _unused_tools(root, folders, about.tools_file):
+    for path in _unused_tools(root, folders, benchmark_file.tools_file):
         hint = "name it in benchmark.yml ('tools: PATH'), or move it into the folder of a scenario"
         reader.findings.add(path, Fault(None, "no scenario uses the tools of this file", hint, usable=True))
     digest = reader.content_hash(root)
@@ -104,9 +104,9 @@ def load_tree(root: Path, *, runs_code: bool = False) -> ScenarioTree:
     problems = _by_file(reader.findings.problems)
     return ScenarioTree(
         root=root,
-        name=about.name or root.absolute().name,
-        version=about.version or digest[:12],
-        description=about.description or "",
+        name=benchmark_file.name or root.absolute().name,
+        version=benchmark_file.version or digest[:12],
+        description=benchmark_file.description or "",
         hash=digest,
         pillars=tuple(map(readmes.pillar, pillars)),
         behaviours=tuple(map(readmes.behaviour, codes)),
@@ -147,7 +147,7 @@ def _unused_tools(root: Path, folders: list[ScenarioFolder], shared: Path | None
 
 
 def _load_scenarios(
-    reader: Reader, folders: list[ScenarioFolder], about: BenchmarkFile
+    reader: Reader, folders: list[ScenarioFolder], benchmark_file: BenchmarkFile
 ) -> tuple[dict[Path, Scenario], dict[Path, str], dict[str, BrokenScenario]]:
     """Return the healthy scenarios by prompt file, the scenario code of each broken file, and the broken scenarios."""
     namesakes: defaultdict[str, list[ScenarioFolder]] = defaultdict(list)
@@ -158,7 +158,7 @@ def _load_scenarios(
     unrun: dict[str, BrokenScenario] = {}
     for folder in folders:
         before = len(reader.findings.problems)
-        scenario = _load_scenario(reader, folder, namesakes[folder.code], about)
+        scenario = _load_scenario(reader, folder, namesakes[folder.code], benchmark_file)
         if isinstance(scenario, Scenario):
             scenarios[scenario.path] = scenario
         else:
@@ -212,7 +212,7 @@ class _Prompt:
 
 
 def _load_scenario(
-    reader: Reader, folder: ScenarioFolder, namesakes: list[ScenarioFolder], about: BenchmarkFile
+    reader: Reader, folder: ScenarioFolder, namesakes: list[ScenarioFolder], benchmark_file: BenchmarkFile
 ) -> Scenario | BrokenScenario:
     findings = reader.findings
     before = len(findings.problems)
@@ -228,7 +228,7 @@ def _load_scenario(
     conditions = load_components(reader, folder.path, folder.code, CONDITIONS)
     user_contexts = load_components(reader, folder.path, folder.code, USER_CONTEXTS)
     perturbations, asked = _load_perturbations(reader, folder)
-    toolbox, tools = _load_toolbox(reader, folder, prompt, about)
+    toolbox, tools = _load_toolbox(reader, folder, prompt, benchmark_file)
     rule = _load_rule(reader, files, prompt, response_format, asked, tools)
     evaluations = max(1, len(files.rubrics)) if files.multi else 1
     body = "" if prompt is None else prompt.body.trimmed()
@@ -250,7 +250,7 @@ def _load_scenario(
         user_contexts=user_contexts,
         perturbations=perturbations,
         family=rule.type,
-        system=about.system,
+        system=benchmark_file.system,
         schema_turns="all" if prompt.value("schema_turns") == "all" else "last",
         toolbox=toolbox,
     )
@@ -273,7 +273,7 @@ def _load_perturbations(
 
 
 def _load_toolbox(
-    reader: Reader, folder: ScenarioFolder, prompt: _Prompt | None, about: BenchmarkFile
+    reader: Reader, folder: ScenarioFolder, prompt: _Prompt | None, benchmark_file: BenchmarkFile
 ) -> tuple[Toolbox | None, tuple[str, ...] | None]:
     """Return the tools of the scenario's own file, else those that `benchmark.yml` names, or None without any.
 
@@ -281,10 +281,10 @@ def _load_toolbox(
     """
     before = len(reader.findings.problems)
     own = _one_of(reader, folder.path, "tools")
-    tools = about.tools if own is None else load_tools(reader, own)
-    if about.unusable and (own is None or about.tools_file is None):
-        message = f"{about.unusable} cannot be used, so the cases of this scenario cannot be composed"
-        fault = Fault(None, message, f"mend the problems of {about.unusable} first")
+    tools = benchmark_file.tools if own is None else load_tools(reader, own)
+    if benchmark_file.unusable and (own is None or benchmark_file.tools_file is None):
+        message = f"{benchmark_file.unusable} cannot be used, so the cases of this scenario cannot be composed"
+        fault = Fault(None, message, f"mend the problems of {benchmark_file.unusable} first")
         reader.findings.add(folder.path if prompt is None else prompt.path, fault)
     if tools is None:
         return None, () if len(reader.findings.problems) == before else None
