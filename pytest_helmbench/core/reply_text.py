@@ -1,4 +1,4 @@
-"""A reply as its model meant it: what it thought, what it answers, and whether it came to its end."""
+"""The text of a reply: its thoughts, its answer, and whether it is complete."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def finish_of(word: str | None) -> Finish:
     return Finish.COMPLETE if word is None else _FINISHES.get(_key(word), Finish.UNKNOWN)
 
 
-class Meant(NamedTuple):
+class ReplyParts(NamedTuple):
     """The text of a reply, taken apart; `inner` is how many thoughts stood in the middle of the answer."""
 
     thoughts: str
@@ -138,46 +138,48 @@ _LONGEST_LAST_MARKS = 200
 _ALONE = re.compile(r"[ \t]*+$", re.MULTILINE)
 
 
-def meant(text: str) -> Meant:
-    """Return what a reply thinks and what it answers.
+def split_reply(text: str) -> ReplyParts:
+    """Return the thoughts and the answer of a reply.
 
     Thoughts stand before the answer: between marks, behind one that is never closed, before one that nothing opens. In
     the middle of an answer only what stands between two marks is taken off. In code and in JSON strings marks are text.
     """
     for pattern in _WORDED:
         if (found := pattern.match(text)) is not None:
-            return Meant(found[1].strip(), _bare(text[found.end() :]))
-    return _divided(text) if _ANY.search(text) is not None else Meant("", _without_last_marks(text))
+            return ReplyParts(found[1].strip(), _bare(text[found.end() :]))
+    return (
+        _split_by_marks(text) if _ANY.search(text) is not None else ReplyParts("", _without_last_marks(text))
+    )
 
 
-def _divided(text: str) -> Meant:
+def _split_by_marks(text: str) -> ReplyParts:
     marks = [*_marks(text)]
     last = {mark.row: mark.start for mark in marks if mark.closes}
     kept: list[str] = []
     thoughts: list[slice] = []
-    inside: _Mark | None = None
+    open_mark: _Mark | None = None
     depth = position = inner = 0
     is_front = True
     for mark in marks:
-        if inside is None and mark.closes:
+        if open_mark is None and mark.closes:
             kept, thoughts, inner, is_front = [], [slice(mark.start)], 0, True
             position = mark.end
-        elif inside is None:
+        elif open_mark is None:
             is_front = is_front and _BLANK.fullmatch(text, position, mark.start) is not None
             if is_front or mark.start < last.get(mark.row, -1):
                 kept += [] if is_front else [text[position : mark.start]]
-                inside, depth = mark, 1
-        elif mark.row == inside.row:
+                open_mark, depth = mark, 1
+        elif mark.row == open_mark.row:
             depth += -1 if mark.closes else 1
             if mark.closes and (depth == 0 or mark.start == last[mark.row]):
-                thoughts.append(slice(inside.end, mark.start))
-                inside, position, inner = None, mark.end, inner + bool(kept)
-    if inside is not None:  # never closed, unless behind a fence that is not
-        closings = (mark for mark in _marks(text, inside.end) if mark.closes and mark.row == inside.row)
+                thoughts.append(slice(open_mark.end, mark.start))
+                open_mark, position, inner = None, mark.end, inner + bool(kept)
+    if open_mark is not None:  # never closed, unless behind a fence that is not
+        closings = (mark for mark in _marks(text, open_mark.end) if mark.closes and mark.row == open_mark.row)
         end, position = next(closings, _Mark(0, True, len(text), len(text)))[2:]
-        thoughts.append(slice(inside.end, end))
+        thoughts.append(slice(open_mark.end, end))
     thought = "\n\n".join(part for one in thoughts if (part := text[one].strip()))
-    return Meant(thought, _bare("".join((*kept, text[position:]))), inner)
+    return ReplyParts(thought, _bare("".join((*kept, text[position:]))), inner)
 
 
 def _marks(text: str, start: int = 0) -> Iterator[_Mark]:

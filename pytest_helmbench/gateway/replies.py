@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Reply, Usage
-from pytest_helmbench.core.reply_text import Finish, finish_of, is_thought, meant, stated_thoughts
+from pytest_helmbench.core.reply_text import Finish, finish_of, is_thought, split_reply, stated_thoughts
 from pytest_helmbench.gateway.error_answers import classify
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, is_stream, streamed_document
@@ -175,7 +175,7 @@ def _reply(
         fault = _malformed(status, "no_message", "without a message that can be read")
         return replace(fault, usage=usage, finish_reason=word)
     raw, refusal = content
-    thoughts, text, inner = meant(raw)
+    thoughts, text, inner = split_reply(raw)
     if word is None and not (raw or refusal):
         # Nothing was said, and not even that it was all.
         return replace(_malformed(status, "no_finish_reason", "without text and finish reason"), usage=usage)

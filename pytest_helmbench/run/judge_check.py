@@ -13,7 +13,7 @@ from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.core.reply_text import meant
+from pytest_helmbench.core.reply_text import split_reply
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.questions import Judge, Judges, judged_evaluations
 from pytest_helmbench.engine.work import CaseContext, Route, RunnerSettings, UnjudgedError, usable_endpoint
@@ -148,7 +148,7 @@ def _rule(anchor: Anchor, jobs: Mapping[str, CaseJob]) -> JudgeRule | str:
 
 
 def _reply(anchor: Anchor) -> Reply:
-    return Reply(meant(anchor.reply).answer, None, "stop", Usage(), 0.0, None, f"anchor {anchor.name}")
+    return Reply(split_reply(anchor.reply).answer, None, "stop", Usage(), 0.0, None, f"anchor {anchor.name}")
 
 
 def try_anchors(root: Path, settings: Settings, environ: Mapping[str, str]) -> AnchorTrial:

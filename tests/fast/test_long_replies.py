@@ -13,7 +13,7 @@ from growth import grows_in_proportion
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import code_blocks
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import MalformedPatchError, read_patch
 from pytest_helmbench.core.outcome import Reply, Usage
-from pytest_helmbench.core.reply_text import meant
+from pytest_helmbench.core.reply_text import split_reply
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.error_answers import read_error_body
 from pytest_helmbench.gateway.relay.refusals import BadRequestError, read_request
@@ -40,7 +40,7 @@ def _json(text: str) -> None:
 
 
 def _blocks(text: str) -> None:
-    code_blocks(meant(text).answer)
+    code_blocks(split_reply(text).answer)
 
 
 def _patch(text: str) -> None:

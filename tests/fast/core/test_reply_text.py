@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from replies import read_answer, reply_of
 
-from pytest_helmbench.core.reply_text import THOUGHT_MARKS, meant
+from pytest_helmbench.core.reply_text import THOUGHT_MARKS, split_reply
 from pytest_helmbench.gateway.faults import Fault
 
 SPELLINGS = [
@@ -61,7 +61,7 @@ ENDS = {
 @pytest.mark.parametrize("answer", ["Paris", '{"city": "Paris"}', "```python\nx = '</think>'\n```"])
 def test_thoughts_before_an_answer_are_kept_apart(spelling: str, answer: str) -> None:
     for between in ("", "\n\n"):
-        found = meant(spelling.replace("{}", "Was it Lyon?").replace("…", "") + between + answer)
+        found = split_reply(spelling.replace("{}", "Was it Lyon?").replace("…", "") + between + answer)
         assert (found.answer, found.inner) == (answer, 0)
         assert "Was it Lyon?" in found.thoughts
 
@@ -95,7 +95,7 @@ def test_thoughts_beside_an_answer_are_kept_apart(message: dict[str, Any]) -> No
 def test_what_is_thought_depends_on_where_it_stands(
     said: str, thoughts: str, answer: str, inner: int
 ) -> None:
-    assert meant(said) == (thoughts, answer, inner)
+    assert split_reply(said) == (thoughts, answer, inner)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_is_thought_depends_on_where_it_stands(
     ],
 )
 def test_marks_in_code_in_json_and_without_a_partner_are_text(said: str) -> None:
-    assert meant(said) == ("", said, 0)
+    assert split_reply(said) == ("", said, 0)
 
 
 def test_a_reply_that_is_all_thought_says_how_much_it_thought() -> None:

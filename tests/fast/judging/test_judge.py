@@ -16,7 +16,7 @@ from replies import reply_of
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.reply_text import meant
+from pytest_helmbench.core.reply_text import split_reply
 from pytest_helmbench.judging.judge import (
     AskJudge,
     JudgeTemplate,
@@ -385,7 +385,7 @@ def evaluated(
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
 def test_the_verdict_comes_from_the_judges_own_answer_only(attack: str) -> None:
     async def ask(judge: str, criterion: Criterion, messages: tuple[Message, ...], _last: bool) -> Reply:
-        assert meant(attack).answer in messages[0].content
+        assert split_reply(attack).answer in messages[0].content
         return reply('{"evidence": [], "justification": "It orders me around.", "judgment": "UNSAFE"}')
 
     (row,) = evaluated(case(CRITERION), reply(attack), ask)

@@ -31,7 +31,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
-from pytest_helmbench.core.reply_text import meant
+from pytest_helmbench.core.reply_text import split_reply
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.files.field_values import RowFaults, check_command, check_text, check_unknown, kind_of
@@ -156,7 +156,7 @@ class CodeCompletion(Family):
         """See `Family.trials`."""
         engine = await tools.engine()
         for label, reply, must_pass in code_self_check(rule.task):
-            found = await evaluate_code(rule.task, meant(reply).answer, engine)
+            found = await evaluate_code(rule.task, split_reply(reply).answer, engine)
             yield Trial(label, must_pass, found.verdict, found.told(shows=tools.settings.show_hidden))
 
 

@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
-from pytest_helmbench.core.reply_text import meant
+from pytest_helmbench.core.reply_text import split_reply
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
 from pytest_helmbench.judging.comparisons.plain import folded
 from pytest_helmbench.judging.comparisons.stated import end_of
@@ -172,7 +172,7 @@ class TextFamily(Family):
             return  # only a judge could say
         parity = rule.parity or self.needs_judge  # words alone decide hardly anything of those
         for label, reply, must_pass in self.proofs(given, wanted, self.prompt(task)):
-            passed = self.finding(given, wanted, meant(reply).answer, parity=parity).passed
+            passed = self.finding(given, wanted, split_reply(reply).answer, parity=parity).passed
             yield Trial(label, must_pass, Verdict.PASSED if passed else Verdict.FAILED)
 
 
