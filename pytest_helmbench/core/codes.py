@@ -24,6 +24,13 @@ _FULL = re.compile(
 )
 _SCENARIO = re.compile(r"(P\d+)-(B\d+)-(S\d+[A-Z]?)\Z")
 _PIECES = re.compile(r"(\d+)")
+_PREFIXES = ("P", "B", "S", "C", "U", "PT")
+_COMPONENT = re.compile(r"(PT|P|B|S|C|U)\d+[A-Za-z]?\Z")
+# Source: https://github.com/distribution/reference
+_PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+_HOST = r"(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\])(?::[0-9]+)?"
+_TAIL = r"(?::[A-Za-z0-9_][\w.-]{0,127})?(?:@[A-Za-z][\w.+-]*:[0-9A-Fa-f]{32,})?"
+_IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*{_TAIL}", re.ASCII)
 
 
 class SelectError(HelmbenchError):
@@ -82,10 +89,6 @@ def scenario_of(code: str) -> str:
     """Return the scenario of a case; empty for a code that is none of a scenario tree."""
     parsed = CaseCode.parse(code)
     return "-".join(filter(None, parsed.parts()[:3])) if parsed else ""
-
-
-_PREFIXES = ("P", "B", "S", "C", "U", "PT")
-_COMPONENT = re.compile(r"(PT|P|B|S|C|U)\d+[A-Za-z]?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +181,6 @@ def _pattern(text: str) -> Pattern:
             raise SelectError(f"--helmbench-select: {text!r} has more than six components")
         position = place + 1
     return Pattern(text, tuple(places), excludes)
-
-
-# Source: https://github.com/distribution/reference
-_PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
-_HOST = r"(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\])(?::[0-9]+)?"
-_TAIL = r"(?::[A-Za-z0-9_][\w.-]{0,127})?(?:@[A-Za-z][\w.+-]*:[0-9A-Fa-f]{32,})?"
-_IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*{_TAIL}", re.ASCII)
 
 
 def image_fault(image: str) -> str:

@@ -15,6 +15,18 @@ from pytest_helmbench.core.tools import MadeCall
 
 Cell: TypeAlias = "str | int | float | bytes | None"
 """What one column of a row holds."""
+TOO_MANY_ROUNDS = "too_many_rounds"
+"""Reason of a reply that still calls tools when no more calls are answered."""
+FORM_REASONS = frozenset(
+    {"invalid_json", "schema_violation", "refusal", "truncated", "empty", TOO_MANY_ROUNDS}
+)
+"""Reasons that make a reply wrong for its form, whatever it says."""
+NO_ANSWER = "no_answer"
+"""Reason of a reply that states no answer: it is wrong, and no model has read it."""
+NO_MODEL_CALL = "no_model_call"
+"""Reason of what asked no model. As an error it is one; skipped for it, a test of one's own is no case at all."""
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "written_tokens", "reasoning_tokens")
+_TURN = re.compile(r"turn (\d{1,9})\b")
 
 
 class RunStatement(Protocol):
@@ -40,21 +52,6 @@ class CaseStatement(Protocol):
 
     def for_item(self) -> CaseStatement:
         """Return what an item shows of it: what only the record keeps is left out, since thousands may wait."""
-
-
-TOO_MANY_ROUNDS = "too_many_rounds"
-"""Reason of a reply that still calls tools when no more calls are answered."""
-
-FORM_REASONS = frozenset(
-    {"invalid_json", "schema_violation", "refusal", "truncated", "empty", TOO_MANY_ROUNDS}
-)
-"""Reasons that make a reply wrong for its form, whatever it says."""
-
-NO_ANSWER = "no_answer"
-"""Reason of a reply that states no answer: it is wrong, and no model has read it."""
-
-NO_MODEL_CALL = "no_model_call"
-"""Reason of what asked no model. As an error it is one; skipped for it, a test of one's own is no case at all."""
 
 
 class Verdict(StrEnum):
@@ -99,9 +96,6 @@ class Usage:
         unknown = self.cost_usd is None or other.cost_usd is None
         cost_usd = None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0)
         return Usage(**sums, cost_usd=cost_usd, estimated=self.estimated or other.estimated)
-
-
-_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "written_tokens", "reasoning_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +183,6 @@ class Reply:
             TOO_MANY_ROUNDS: "too many rounds of tool calls",
         }
         return f"({words[form_fault]})" if form_fault in words else ""
-
-
-_TURN = re.compile(r"turn (\d{1,9})\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,10 @@ _HARMFUL = re.compile(
 _TOKEN = re.compile(r"relay-[A-Za-z0-9_-]{20,}")  # also one that a cut has shortened
 _COMMAND = re.compile(r"##(?=\[|vso\[|teamcity\[)", re.IGNORECASE)  # of logs: anywhere in a line
 _LOST = "\N{REPLACEMENT CHARACTER}"
+HIDDEN_TEXT = "(text of the reply)"
+"""Stands in `observed` where running text of a reply was observed."""
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:^|_)PAT(?:_|$)", re.IGNORECASE)
+_SHORTEST = 8  # shorter values are words that anything may hold
 
 
 def scrub(text: str) -> str:
@@ -117,10 +121,6 @@ def _visible(match: re.Match[str]) -> str:
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
-HIDDEN_TEXT = "(text of the reply)"
-"""Stands in `observed` where running text of a reply was observed."""
-
-
 class ShownTexts(StrEnum):
     """Of which cases texts are shown."""
 
@@ -151,10 +151,6 @@ class _Evaluated(Protocol):
 def full_observed(evaluated: _Evaluated) -> str:
     """Return what was observed, for where texts are shown."""
     return evaluated.observed if evaluated.observed_text is None else evaluated.observed_text
-
-
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:^|_)PAT(?:_|$)", re.IGNORECASE)
-_SHORTEST = 8  # shorter values are words that anything may hold
 
 
 def secrets_of(environ: Mapping[str, str], named: Collection[str] = ()) -> HiddenValues:

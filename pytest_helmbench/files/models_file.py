@@ -34,6 +34,8 @@ _MOST_JUDGES = 2
 MODELS_SCHEMA = shipped_schema("models", __name__)
 _OF_MODELS_ALONE = ("id", "name", "url", "request", "response", "version")
 """Keys that a variant cannot change: they say which model it is of."""
+_VARIANT_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_FLOW_PAIR = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|([{,]\s*[^\s,:={}\[\]"']+)\s*=\s*""")
 
 
 def load_models(path: Path, root: Path | None = None) -> ModelsFile:
@@ -118,10 +120,6 @@ def _name_faults(name: str, taken: Container[str]) -> Iterator[Fault]:
         yield Fault(None, f"the name {name!r} has the wrong form", hint)
     elif name in taken:
         yield Fault(None, f"the name {name!r} is given twice", "give each variant its own")
-
-
-_VARIANT_NAME = re.compile(r"[A-Za-z0-9._-]+")
-_FLOW_PAIR = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|([{,]\s*[^\s,:={}\[\]"']+)\s*=\s*""")
 
 
 def _as_yaml(found: re.Match[str]) -> str:

@@ -13,6 +13,8 @@ from pathlib import Path
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 
+_MOST_BYTES = 32 * 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -49,9 +51,6 @@ class Findings:
         for fault in faults:
             line = None if fault.line is None else fault.line + shift
             self.add(path, Fault(line, fault.message, fault.hint, fault.usable))
-
-
-_MOST_BYTES = 32 * 2**20
 
 
 def read_plain(path: Path, root: Path | None = None) -> bytes:

@@ -10,6 +10,10 @@ from collections.abc import Iterable, Iterator
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 
+_DEEPEST = 100
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 def a_mapping(value: JsonValue) -> JsonObject:
     """Return the value where it is a mapping; else an empty one."""
@@ -43,11 +47,6 @@ def numbers(value: JsonValue) -> dict[str, float]:
     """Return the numbers of a mapping by key."""
     found = {key: a_number(item) for key, item in a_mapping(value).items()}
     return {key: number for key, number in found.items() if number is not None}
-
-
-_DEEPEST = 100
-_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class NotJSONError(Exception):

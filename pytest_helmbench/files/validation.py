@@ -18,6 +18,18 @@ from pytest_helmbench.files.source import Fault, listed
 from pytest_helmbench.files.strict_json import a_mapping
 from pytest_helmbench.files.yaml_text import Document, Place, label
 
+_TYPE_WORDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "empty",
+    "number": "a number",
+    "object": "a mapping",
+    "string": "text",
+}
+_CLOSING = {"key": 0, "unknown": 1, "type": 2}
+"""Kinds of sentences that leave nothing to say of a value, in the order in which one goes before another."""
+
 
 class FormatSchema:
     """The JSON Schema of one format. Every room that reads a format owns its schema.
@@ -73,21 +85,6 @@ def shipped_schema(name: str, module: str) -> FormatSchema:
         return found
 
     return FormatSchema(name, read)
-
-
-_TYPE_WORDS = {
-    "array": "a list",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "null": "empty",
-    "number": "a number",
-    "object": "a mapping",
-    "string": "text",
-}
-
-
-_CLOSING = {"key": 0, "unknown": 1, "type": 2}
-"""Kinds of sentences that leave nothing to say of a value, in the order in which one goes before another."""
 
 
 def validate(document: Document, schema: FormatSchema, definition: str | None = None) -> list[Fault]:

@@ -45,6 +45,7 @@ _QUOTES_HINT = "put a text with ': ', '#', '*' or a bracket between single quote
 _TAG = "tag:yaml.org,2002:"
 _TYPED = frozenset(_TAG + name for name in ("null", "bool", "int", "float"))
 _TEXT = frozenset(_TAG + name for name in ("str", "timestamp"))
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +247,6 @@ def _key(node: yaml.Node, *, keep_keys: bool) -> str:
         raise yaml.constructor.ConstructorError(None, None, "a key is no text", node.start_mark)
     text = str(node.value)
     return text if keep_keys else text.lower()
-
-
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
 def json_lines(text: str) -> Mapping[Place, int]:

@@ -45,6 +45,20 @@ _FOUND_BY = (  # what the command lines need to find their servers, stores and r
     *("CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF", "REGISTRY_AUTH_FILE"),
     *("HTTPS_PROXY", "NO_PROXY", "HTTP_PROXY", "https_proxy", "no_proxy", "http_proxy"),
 )
+_SETTINGS = "CONTAINERS_CONF"
+_PLACES = ("/usr/share/containers", "/etc/containers")
+DEFAULT_IMAGE = "docker.io/library/python:3.12-slim"
+"""For boxes that name no image, where there is no bubblewrap."""
+_NO_IMAGE = "no_image"
+_OWNER = "helmbench.owner"
+_ENGINE = "helmbench.engine"
+_TASK = "helmbench.task"
+_NAME = "helmbench-"
+_TOOL_S = 60.0
+_PULL_S = 1800.0
+_STOP_S = 10.0
+_SHARED_MEMORY_BYTES = 64 * 1024 * 1024
+_NOTHING = "/.helmbench/nothing"  # a program that no image has
 
 
 def process_limits(limits: Limits) -> Iterator[str]:
@@ -76,9 +90,6 @@ def tool_environment() -> Mapping[str, str]:
     """Return what a command line needs of the environment to find its engine, and no more."""
     return {name: os.environ[name] for name in _FOUND_BY if name in os.environ}
 
-
-_SETTINGS = "CONTAINERS_CONF"
-_PLACES = ("/usr/share/containers", "/etc/containers")
 
 TomlTable = dict[str, object]
 
@@ -141,21 +152,6 @@ def written_toml(table: Mapping[str, object], *above: str) -> str:
     lines += [f"{json.dumps(name)} = {json.dumps(value, default=str)}" for name, value in plain.items()]
     below = [written_toml(value, *above, name) for name, value in table.items() if isinstance(value, dict)]
     return "\n".join([*lines, *below]) + ("" if above else "\n")
-
-
-DEFAULT_IMAGE = "docker.io/library/python:3.12-slim"
-"""For boxes that name no image, where there is no bubblewrap."""
-
-_NO_IMAGE = "no_image"
-_OWNER = "helmbench.owner"
-_ENGINE = "helmbench.engine"
-_TASK = "helmbench.task"
-_NAME = "helmbench-"
-_TOOL_S = 60.0
-_PULL_S = 1800.0
-_STOP_S = 10.0
-_SHARED_MEMORY_BYTES = 64 * 1024 * 1024
-_NOTHING = "/.helmbench/nothing"  # a program that no image has
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,12 @@ from urllib.parse import urlsplit
 
 _LOOPBACK = "127.0.0.1"
 _CHUNK = 64 * 2**10
+_PORTS = (80, 443)
+_HEAD_BYTES = 64 * 2**10
+_CONNECT_S = 30.0
+_REFUSAL = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_FAILURE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_TUNNEL = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class Forward:
@@ -68,14 +74,6 @@ async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None
             sink.write_eof()
     except OSError:
         sink.transport.abort()
-
-
-_PORTS = (80, 443)
-_HEAD_BYTES = 64 * 2**10
-_CONNECT_S = 30.0
-_REFUSAL = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-_FAILURE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-_TUNNEL = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class HostProxy:

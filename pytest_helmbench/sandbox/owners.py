@@ -24,6 +24,8 @@ _USUAL_PLACE = Path("/tmp")
 _MARK = re.compile(r"([0-9a-f]{16})\.(\d+)\.(\d+)\.([0-9a-f]+)")
 
 _MARK_IN_PATH = re.compile(rb"/helmbench-([0-9a-f]{16}\.[0-9.]+\.[0-9a-f]+)-")
+_ENDED = "ended"
+_ENDED_STATES = ("Z", "X")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,6 @@ class Owner:
             return False
         start = _start_of(self.pid)
         return start is not None and start != self.start
-
-
-_ENDED = "ended"
-_ENDED_STATES = ("Z", "X")
 
 
 @cache

@@ -26,6 +26,11 @@ _TOOL_OUTPUT = 4 * 1024 * 1024
 Kill: TypeAlias = Callable[[Process], Awaitable[None]]
 LimitWatch: TypeAlias = Callable[[int], Coroutine[object, None, str]]
 
+_EVERY_S = 0.1
+_DISK_EVERY_S = 0.5
+_DISK_SHARE = 20  # looking takes at most one part in so many of the time
+_OWN_PIDS = 4  # what stands around the command: the sandbox's own processes and the launcher
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -212,12 +217,6 @@ async def _end(launch: Launch, process: Process, tasks: tuple[asyncio.Task[str],
 def _exit_code(process: Process) -> int | None:
     code = process.returncode
     return 128 - code if code is not None and code < 0 else code
-
-
-_EVERY_S = 0.1
-_DISK_EVERY_S = 0.5
-_DISK_SHARE = 20  # looking takes at most one part in so many of the time
-_OWN_PIDS = 4  # what stands around the command: the sandbox's own processes and the launcher
 
 
 @dataclass(frozen=True, slots=True)

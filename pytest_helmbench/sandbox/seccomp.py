@@ -71,6 +71,26 @@ clone 56 220; ioctl 16 29; personality 135 92; socket 41 198;
 """
 
 _PROCESSORS = ("x86_64", "aarch64")
+# Which arguments some of them may have. A namespace of one's own opens much of the kernel to people without rights;
+# other families of sockets lead to other machines and to drivers (vsock, alg, netlink, packet, can, …).
+_NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW* that `clone` knows
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
+_TYPES = (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET)
+_TYPE_BITS = 0xF
+_PROTOCOLS = (0, 1, 6, 17)  # any, ICMP (and AF_UNIX by its own number), TCP, UDP
+_TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX type into a terminal
+_PERSONALITIES = (0, 0xFFFFFFFF)  # the ordinary one, and the question which it is
+_WITH_CONDITIONS = ("clone", "ioctl", "personality", "socket")
+_LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
+_AND = 0x54  # BPF_ALU | BPF_AND | BPF_K
+_IF_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
+_IF_BITS = 0x45  # BPF_JMP | BPF_JSET | BPF_K
+_RETURN = 0x06
+_ALLOW = 0x7FFF0000
+_REFUSE = 0x00050000
+_KILL = 0x80000000
+_X32_BIT = 0x40000000
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 
 def _numbers() -> dict[str, dict[str, int]]:
@@ -85,28 +105,7 @@ NUMBERS = _numbers()
 """By processor, as `platform.machine()` calls it, then by name."""
 
 
-# Which arguments some of them may have. A namespace of one's own opens much of the kernel to people without rights;
-# other families of sockets lead to other machines and to drivers (vsock, alg, netlink, packet, can, …).
-_NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW* that `clone` knows
-_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
-_TYPES = (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET)
-_TYPE_BITS = 0xF
-_PROTOCOLS = (0, 1, 6, 17)  # any, ICMP (and AF_UNIX by its own number), TCP, UDP
-_TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX type into a terminal
-_PERSONALITIES = (0, 0xFFFFFFFF)  # the ordinary one, and the question which it is
-_WITH_CONDITIONS = ("clone", "ioctl", "personality", "socket")
-
-_LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
-_AND = 0x54  # BPF_ALU | BPF_AND | BPF_K
-_IF_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
-_IF_BITS = 0x45  # BPF_JMP | BPF_JSET | BPF_K
-_RETURN = 0x06
-_ALLOW = 0x7FFF0000
-_REFUSE = 0x00050000
-_KILL = 0x80000000
 _NUMBER, _ARCH = 0, 4  # offsets in seccomp_data
-_X32_BIT = 0x40000000
-_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 _Step = tuple[int, int, int, int]
 

@@ -21,16 +21,6 @@ from pytest_helmbench.store.table_rows import from_row, named_rows
 
 _WITHOUT_TEXTS = "result_id, status, pack_results.score, points"
 _JSON = ("timings", "output", "verifier", "artifacts")
-
-
-class BenchPackEvent(NamedTuple):
-    """One row of `events`; `at` is ISO 8601 UTC."""
-
-    type: str
-    payload: JsonObject
-    at: str
-
-
 _ROWS = """
     SELECT {columns} FROM pack_results JOIN results ON results.id = result_id
     WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
@@ -58,6 +48,14 @@ _SCENARIOS = """
     JOIN evaluation_runs ON evaluation_runs.benchmark_id = scenarios.benchmark_id
     WHERE evaluation_runs.id = ? ORDER BY scenarios.rowid
 """
+
+
+class BenchPackEvent(NamedTuple):
+    """One row of `events`; `at` is ISO 8601 UTC."""
+
+    type: str
+    payload: JsonObject
+    at: str
 
 
 def bench_pack_rows(

@@ -29,6 +29,10 @@ _HINT = (
     f"  hint: install Node.js {LEAST_NODE} or newer from https://nodejs.org or your system's packages, "
     f"or name one with --helmbench-node or {NODE_VARIABLE}"
 )
+_INSIDE = Path(__file__).resolve().with_name("inside")
+_LAUNCHER = Path(sandbox_inside.__file__).with_name("launch.py")
+_PASSED_ON = ("PATH", "TZ")
+_NO_PROXY = "127.0.0.1,localhost,::1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +84,6 @@ def _version(path: str) -> tuple[int, int, int] | str:
     if asked.returncode != 0 or match is None:
         return f"it is no Node.js; asked for its version, it said {excerpt(said, 80)!r}"
     return int(match[1]), int(match[2]), int(match[3])
-
-
-_INSIDE = Path(__file__).resolve().with_name("inside")
-_LAUNCHER = Path(sandbox_inside.__file__).with_name("launch.py")
-_PASSED_ON = ("PATH", "TZ")
-_NO_PROXY = "127.0.0.1,localhost,::1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,19 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
 
+REASONS = frozenset(
+    ("threw", "unhandled", "exited", "too_slow", "hung", "crashed", "malformed", "not_loadable")
+)
+"""Why a Bench Pack failed, in one word each."""
+_NOT_OF_THE_PACK = ("node:internal", "node/inside/")
+ODD_FORM = "its answer came in a form that is none of ours"
+_MESSAGE = 500
+_STACK = 4_000
+_LONGEST_LINE = 32 * 1024 * 1024
+_MOST_DROPPED = 1000
+_DEEPEST = 64
+_LONGEST_TOKEN = 64
+
 
 @dataclass(frozen=True, slots=True)
 class BridgeBounds:
@@ -40,14 +53,6 @@ class BridgeBounds:
     close_s: float = 1.0
     heartbeat_s: float = 0.25
     output_bytes: int = 16 * 1024
-
-
-REASONS = frozenset(
-    ("threw", "unhandled", "exited", "too_slow", "hung", "crashed", "malformed", "not_loadable")
-)
-"""Why a Bench Pack failed, in one word each."""
-
-_NOT_OF_THE_PACK = ("node:internal", "node/inside/")
 
 
 class PackFailedError(HelmbenchError):
@@ -76,12 +81,6 @@ class PackFailedError(HelmbenchError):
         return "\n".join(filter(None, (*lines, self.output)))
 
 
-ODD_FORM = "its answer came in a form that is none of ours"
-
-_MESSAGE = 500
-_STACK = 4_000
-
-
 class ChildLostError(Exception):
     """The process is gone, and it is unknown which of its items was to blame.
 
@@ -105,11 +104,6 @@ def stated_loss(failure: object) -> tuple[str, str, str]:
     reason = failure.get("reason")
     known = reason if isinstance(reason, str) and reason in REASONS else "malformed"
     return known, excerpt(without_tokens(said), _MESSAGE), excerpt(without_tokens(stack), _STACK)
-
-
-_LONGEST_LINE = 32 * 1024 * 1024
-_MOST_DROPPED = 1000
-_DEEPEST = 64
 
 
 class Lines(asyncio.Protocol):
@@ -225,9 +219,6 @@ def too_deep(value: object) -> bool:
         if not level:
             return False
     return any(isinstance(one, dict | list) for one in level)
-
-
-_LONGEST_TOKEN = 64
 
 
 class NodeProcess(asyncio.SubprocessProtocol):

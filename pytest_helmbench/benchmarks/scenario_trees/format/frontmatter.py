@@ -24,6 +24,24 @@ _OPENING = re.compile(r"(?:[ \t]*\n)*---[ \t]*(?:\n|\Z)")
 _HEADING = re.compile(r"^##+[ \t].*$", re.MULTILINE)
 _TELLING = re.compile(rf"^\W*(?:{'|'.join(KNOWN_KEYS)})\b", re.MULTILINE | re.IGNORECASE)
 _ANY_KEY = re.compile(r"\s*[\w\"'-]+[ \t]*:(?:\s|\Z)")
+_KEYS = "|".join(KNOWN_KEYS)
+_BREAK = r"\n\r\x0b\x0c\x85\u2028\u2029"  # editors and YAML break lines at more than LF
+_START = rf"(?:\A|(?<=[{_BREAK}]))"
+_SPACE = r"[ \t\xa0\u2000-\u200d\u2060\u3000\ufeff]"
+_LINTED = re.compile(
+    rf"^ {{0,3}}#{{1,6}}[ \t]+[\"']?(?:{_KEYS})[\"']?[ \t]*:.*$", re.MULTILINE | re.IGNORECASE
+)
+_KEY = rf"[\"'{{]*(?P<key>{_KEYS})[\"']?{_SPACE}*:"
+_FIRST = re.compile(rf"[\s\ufeff\u200b-\u200d\u2060]*{_KEY}", re.IGNORECASE)
+_RULE = r"(?:[-*_=+~#.]{2,}|[‐-―−]+)[^\w\n\r]*"  # what was meant as `---`, with what stands behind it
+_SECOND = re.compile(rf"{_START}{_SPACE}*{_RULE}[{_BREAK}]\s*{_KEY}", re.IGNORECASE)
+_CODE = r"(?P<code>PT\d+[a-z]?|[CU]\d+)"
+_STRAY = re.compile(
+    rf"{_START}{_SPACE}*#{{1,2}}{_SPACE}*{_CODE}{_SPACE}*#*{_SPACE}*(?=\Z|[{_BREAK}])"
+    rf"|{_START} {{0,3}}(?P<underlined>PT\d+[a-z]?|[CU]\d+)[ \t]*\n {{0,3}}=+[ \t]*(?=\Z|\n)",
+    re.IGNORECASE,
+)
+_FIRST_LINES = re.compile(r"(?:[ \t]*\n)*(?:[^\n]*\n){4}[^\n]*|[\s\S]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,26 +185,6 @@ def _headings(parts: _Parts) -> tuple[Fault, ...]:
     message = f"the heading {heading[0]!r} stands inside the frontmatter"
     hint = "if a linter made a key a heading, take its '##' away; else close with a line '---' above it"
     return (Fault(where, message, hint),)
-
-
-_KEYS = "|".join(KNOWN_KEYS)
-_BREAK = r"\n\r\x0b\x0c\x85\u2028\u2029"  # editors and YAML break lines at more than LF
-_START = rf"(?:\A|(?<=[{_BREAK}]))"
-_SPACE = r"[ \t\xa0\u2000-\u200d\u2060\u3000\ufeff]"
-_LINTED = re.compile(
-    rf"^ {{0,3}}#{{1,6}}[ \t]+[\"']?(?:{_KEYS})[\"']?[ \t]*:.*$", re.MULTILINE | re.IGNORECASE
-)
-_KEY = rf"[\"'{{]*(?P<key>{_KEYS})[\"']?{_SPACE}*:"
-_FIRST = re.compile(rf"[\s\ufeff\u200b-\u200d\u2060]*{_KEY}", re.IGNORECASE)
-_RULE = r"(?:[-*_=+~#.]{2,}|[‐-―−]+)[^\w\n\r]*"  # what was meant as `---`, with what stands behind it
-_SECOND = re.compile(rf"{_START}{_SPACE}*{_RULE}[{_BREAK}]\s*{_KEY}", re.IGNORECASE)
-_CODE = r"(?P<code>PT\d+[a-z]?|[CU]\d+)"
-_STRAY = re.compile(
-    rf"{_START}{_SPACE}*#{{1,2}}{_SPACE}*{_CODE}{_SPACE}*#*{_SPACE}*(?=\Z|[{_BREAK}])"
-    rf"|{_START} {{0,3}}(?P<underlined>PT\d+[a-z]?|[CU]\d+)[ \t]*\n {{0,3}}=+[ \t]*(?=\Z|\n)",
-    re.IGNORECASE,
-)
-_FIRST_LINES = re.compile(r"(?:[ \t]*\n)*(?:[^\n]*\n){4}[^\n]*|[\s\S]*")
 
 
 def linted_headings(body: Body, *, only_first_lines: bool = False) -> Iterator[Fault]:

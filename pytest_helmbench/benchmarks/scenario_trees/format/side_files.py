@@ -34,6 +34,7 @@ PROMPT_FRONTMATTER = shipped_schema("prompt_frontmatter", __name__)
 _COMPOSING = re.compile(r"^[\"']?(?:roles|tools)\b", re.MULTILINE | re.IGNORECASE)
 _OF_VALUES = ("properties", "patternProperties", "additionalProperties", "$defs", "definitions")
 """Keys of a schema that say which values single arguments may have, and nothing of which arguments there are."""
+_LEADING_CODE = re.compile(r"(?:(?:Pillar|Behaviou?r)\s+\d+|P\d+(?:-B\d+)?|B\d+)\s*[:.–—-]\s*", re.IGNORECASE)
 
 
 def load_scoring(reader: Reader, path: Path, behaviours: Iterable[str]) -> Scoring | None:
@@ -195,9 +196,6 @@ def _answer_faults(
             message = f"no call gets this answer: 'when' breaks the parameters ({breach})"
             hint = "write arguments that the parameters allow; a text that looks like a number needs quotes"
             yield Fault(document.line(*place, number, "when"), message, hint)
-
-
-_LEADING_CODE = re.compile(r"(?:(?:Pillar|Behaviou?r)\s+\d+|P\d+(?:-B\d+)?|B\d+)\s*[:.–—-]\s*", re.IGNORECASE)
 
 
 class Readmes:
