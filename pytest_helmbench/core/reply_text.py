@@ -56,6 +56,30 @@ class Finish(StrEnum):
     UNKNOWN = "unknown"
 
 
+class ReplyParts(NamedTuple):
+    """The text of a reply, taken apart; `inner` is how many thoughts stood in the middle of the answer."""
+
+    thoughts: str
+    answer: str
+    inner: int = 0
+
+
+class _Mark(NamedTuple):
+    row: int
+    closes: bool
+    start: int
+    end: int
+
+
+def _key(word: str) -> str:
+    return "".join(filter(str.isalnum, word.lower())).removeprefix("finishreason")
+
+
+def _pattern(mark: str) -> str:
+    pattern = re.escape(mark).replace("…", r"[^\n]{0,60}?")
+    return re.sub(r"(?<=^<)([\w:]+)>$", r"\1(?:\\s[^<>\\n]{0,200})?>", pattern)
+
+
 FINISH_WORDS = {
     Finish.COMPLETE: """
     stop tool_calls function_call end_turn stop_sequence tool_use pause_turn complete completed done finished
@@ -78,40 +102,7 @@ FINISH_WORDS = {
     """,
 }
 """Providers' words for the end of a reply. Letter case, signs between and `FINISH_REASON_` before them do not count."""
-
-
-def _key(word: str) -> str:
-    return "".join(filter(str.isalnum, word.lower())).removeprefix("finishreason")
-
-
 _FINISHES = {_key(word): finish for finish, words in FINISH_WORDS.items() for word in words.split()}
-
-
-def finish_of(word: str | None) -> Finish:
-    """Return whether a reply came to its end, by its provider's word; one that says nothing is taken to have."""
-    return Finish.COMPLETE if word is None else _FINISHES.get(_key(word), Finish.UNKNOWN)
-
-
-class ReplyParts(NamedTuple):
-    """The text of a reply, taken apart; `inner` is how many thoughts stood in the middle of the answer."""
-
-    thoughts: str
-    answer: str
-    inner: int = 0
-
-
-class _Mark(NamedTuple):
-    row: int
-    closes: bool
-    start: int
-    end: int
-
-
-def _pattern(mark: str) -> str:
-    pattern = re.escape(mark).replace("…", r"[^\n]{0,60}?")
-    return re.sub(r"(?<=^<)([\w:]+)>$", r"\1(?:\\s[^<>\\n]{0,200})?>", pattern)
-
-
 _SIGNS = [row for row in THOUGHT_MARKS if not row[0][0].isalpha()]
 _ROWS = [
     ("|".join(_pattern(before) for before, of in _SIGNS if of == behind), _pattern(behind))
@@ -136,6 +127,11 @@ _FIRST_MARKS = re.compile(r"(?:\s*+<\|\w{1,30}\|>(?:assistant|final)?)*+(?:(?:[ 
 _LAST_MARKS = re.compile(r"(?:\s*+(?:<\|\w{1,30}\|>|</s>|<end_of_turn>|\[END FINAL RESPONSE\]))++\s*+\Z")
 _LONGEST_LAST_MARKS = 200
 _ALONE = re.compile(r"[ \t]*+$", re.MULTILINE)
+
+
+def finish_of(word: str | None) -> Finish:
+    """Return whether a reply came to its end, by its provider's word; one that says nothing is taken to have."""
+    return Finish.COMPLETE if word is None else _FINISHES.get(_key(word), Finish.UNKNOWN)
 
 
 def split_reply(text: str) -> ReplyParts:

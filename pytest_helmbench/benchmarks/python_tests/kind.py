@@ -44,9 +44,6 @@ class TestAdopter:
             await self._tests.close()
 
 
-KIND = PythonTests()
-
-
 class TestAuthoring:
     __test__ = False
 
@@ -66,4 +63,5 @@ def _collected_by_pytest(root: Path) -> UnreadableBenchmarkError:
     )
 
 
+KIND = PythonTests()
 AUTHORING = TestAuthoring()

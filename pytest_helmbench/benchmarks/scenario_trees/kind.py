@@ -49,9 +49,6 @@ class TreeWork:
         return outcome
 
 
-_WORK = TreeWork()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeJob(CaseJob):
     """A combination of a scenario tree on its way.
@@ -292,4 +289,5 @@ class TreeLoader:
         """Nothing was made."""
 
 
+_WORK = TreeWork()
 KIND = ScenarioTrees()

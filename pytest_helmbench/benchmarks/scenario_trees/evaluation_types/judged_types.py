@@ -45,10 +45,6 @@ def _by_criteria(source: RuleSource) -> JudgeRule | None:
     return JudgeRule((criterion,), source.by_severity) if criterion is not None else None
 
 
-SQE = EvaluationType(JUDGED_RULE, {}, _by_criteria, _check_criteria, is_judged=True, reads_rubric=True)
-"""Structured qualitative evaluation: `criteria.md` holds the rubric and the judge's menu."""
-
-
 def multi_criteria_rule(reader: Reader, files: ScenarioFiles) -> JudgeRule | None:
     """Return the rule of a scenario whose prompt is `MCSQE.md`: every rubric `CR1.md`, … is judged by itself.
 
@@ -107,6 +103,8 @@ def _by_words(source: RuleSource) -> CaseRubric:
     return CaseRubric((criterion,), source.by_severity, cases=cases)
 
 
+SQE = EvaluationType(JUDGED_RULE, {}, _by_criteria, _check_criteria, is_judged=True, reads_rubric=True)
+"""Structured qualitative evaluation: `criteria.md` holds the rubric and the judge's menu."""
 RUBRIC = EvaluationType(
     CaseRubric.type,
     {
