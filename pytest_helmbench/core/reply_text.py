@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -113,6 +114,7 @@ _WORDED = [
     for before, behind in THOUGHT_MARKS
     if (before, behind) not in _SIGNS
 ]
+_FIRST_SIGNS = {mark[0] for row in _SIGNS for mark in row}
 _ANY = re.compile("|".join(mark for row in _ROWS for mark in row), re.IGNORECASE)
 _NAMED = "|".join(f"(?P<o{at}>{before})|(?P<c{at}>{behind})" for at, (before, behind) in enumerate(_ROWS))
 _SCAN = re.compile(
@@ -129,6 +131,7 @@ _LONGEST_LAST_MARKS = 200
 _ALONE = re.compile(r"[ \t]*+$", re.MULTILINE)
 
 
+@lru_cache(maxsize=64)
 def finish_of(word: str | None) -> Finish:
     """Return whether a reply came to its end, by its provider's word; one that says nothing is taken to have."""
     return Finish.COMPLETE if word is None else _FINISHES.get(_key(word), Finish.UNKNOWN)
@@ -143,9 +146,10 @@ def split_reply(text: str) -> ReplyParts:
     for pattern in _WORDED:
         if (found := pattern.match(text)) is not None:
             return ReplyParts(found[1].strip(), _bare(text[found.end() :]))
-    return (
-        _split_by_marks(text) if _ANY.search(text) is not None else ReplyParts("", _without_last_marks(text))
-    )
+    may_hold_marks = any(sign in text for sign in _FIRST_SIGNS)  # most replies are JSON: the search takes long
+    if may_hold_marks and _ANY.search(text) is not None:
+        return _split_by_marks(text)
+    return ReplyParts("", _without_last_marks(text))
 
 
 def _split_by_marks(text: str) -> ReplyParts:
@@ -213,13 +217,15 @@ def _bare(text: str) -> str:
 
 
 def _without_last_marks(text: str) -> str:
+    if not text.rstrip().endswith((">", "]")):
+        return text
     found = _LAST_MARKS.search(text, max(0, len(text) - _LONGEST_LAST_MARKS))
     return text if found is None else text[: found.start()]
 
 
 def stated_thoughts(message: JsonObject) -> str:
     """Return the thoughts that a message holds beside its text; empty for none."""
-    stated = (_texts(message.get(name)).strip() for name in THOUGHT_FIELDS)
+    stated = (_texts(message[name]).strip() for name in THOUGHT_FIELDS if name in message)
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     return next(filter(None, stated), "") or _texts([part for part in parts if is_thought(part)]).strip()
