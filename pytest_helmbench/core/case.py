@@ -153,6 +153,8 @@ def asked_turns(script: Sequence[Message]) -> tuple[int, ...]:
     Args:
         script: What follows the first message of the user; see `Case.script`.
     """
+    if not script:
+        return (1,)
     roles = ["user", *(message.role for message in script), "user"]
     turns = [place for place, role in enumerate(roles[:-1]) if role == "user"]
     return tuple(number for number, place in enumerate(turns, 1) if roles[place + 1] == "user")

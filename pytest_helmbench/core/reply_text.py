@@ -146,7 +146,8 @@ def split_reply(text: str) -> ReplyParts:
     for pattern in _WORDED:
         if (found := pattern.match(text)) is not None:
             return ReplyParts(found[1].strip(), _bare(text[found.end() :]))
-    may_hold_marks = any(sign in text for sign in _FIRST_SIGNS)  # most replies are JSON: the search takes long
+    # Most replies are JSON without a sign of a mark, and the search takes long.
+    may_hold_marks = any(sign in text for sign in _FIRST_SIGNS)
     if may_hold_marks and _ANY.search(text) is not None:
         return _split_by_marks(text)
     return ReplyParts("", _without_last_marks(text))

@@ -84,16 +84,17 @@ class CaseRunner:
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on disk by then, or an error."""
         self._awake.start()
-        before = self._resumed.judged.get((self._run_id(job), job.code, job.repetition))
-        if before is not None and not job.runs_anew and await self._stands(job, before):
-            self._record(job, before.outcome, from_record=True)
+        origin = Origin(self._run_id(job), job.code, job.repetition)
+        before = self._resumed.judged.get((origin.run_id, origin.code, origin.repetition))
+        if before is not None and not job.runs_anew and await self._stands(job, before, origin):
+            self._record(job, origin, before.outcome, from_record=True)
             return before.outcome
         if before is not None and not job.runs_anew:
             self._resumed.on_changed(job.name)
-        _log.info("%s: start with %s, repetition %d", job.code, scrub(job.model_id), job.repetition)
+        _log.info("%s: start with %s, repetition %d", origin.code, scrub(job.model_id), job.repetition)
         started_at = utc_now()
         try:
-            outcome = await self._outcome(job, progress)
+            outcome = await self._outcome(job, origin, progress)
         except UnjudgedError as stop:
             outcome = stop.outcome
         except RefusedError as error:
@@ -108,7 +109,7 @@ class CaseRunner:
         outcome = replace(outcome, started_at=started_at, completed_at=utc_now())
         # A case that was not even asked leaves the verdict that it has.
         supersedes = before is not None and outcome.verdict is not Verdict.SKIPPED
-        self._record(job, outcome, supersedes=supersedes)
+        self._record(job, origin, outcome, supersedes=supersedes)
         try:
             # Its reply is on disk, so nothing paid is at stake: another case may have its place.
             with progress.asleep():
@@ -118,15 +119,21 @@ class CaseRunner:
         return outcome.for_item()
 
     def _record(
-        self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False, from_record: bool = False
+        self,
+        job: CaseJob,
+        origin: Origin,
+        outcome: Outcome,
+        *,
+        supersedes: bool = False,
+        from_record: bool = False,
     ) -> None:
         self._backend.record_result(
             ResultRecord(
-                run_id=self._run_id(job),
-                code=job.code,
+                run_id=origin.run_id,
+                code=origin.code,
                 node_id=job.node_id,
                 family=job.family,
-                repetition=job.repetition,
+                repetition=origin.repetition,
                 severity=job.severity,
                 difficulty=job.difficulty,
                 neutral=job.neutral,
@@ -135,15 +142,17 @@ class CaseRunner:
                 from_record=from_record,
             )
         )
-        _log.info("%s: %s%s", job.code, outcome.verdict, f" ({outcome.reason})" if outcome.reason else "")
+        _log.info("%s: %s%s", origin.code, outcome.verdict, f" ({outcome.reason})" if outcome.reason else "")
 
-    async def _stands(self, job: CaseJob, before: JudgedBefore) -> bool:
+    async def _stands(self, job: CaseJob, before: JudgedBefore, origin: Origin) -> bool:
         """Return whether a verdict on record answers the request of now by the rule of now."""
         endpoint = job.target.model.endpoint
         if isinstance(endpoint, Unusable):
             return True
         case = job.case(job.system_prompt)
-        if job.is_one_question and before.request_hash not in await self._answered_by(job, case, endpoint):
+        if job.is_one_question and before.request_hash not in await self._answered_by(
+            job, origin, case, endpoint
+        ):
             return False
         weights = (case.severity, case.difficulty, job.neutral)
         if weights != (before.severity, before.difficulty, before.neutral):
@@ -151,14 +160,16 @@ class CaseRunner:
         known = tuple(evaluation.rule_hash for evaluation in before.outcome.evaluations)
         return known == job.rule_hashes(case, self._settings)
 
-    async def _answered_by(self, job: CaseJob, case: Case, endpoint: Endpoint) -> frozenset[str]:
+    async def _answered_by(
+        self, job: CaseJob, origin: Origin, case: Case, endpoint: Endpoint
+    ) -> frozenset[str]:
         """Return the hashes of the request that the last reply to a case answers; none where it must be asked."""
         dialogue, entry = Dialogue(case), job.target.model.entry
         if not case.is_conversation:
-            call = dialogue.call(self._origin(job), entry, endpoint)
+            call = dialogue.call(origin, entry, endpoint)
             return frozenset() if call is None else self._gateway.fingerprints(call)
         last = frozenset[str]()
-        while (call := dialogue.call(self._origin(job), entry, endpoint)) is not None:
+        while (call := dialogue.call(origin, entry, endpoint)) is not None:
             request_hash, reply = await self._gateway.on_record(call)
             if reply is None:
                 return frozenset()
@@ -166,22 +177,19 @@ class CaseRunner:
             dialogue.hear(reply)
         return last
 
-    def _origin(self, job: CaseJob) -> Origin:
-        return Origin(self._run_id(job), job.code, job.repetition)
-
     def _run_id(self, job: CaseJob) -> int:
         run_id = self._resumed.run_ids.get(job.target.key)
         if run_id is None:
             raise RuntimeError(f"{job.name}: its run is not open")
         return run_id
 
-    async def _outcome(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
+    async def _outcome(self, job: CaseJob, origin: Origin, progress: Progress[CaseJob]) -> Outcome:
         endpoint = usable_endpoint(job.target.model, "no_model")
         if job.skip_reason is not None:
             raise UnjudgedError(Outcome(Verdict.SKIPPED, "unsupported", job.skip_reason))
         context = CaseContext(
             gateway=self._gateway,
-            origin=self._origin(job),
+            origin=origin,
             entry=job.target.model.entry,
             endpoint=endpoint,
             marking_models=job.target.judges,

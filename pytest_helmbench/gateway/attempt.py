@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -28,7 +29,13 @@ from pytest_helmbench.gateway.requests import (
 
 def utc_now() -> str:
     """Return the time as ISO 8601 UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    seconds, ms = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_to_the_second(seconds)}.{ms:03}+00:00"
+
+
+@lru_cache(maxsize=2)
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class PreparedCall:

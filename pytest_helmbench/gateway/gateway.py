@@ -363,7 +363,8 @@ class Gateway:
 
             self._client = ChatClient()
         said = await self._client.post(endpoint, sent, timeout_s, live.add if live is not None else None)
-        return own_output(replace(said, body=server.read(said.body)) if 200 <= said.status < 300 else said)
+        body = server.read(said.body) if 200 <= said.status < 300 else said.body
+        return own_output(said if body is said.body else replace(said, body=body))
 
     def _settle_reply(self, trace: Attempt, permit: Permit, parsed: Reply, answer: RawAnswer) -> Reply:
         call = trace.request.call

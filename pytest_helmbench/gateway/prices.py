@@ -46,6 +46,7 @@ _COUNTS: Mapping[str, tuple[str, ...]] = {
     "thought": ("reasoningtokens", "thoughtstokencount", "thinkingtokens"),
 }
 """Names of counts, the first that is there; a name that is in no row says nothing."""
+_KINDS = {name: kind for kind, names in _COUNTS.items() for name in names}
 _BESIDE_CACHE = ("inputtokens", ("cachereadinputtokens", "cachecreationinputtokens", "cachewriteinputtokens"))
 """A count of the prompt that leaves out what others count, as Anthropic has it."""
 _COST_HEADER = re.compile(r"x-(?:[\w-]+-)?(?:response-|request-|total-)?cost(?:-usd)?")
@@ -64,20 +65,21 @@ def stated_usage(document: JsonObject, headers: Mapping[str, str], provider: Pro
     top = {_plain(name): value for name, value in document.items()}
     stated = next((value for name in _PLACES if isinstance(value := top.get(name), dict) and value), document)
     flat = dict(_flat(stated, _MOST_NESTED if stated is document else 0))
-    counts = {}
-    for kind, names in _COUNTS.items():
-        values = [flat[name] for name in names if name in flat]
-        counts[kind] = _count(next(filter(None, values), values[0] if values else None))
-    asked = counts["prompt"]
+    stated_by_kind: dict[str, list[JsonValue]] = {}
+    for name, kind in _KINDS.items():
+        if name in flat:
+            stated_by_kind.setdefault(kind, []).append(flat[name])
+    counts = {kind: _count(next(filter(None, values), values[0])) for kind, values in stated_by_kind.items()}
+    asked = counts.get("prompt")
     rest, others = _BESIDE_CACHE
     if asked is not None and "prompttokens" not in flat and rest in flat:
         asked += sum(_count(flat.get(name)) or 0 for name in others)
     return Usage(
         prompt_tokens=asked,
-        completion_tokens=_billed(asked, counts["completion"], counts["total"]),
-        cached_tokens=counts["read"],
-        written_tokens=counts["written"],
-        reasoning_tokens=counts["thought"],
+        completion_tokens=_billed(asked, counts.get("completion"), counts.get("total")),
+        cached_tokens=counts.get("read"),
+        written_tokens=counts.get("written"),
+        reasoning_tokens=counts.get("thought"),
         cost_usd=_stated_cost(stated, headers, provider),
     )
 

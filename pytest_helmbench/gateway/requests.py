@@ -152,7 +152,7 @@ def completion_bound(body: JsonObject) -> int | None:
 
 def _wholes(body: JsonObject, names: Iterable[str]) -> Iterator[int]:
     """Yield whole numbers above 0 as servers take them: some read `2.0` and `"2"`, too."""
-    for value in (body.get(name) for name in names):
+    for value in (body[name] for name in names if name in body):
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             continue
         with suppress(ValueError, OverflowError):

@@ -471,11 +471,14 @@ def judged_outcome(reply: Reply, evaluations: tuple[Evaluation, ...]) -> Outcome
     passed = case_passed(evaluations)
     turn = wrong_turn(evaluations)
     shown = next((one for one in reply.turns if one.turn == turn), reply)
-    outcome = Outcome(
+    return Outcome(
         verdict=Verdict.PASSED if passed else Verdict.FAILED,
         reason=next((one.reason for one in evaluations if one.reason), None),
         evaluations=evaluations,
         score=fmean(evaluation.credit for evaluation in evaluations),
         excerpt="" if passed else excerpt(shown.text, indented=True),
+        usage=reply.usage,
+        latency_ms=reply.latency_ms,
+        reply_key=reply.key,
+        events=tool_events(reply.tool_calls),
     )
-    return with_reply(outcome, reply)

@@ -13,6 +13,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 
 _HASH_DIGITS = 16
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def deciding_judge(judges: Sequence[str]) -> str:
@@ -108,5 +109,5 @@ def rule_hash(rule: JsonObject, *parts: str) -> str:
     Source:
         SHA-256 over the canonical JSON of the rule and the parts.
     """
-    plain = json.dumps([dict(rule), *parts], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    plain = _CANONICAL.encode([dict(rule), *parts])
     return sha256(plain.encode("ascii")).hexdigest()[:_HASH_DIGITS]

@@ -214,7 +214,8 @@ class SessionRuns:
         self.span.add(record)
         if self.store is not None:
             body = self._hidden.without_in_json(record.request_body)
-            self.store.record_attempt(replace(record, request_body=body))
+            is_stored_as_sent = body is record.request_body
+            self.store.record_attempt(record if is_stored_as_sent else replace(record, request_body=body))
 
     def record_result(self, record: ResultRecord) -> None:
         """Tally and store a result; the first judged verdict of a case stands."""

@@ -49,12 +49,12 @@ class Table:
         for value in values:
             for name in self._shared.get(type(value)) or self._names(value):
                 part = getattr(value, name)
-                if isinstance(part, str):
+                if part is None or isinstance(part, (float, bytes)):
+                    found[name] = part
+                elif isinstance(part, str):
                     found[name] = safe_text(part.value if isinstance(part, Enum) else part)
                 elif isinstance(part, int):
                     found[name] = whole_number(int(part))
-                elif part is None or isinstance(part, float | bytes):
-                    found[name] = part
         return found
 
     def insert(self, conn: sqlite3.Connection, rows: Collection[Mapping[str, Cell]]) -> None:
@@ -120,7 +120,8 @@ def from_row(kind: type[_Value], row: Mapping[str, Any], **given: Any) -> _Value
 
 def safe_text(text: str) -> str:
     """Return text without lone surrogates and NUL: the first do not encode, the second cuts SQL strings."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+    whole = text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return whole.replace("\0", "\ufffd")
 
 
 def whole_number(value: int | None) -> int | None:

@@ -132,7 +132,7 @@ class Provider:
 
     def own_cost(self, usage: JsonObject) -> float | None:
         """Return the USD of a call as the `usage` of its reply states them; None when it does not."""
-        named = (usage.get(name) for name in _COSTS)
+        named = (usage[name] for name in _COSTS if name in usage)
         sums = (value.get("total_cost") if isinstance(value, dict) else value for value in named)
         cost = next((sum_usd for value in sums if (sum_usd := amount(value)) is not None), None)
         details = usage.get("cost_details")
