@@ -53,18 +53,20 @@ class TakesTimeError(Exception):
     """It would take time where there is none; it is to be done again in a thread."""
 
 
-@contextmanager
-def no_time_to_wait() -> Iterator[None]:
-    """Have `TakesTimeError` raised inside by what takes more than 20 ms in all: others wait for this thread."""
-    token = _in_haste.set(_in_haste.get() or time.thread_time() + _HASTY_S)
-    try:
-        yield
-    finally:
-        _in_haste.reset(token)
+class NoTimeToWait:
+    """Has `TakesTimeError` raised inside by what takes more than 20 ms in all: others wait for this thread."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _in_haste.set(_in_haste.get() or time.thread_time() + _HASTY_S)
+
+    def __exit__(self, *_error: object) -> None:
+        _in_haste.reset(self._token)
 
 
 def time_left_s() -> float | None:
-    """Return the CPU seconds that are left inside of `no_time_to_wait`, 0 or more; None outside."""
+    """Return the CPU seconds that are left inside of `NoTimeToWait`, 0 or more; None outside."""
     latest_s = _in_haste.get()
     return None if latest_s is None else max(0.0, latest_s - time.thread_time())
 
@@ -107,7 +109,7 @@ class BoundedCalls:
             limit_s: CPU seconds that it may take.
 
         Raises:
-            TakesTimeError: Inside of `no_time_to_wait`.
+            TakesTimeError: Inside of `NoTimeToWait`.
             RuleTimeoutError: It took longer.
             HelmbenchError: It raised one, or its process broke down.
         """

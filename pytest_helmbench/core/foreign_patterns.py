@@ -25,7 +25,7 @@ def found(pattern: str, text: str) -> bool:
     Raises:
         PatternError: It cannot be read.
         RuleTimeoutError: It took more than two seconds of CPU time.
-        TakesTimeError: Inside of `no_time_to_wait`, there was no time for it.
+        TakesTimeError: Inside of `NoTimeToWait`, there was no time for it.
     """
     left_s = time_left_s()
     if left_s == 0:

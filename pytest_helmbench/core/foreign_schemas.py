@@ -15,7 +15,7 @@ from jsonschema.validators import extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from pytest_helmbench.core.bounded_calls import BOUNDED_CALLS, TakesTimeError, no_time_to_wait
+from pytest_helmbench.core.bounded_calls import BOUNDED_CALLS, NoTimeToWait, TakesTimeError
 from pytest_helmbench.core.foreign_patterns import found
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
@@ -50,10 +50,10 @@ def schema_violation(schema: JsonObject, value: JsonValue) -> str | None:
     Raises:
         HelmbenchError: A `$ref` leads nowhere, or a pattern cannot be read.
         RuleTimeoutError: It took more than two seconds.
-        TakesTimeError: Inside of `no_time_to_wait`, it may take long.
+        TakesTimeError: Inside of `NoTimeToWait`, it may take long.
     """
     if _is_quick(schema, value):
-        with suppress(TakesTimeError), no_time_to_wait():
+        with suppress(TakesTimeError), NoTimeToWait():
             return _breach(_validator(_Identity(schema)), value)
     try:
         breach = BOUNDED_CALLS.call(

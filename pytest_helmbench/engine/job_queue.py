@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import HelmbenchError
@@ -71,14 +71,22 @@ class Progress(CallWatch, Generic[JobT]):
         finally:
             self._engine._resting(self.job, -1)
 
-    @contextmanager
-    def on_the_wire(self) -> Iterator[None]:
+    def on_the_wire(self) -> _OnTheWire:
         """While a request of the job is out, a cancelled run grants it a short grace."""
-        self.sending += 1
-        try:
-            yield
-        finally:
-            self.sending -= 1
+        return _OnTheWire(self)
+
+
+class _OnTheWire:
+    __slots__ = ("_progress",)
+
+    def __init__(self, progress: Progress[Any]) -> None:
+        self._progress = progress
+
+    def __enter__(self) -> None:
+        self._progress.sending += 1
+
+    def __exit__(self, *_error: object) -> None:
+        self._progress.sending -= 1
 
 
 class JobQueue(Generic[JobT]):

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_helmbench.core.bounded_calls import (
+    NoTimeToWait,
     RuleFailedError,
     TakesTimeError,
     cancel_on_error,
-    no_time_to_wait,
 )
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
@@ -40,7 +40,7 @@ async def apply_rule(rule: Callable[[Reply], T | Outcome], reply: Reply) -> T:
     try:
         if sum(len(one.text) for one in reply.turns or (reply,)) > _LONG:
             raise TakesTimeError
-        with no_time_to_wait():
+        with NoTimeToWait():
             found = _finding(rule, reply)
     except TakesTimeError:
         with cancel_on_error():

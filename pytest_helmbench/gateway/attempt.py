@@ -20,6 +20,7 @@ from pytest_helmbench.gateway.providers.provider import credible_usd
 from pytest_helmbench.gateway.replies import encode
 from pytest_helmbench.gateway.requests import (
     bound_completion,
+    completion_bound,
     prompt_characters,
     request_body,
     request_hash,
@@ -48,7 +49,7 @@ class PreparedCall:
         bounded: The budget alone bounds its completion.
     """
 
-    __slots__ = ("body", "bounded", "call", "encoded", "hash")
+    __slots__ = ("body", "bounded", "call", "completion_bound", "encoded", "hash")
 
     def __init__(self, call: Call, body: JsonObject, encoded: bytes, *, bounded: bool) -> None:
         number = 1 if call.forwarded is None else call.forwarded.number
@@ -56,6 +57,7 @@ class PreparedCall:
         self.bounded = bounded
         self.body = body
         self.encoded = encoded
+        self.completion_bound = completion_bound(body)
         self.hash = request_hash(encoded, number)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from functools import lru_cache
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Usage
@@ -89,6 +90,14 @@ def excerpt(text: str, endpoint: Endpoint | None = None) -> str:
     """Return foreign text for a message: one line, no key, no control characters, at most 200 characters."""
     start = text[:_READ]
     # Before the cut: half a key must not survive it.
-    shown = endpoint.redacted(start) if endpoint is not None else without_keys(start)
-    line = scrub(" ".join(shown.split()))
+    return _cut_line(endpoint.redacted(start)) if endpoint is not None else _keyless_line(start)
+
+
+@lru_cache(maxsize=64)
+def _keyless_line(text: str) -> str:
+    return _cut_line(without_keys(text))
+
+
+def _cut_line(text: str) -> str:
+    line = scrub(" ".join(text.split()))
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

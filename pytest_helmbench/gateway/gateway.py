@@ -39,7 +39,6 @@ from pytest_helmbench.gateway.permits import (
 from pytest_helmbench.gateway.providers.endpoints import other_route
 from pytest_helmbench.gateway.replies import own_output, parse_reply
 from pytest_helmbench.gateway.requests import (
-    completion_bound,
     estimated_tokens,
     most_tokens,
     other_bound,
@@ -181,7 +180,7 @@ class Gateway:
             model=call.entry.id,
             prompt_tokens=estimated_tokens(request.encoded),
             most_prompt_tokens=most_tokens(request.encoded),
-            max_tokens=completion_bound(request.body),
+            max_tokens=request.completion_bound,
             urgent=call.purpose != "case" or call.sequence > 1,
             label=call.origin.code,
             run_id=call.origin.run_id,
@@ -334,7 +333,7 @@ class Gateway:
             headers=answer.headers,
             endpoint=endpoint,
             sent_schema=request.call.response_format is not None,
-            most_tokens=completion_bound(request.body),
+            most_tokens=request.completion_bound,
         )
         if isinstance(parsed, Fault):
             answers = permit.answered or permit.model in self._answering
@@ -427,6 +426,6 @@ def _read(request: PreparedCall, recorded: RecordedReply) -> Reply | None:
         recorded.body,
         endpoint=request.call.endpoint,
         sent_schema=request.call.response_format is not None,
-        most_tokens=completion_bound(request.body),
+        most_tokens=request.completion_bound,
     )
     return None if isinstance(parsed, Fault) else parsed

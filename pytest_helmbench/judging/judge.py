@@ -475,7 +475,7 @@ def judged_outcome(reply: Reply, evaluations: tuple[Evaluation, ...]) -> Outcome
         verdict=Verdict.PASSED if passed else Verdict.FAILED,
         reason=next((one.reason for one in evaluations if one.reason), None),
         evaluations=evaluations,
-        score=fmean(evaluation.credit for evaluation in evaluations),
+        score=fmean([evaluation.credit for evaluation in evaluations]),
         excerpt="" if passed else excerpt(shown.text, indented=True),
         usage=reply.usage,
         latency_ms=reply.latency_ms,

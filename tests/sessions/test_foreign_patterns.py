@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_helmbench.core.bounded_calls import RuleTimeoutError, TakesTimeError, no_time_to_wait
+from pytest_helmbench.core.bounded_calls import NoTimeToWait, RuleTimeoutError, TakesTimeError
 from pytest_helmbench.core.foreign_patterns import PatternError, check_pattern, found
 
 _PIECES = st.sampled_from(
@@ -60,7 +60,7 @@ def test_it_finds_what_python_finds(pattern: str, text: str) -> None:
 @pytest.mark.parametrize("pattern", [r"(a|aa)+$", r"(.*?,){25}x", r"(?=(a|aa)+$)."])
 def test_a_search_without_end_is_ended_after_its_time(pattern: str) -> None:
     text = "a," * 40 + "a" * 60 + "!"
-    with no_time_to_wait(), pytest.raises(TakesTimeError):
+    with NoTimeToWait(), pytest.raises(TakesTimeError):
         found(pattern, text)
     if pattern.endswith("x"):  # two seconds are enough for one of them
         said = r"(?s)141 characters.* took more than 2 s\n  hint: repetitions"
