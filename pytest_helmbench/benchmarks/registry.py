@@ -56,7 +56,7 @@ def places_of(root: Path) -> KindPlaces | None:
 
 
 def meant_places(root: Path) -> KindPlaces | None:
-    """Return the places of the kind that a folder was meant as, though it is no benchmark; None where nothing tells."""
+    """Return the places of the kind that an unfinished benchmark was meant as; None where no file tells."""
     return next((places for places in all_places() if places.is_meant(root)), None)
 
 
@@ -64,11 +64,11 @@ def authoring_at(root: Path) -> Authoring:
     """Import what a kind does for authors, for the benchmark at a folder, or for what was meant as one.
 
     Raises:
-        KindError: It is no benchmark.
+        KindError: It is not a benchmark.
     """
     places = places_of(root) or meant_places(root)
     if places is None:
-        raise KindError(f"{root} is no benchmark of a kind that is installed\n  hint: name another folder")
+        raise KindError(f"{root} is not a benchmark of an installed kind\n  hint: name another folder")
     return authoring_of(places)
 
 
@@ -95,7 +95,7 @@ def places_named(name: str) -> KindPlaces:
     if found is None:
         known = ", ".join(sorted(places.name for places in all_places()))
         raise KindError(
-            f"{name!r} is no kind of benchmark that is installed\n"
+            f"{name!r} is not a kind of benchmark that is installed\n"
             f"  hint: install the distribution that registers it; known: {known}"
         )
     return found

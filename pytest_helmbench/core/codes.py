@@ -34,7 +34,7 @@ _IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*{_TAIL}", re.ASCII)
 
 
 class SelectError(HelmbenchError):
-    """A `--helmbench-select` pattern that is no code pattern."""
+    """A `--helmbench-select` pattern that is not a code pattern."""
 
 
 def natural_key(code: str) -> tuple[tuple[int, int | str], ...]:
@@ -69,7 +69,7 @@ class CaseCode:
 
     @classmethod
     def parse(cls, text: str) -> CaseCode | None:
-        """Return the parts of `P1-B2-…`, or None when the text is no code."""
+        """Return the parts of `P1-B2-…`, or None when the text is not a code."""
         match = _FULL.match(text)
         return cls(**match.groupdict()) if match else None
 
@@ -167,7 +167,7 @@ def _pattern(text: str) -> Pattern:
             match = _COMPONENT.match(part)
             if match is None or _PREFIXES.index(match[1]) < position:
                 raise SelectError(
-                    f"--helmbench-select: {part!r} in {text!r} is no code component at that place\n"
+                    f"--helmbench-select: {part!r} in {text!r} is not a code component at that place\n"
                     "  hint: the order is P-B-S-C-U-PT, for example P1-B2, '*-*-S1-C2', P1-B1-S1-C1-PT3, ~P4"
                 )
             place = _PREFIXES.index(match[1])
@@ -185,4 +185,4 @@ def _pattern(text: str) -> Pattern:
 
 def image_fault(image: str) -> str:
     """Return what is wrong with the name of a container image; empty for nothing."""
-    return "" if _IMAGE.fullmatch(image) else f"{excerpt(repr(image), 60)} is no name of an image"
+    return "" if _IMAGE.fullmatch(image) else f"{excerpt(repr(image), 60)} is not a name of an image"

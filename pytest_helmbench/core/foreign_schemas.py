@@ -205,7 +205,7 @@ def _multiple_of(
         yield from Draft202012Validator.VALIDATORS["multipleOf"](validator, wanted, instance, schema)
     except OverflowError:  # no float holds it, so what it is a multiple of is told by whole numbers
         if not isinstance(instance, int) or instance % Fraction(str(wanted)):
-            yield ValidationError("a number is no multiple")
+            yield ValidationError("a number is not a multiple")
 
 
 _VALIDATOR: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]

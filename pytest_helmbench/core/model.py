@@ -57,7 +57,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class HttpTemplate:
-    """How an address that is no OpenAI-compatible server is asked, as `models.yml` states it.
+    """How an address that is not an OpenAI-compatible server is asked, as `models.yml` states it.
 
     Args:
         request: JSON with places such as `{prompt}`; None for a chat completion.

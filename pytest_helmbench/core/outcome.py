@@ -24,7 +24,7 @@ FORM_REASONS = frozenset(
 NO_ANSWER = "no_answer"
 """Reason of a reply that states no answer: it is wrong, and no model has read it."""
 NO_MODEL_CALL = "no_model_call"
-"""Reason of what asked no model. As an error it is one; skipped for it, a test of one's own is no case at all."""
+"""Reason of what asked no model. As an error it is one; skipped for it, a test of one's own is not a case."""
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "written_tokens", "reasoning_tokens")
 _TURN = re.compile(r"turn (\d{1,9})\b")
 

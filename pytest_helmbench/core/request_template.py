@@ -16,7 +16,7 @@ _MEANT = re.compile(r"\{\{\{?\s*[#/^>&!]?\s*[A-Za-z_][^{}\n]*\}\}\}?")
 
 
 def unfilled(prompt: str) -> Mapping[str, str]:
-    """Return what is wrong with places such as `{{name}}` in a prompt, which is no template, by place."""
+    """Return what is wrong with places such as `{{name}}` in a prompt, which is not a template, by place."""
     found = dict.fromkeys(_MEANT.findall(prompt))
     return {place: f"{excerpt(place, 80)} is sent as it stands: nothing fills it" for place in found}
 

@@ -46,7 +46,7 @@ class ToolCall:
         return {"id": self.id, "type": "function", "function": function}
 
     def decoded(self) -> dict[str, JsonValue] | None:
-        """Return the arguments; None when they are no JSON object of at most 100 levels."""
+        """Return the arguments; None when they are not a JSON object of at most 100 levels."""
         try:
             arguments = json.loads(self.arguments, parse_constant=_refused) if self.arguments.strip() else {}
         except (ValueError, RecursionError):
@@ -55,7 +55,7 @@ class ToolCall:
 
 
 def _refused(constant: str) -> JsonValue:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _is_too_deep(value: JsonValue) -> bool:
@@ -97,7 +97,7 @@ class MadeCall:
     Args:
         turn: In which it was made, from 1.
         name: As written.
-        arguments: As decoded; the text where it is no JSON object.
+        arguments: As decoded; the text where it is not a JSON object.
         answer: What the model was told.
         fault: Why the call is none: `UNKNOWN_TOOL`, `BROKEN_ARGUMENTS`; empty for a sound one.
         at: ISO 8601 UTC.
@@ -112,7 +112,7 @@ class MadeCall:
 
     @property
     def written(self) -> str:
-        """The call for people: `order_status(order="1001")`; what is no JSON object stands there as it came."""
+        """The call for people: `order_status(order="1001")`; what is not a JSON object stands there as it came."""
         said = self.arguments
         if isinstance(said, dict):
             parts = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
@@ -199,7 +199,7 @@ class Toolbox:
             error = f"there is no tool {excerpt(call.name, 64)!r}; the tools are: {names}"
             return MadeCall(turn, call.name, written, _error(error), UNKNOWN_TOOL)
         if arguments is None:
-            error = f"the arguments are no JSON object of at most {_DEEPEST} levels"
+            error = f"the arguments are not a JSON object of at most {_DEEPEST} levels"
             return MadeCall(turn, call.name, written, _error(error), BROKEN_ARGUMENTS)
         breach = _breach(tool.parameters, arguments)
         if breach:

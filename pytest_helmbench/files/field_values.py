@@ -113,7 +113,7 @@ def check_seconds(faults: RowFaults, where: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         faults.error(where, f"this is {kind_of(value)}, not a number")
     elif not 0 < value <= _MOST_SECONDS:
-        faults.error(where, f"{named(value)} is no time", "write a number of seconds above 0")
+        faults.error(where, f"{named(value)} is not a time", "write a number of seconds above 0")
 
 
 def check_unknown(

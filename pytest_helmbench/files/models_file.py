@@ -255,9 +255,9 @@ def _faults_of_template(item: JsonObject) -> Iterator[tuple[str, str, str]]:
     is_function = str(item.get("id")).startswith("python:")
     if "version" in item and not ("url" in item or is_function):
         hint = "only an application has one: 'url', or an id python:package.module:function"
-        yield "version", "'version' of a model that is no application", hint
+        yield "version", "'version' of a model that is not an application", hint
     if item.get("version") == "source" and not is_function:
-        message = "'version: source' is the hash of a package's files, and this model is no python: function"
+        message = "'version: source' is the hash of a package's files, and this model is not python: function"
         yield "version", message, "write its version as a text, such as 1.4.2"
     request = item.get("request")
     named = dict.fromkeys(places(request))

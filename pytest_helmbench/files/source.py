@@ -61,14 +61,14 @@ def read_plain(path: Path, root: Path | None = None) -> bytes:
         root: The folder of the benchmark, which a link in it must not lead out of; None for a file that the user names.
 
     Raises:
-        OSError: It cannot be read, is no plain file, is too large, or leads out of the benchmark; its `strerror` says
-            which, and nothing of what it holds.
+        OSError: It cannot be read, is not a plain file, is too large, or leads out of the benchmark; its `strerror`
+            says which, and quotes nothing of it.
     """
     if root is not None and not resolved(path).is_relative_to(root.resolve()):
         raise OSError(errno.ELOOP, "a link leads out of the benchmark, which holds all that it is made of")
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
-        raise OSError(errno.EINVAL, "it is no plain file")
+        raise OSError(errno.EINVAL, "it is not a plain file")
     if facts.st_size > _MOST_BYTES:
         raise OSError(errno.EFBIG, f"it has {facts.st_size:,} bytes; at most {_MOST_BYTES:,} are read")
     return path.read_bytes()

@@ -50,7 +50,7 @@ def numbers(value: JsonValue) -> dict[str, float]:
 
 
 class NotJSONError(Exception):
-    """A text is no JSON at all.
+    """A text is not JSON at all.
 
     Args:
         message: Why, without anything of the text.

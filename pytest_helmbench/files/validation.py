@@ -81,7 +81,7 @@ def shipped_schema(name: str, module: str) -> FormatSchema:
             files(module.rpartition(".")[0]).joinpath("schemas", f"{name}.json").read_text("utf-8")
         )
         if not isinstance(found, dict):
-            raise TypeError(f"{name}.json: the schema is no object")
+            raise TypeError(f"{name}.json: the schema is not an object")
         return found
 
     return FormatSchema(name, read)
@@ -157,7 +157,7 @@ def _validator(schema: FormatSchema, definition: str | None) -> Draft202012Valid
 
 
 def _is_infinite(value: object) -> bool:
-    """Return whether a value is no finite number, which the document's own faults tell."""
+    """Return whether a value is not a finite number, which the document's own faults tell."""
     return isinstance(value, float) and not math.isfinite(value)
 
 

@@ -55,9 +55,9 @@ class Document:
     Args:
         data: Keys are lower-case, save below `arguments`, `cases`, `credit`, `weights`, `floors` and `extra_body`.
             The values of `expected`, `required`, `forbidden`, `options`, `pass_values` and `category` are text as
-            written: `NO` stays `NO`. None for an empty text or one that is no YAML.
+            written: `NO` stays `NO`. None for an empty text or one that is not YAML.
         lines: 1-based line of each key and list entry.
-        faults: Why it is no YAML, duplicate keys, and numbers that are none.
+        faults: Why it is not YAML, duplicate keys, and numbers that are none.
         numbers: Places of texts as written that stand there as JSON numbers, without quotes.
     """
 
@@ -73,7 +73,7 @@ class Document:
         return self.lines.get(place)
 
     def names(self) -> tuple[str, ...]:
-        """Return the top-level keys, lower-case; empty when this is no mapping."""
+        """Return the top-level keys, lower-case; empty when this is not a mapping."""
         return tuple(self.mapping())
 
     def mapping(self) -> JsonObject:
@@ -108,15 +108,15 @@ def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Do
         mark = error.problem_mark or error.context_mark
         line = first_line + mark.line if mark is not None else first_line
         hint = error.note or (_TAB_HINT if _is_indented_by_tab(text, mark) else _QUOTES_HINT)
-        return Document(None, {}, (Fault(line, f"this is no valid YAML: {error.problem or error}", hint),))
+        return Document(None, {}, (Fault(line, f"this is not valid YAML: {error.problem or error}", hint),))
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)
         return Document(
-            None, {}, (Fault(line, "this is no valid YAML: it holds a control character", "remove it"),)
+            None, {}, (Fault(line, "this is not valid YAML: it holds a control character", "remove it"),)
         )
     except (RecursionError, ValueError) as error:
         return Document(
-            None, {}, (Fault(first_line, f"this is no valid YAML: {error}", "write less into one document"),)
+            None, {}, (Fault(first_line, f"this is not valid YAML: {error}", "write less into one document"),)
         )
     return Document(data, builder.lines, tuple(builder.faults), frozenset(builder.numbers))
 
@@ -244,7 +244,7 @@ class _Builder:
 
 def _key(node: yaml.Node, *, keep_keys: bool) -> str:
     if not isinstance(node, yaml.ScalarNode):
-        raise yaml.constructor.ConstructorError(None, None, "a key is no text", node.start_mark)
+        raise yaml.constructor.ConstructorError(None, None, "a key is not a text", node.start_mark)
     text = str(node.value)
     return text if keep_keys else text.lower()
 

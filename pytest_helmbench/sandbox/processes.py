@@ -133,7 +133,7 @@ async def run_tool(
     wall_s: float,
     descriptors: tuple[int, ...] = (),
 ) -> Ended:
-    """Run a program of this machine that is no foreign code, such as the command line of an engine.
+    """Run a program of this machine that is not foreign code, such as the command line of an engine.
 
     Raises:
         SandboxError: It could not be started.

@@ -96,7 +96,7 @@ class Workspace:
         """Write a file, making folders on the way; whatever stands there or in the way is replaced.
 
         Raises:
-            SandboxError: The name is no path inside, or the disk refuses.
+            SandboxError: The name is not a path inside, or the disk refuses.
         """
         parts = _parts(name)
         with _refusals(name), self._folder(parts[:-1], make=True) as folder_fd:
@@ -140,7 +140,7 @@ class Workspace:
         """Return a file's content; None when no plain file can be read there.
 
         Raises:
-            SandboxError: It is larger than the limit, or the name is no path inside.
+            SandboxError: It is larger than the limit, or the name is not a path inside.
         """
         parts = _parts(name)
         try:
@@ -344,7 +344,7 @@ def _parts(name: str) -> tuple[str, ...]:
     """Split a path inside a workspace.
 
     Raises:
-        SandboxError: It leads out, or is no path at all.
+        SandboxError: It leads out, or is not a path.
     """
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts:

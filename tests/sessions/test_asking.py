@@ -167,7 +167,7 @@ def test_ini_keys_give_values_that_the_command_line_goes_before(
         ('helmbench_extra_body = {"a": 1e400}', "--helmbench-extra-body is '{\"a\": 1e400}'"),
         ("helmbench_temperature = nan", "--helmbench-temperature is 'nan'"),
         ("helmbench_ask_above = much", "ini helmbench_ask_above is 'much'"),
-        ("helmbench_select = P1-X2", "--helmbench-select: 'X2' in 'P1-X2' is no code component"),
+        ("helmbench_select = P1-X2", "--helmbench-select: 'X2' in 'P1-X2' is not a code component"),
         ("helmbench_base_url = ftp://x/v1", "base URL 'ftp://x/v1' is not an http:// or https:// address"),
     ],
 )

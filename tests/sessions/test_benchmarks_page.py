@@ -144,11 +144,11 @@ def _measured(examples: list[tuple[str, Tree, list[tuple[str, str]]]]) -> str:
     [
         (["type: regex", "pattern: '('"], "*S1.md:4: regex: the pattern*cannot be read*"),
         (["type: length"], "*S1.md:2: length: there is neither 'min' nor 'max'*"),
-        (["type: json_path", "path: '$..a'"], "*S1.md:4: json_path: *is no path that is read here*"),
+        (["type: json_path", "path: '$..a'"], "*S1.md:4: json_path: *is not a path that is read here*"),
         (["type: all", "of: [{type: sqe}]"], "*S1.md:4: all: sqe is judged by a model and stands alone*"),
         (["type: all", "of: [{type: rubric, rubric: Good.}]"], "*all: rubric is judged by a model*"),
         (["type: any", "of: [{type: contians, expected: x}]"], "*did you mean 'contains'*"),
-        (["type: rubric", "rubric: Good.", "cases: {PT9: Better.}"], "*'PT9'*no perturbation*"),
+        (["type: rubric", "rubric: Good.", "cases: {PT9: Better.}"], "*'PT9'*not a perturbation*"),
         (["type: contains", "expected: x", "pattern: y"], "*S1.md:*pattern*"),
     ],
 )

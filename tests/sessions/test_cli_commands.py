@@ -438,7 +438,7 @@ def test_check_reports_every_problem_by_file_and_line(tmp_path: Path) -> None:
     assert "--helmbench-select=P1-B1-S1-C1-PT1,P1-B1-S2,P1-B1-S3" in single.stderr
     for folder, words in (
         ("", "empty/scenarios: error: there is no scenario in it"),
-        ("P1B1S1", "empty/scenarios/P1B1S1: error: the folder is not read: 'P1B1S1' is no code"),
+        ("P1B1S1", "empty/scenarios/P1B1S1: error: the folder is not read: 'P1B1S1' is not a code"),
     ):
         (tmp_path / "empty" / "scenarios" / folder).mkdir(parents=True)
         empty = helmbench(tmp_path, "check", "empty")

@@ -193,7 +193,7 @@ def _without_words(category: JsonObject) -> dict[str, JsonValue]:
 
 
 def _has_words(value: JsonValue) -> bool:
-    """Return whether a value holds a text that is no unit: it may quote a reply."""
+    """Return whether a value holds a text that is not a unit: it may quote a reply."""
     if isinstance(value, dict):
         return any(_has_words(part) for name, part in value.items() if name != "unit" or not _is_unit(part))
     if isinstance(value, list):

@@ -264,7 +264,7 @@ class ScenarioRun:
             return None
         message = (
             "the pack gave a result, but its model has answered no request of this scenario"
-            "\n  hint: the pack must call the address in its HostContext; what it says without that is no verdict"
+            "\n  hint: the pack must call the address in its HostContext; what it says without that is not a verdict"
         )
         return Outcome(Verdict.ERROR, "no_model_call", message)
 
@@ -273,7 +273,7 @@ class ScenarioRun:
         if not (sums.recalled and self._brief.manifest.measures_speed):
             return None
         message = (
-            "a speed is no measurement when replies are stored ones: this one is not judged"
+            "a speed is not a measurement when replies are stored ones: this one is not judged"
             " (measure in a session of its own, with --helmbench-cache=off)"
         )
         return Outcome(Verdict.SKIPPED, "not_measured", message)

@@ -164,7 +164,7 @@ class BenchPackWork:
 
 
 def _request_s(generation: JsonObject, default_s: float) -> float:
-    """Return how long a request may take; a pack's own default may be no number of seconds at all."""
+    """Return how long a request may take; a pack's own default need not be a number of seconds."""
     stated = generation.get(_TIMEOUT_KEY)
     if isinstance(stated, int | float) and not isinstance(stated, bool) and 0 < stated < inf:
         return float(stated)

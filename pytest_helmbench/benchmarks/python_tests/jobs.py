@@ -312,7 +312,7 @@ def _named(route: Route) -> Route:
 def _outcome(outcome: Outcome, finding: Finding, sums: Sums, open_call: HelmbenchError | None) -> Outcome:
     if outcome.judged and not sums.requests:
         # Whatever its assertions say, they say nothing of a model.
-        return Outcome(Verdict.SKIPPED, NO_MODEL_CALL, "the test asked no model: it is no case")
+        return Outcome(Verdict.SKIPPED, NO_MODEL_CALL, "the test asked no model: it is not a case")
     faults = (*sums.open_faults, *filter(None, (open_call,)))
     # A test that has handled a fault may pass, as long as its model has said anything at all; one that was left
     # without answers has not failed by itself.

@@ -317,7 +317,7 @@ class ScenarioTree:
         )
 
     def axes(self, code: str) -> CaseAxes:
-        """Return the components of a case code; nothing for text that is no code."""
+        """Return the components of a case code; nothing for text that is not a code."""
         parts = CaseCode.parse(code)
         if parts is None:
             return CaseAxes()

@@ -112,7 +112,7 @@ def test_tools_are_answered_until_the_model_replies() -> None:
     assert [call["function"]["arguments"] for call in sent] == ['{"number": 1}', *["{}"] * 4]
     told = [json.loads(made.answer)["error"] for made in reply.tool_calls[2:]]
     assert told[0].startswith("the arguments break the schema of order_status: $")
-    assert {*told[1:4]} == {"the arguments are no JSON object of at most 100 levels"}
+    assert {*told[1:4]} == {"the arguments are not a JSON object of at most 100 levels"}
     assert told[4] == "there is no tool 'refund'; the tools are: order_status"
     assert (reply.text, reply.form_fault, len(reply.turns)) == ("It was shipped.", None, 1)
 

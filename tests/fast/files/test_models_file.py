@@ -134,7 +134,7 @@ marking_model: {id: j/k, temperature: 0}
         ("- {id: a/b, name: x, system_prompt: no.md}\n", ["no.md: the file cannot be read: No such file"]),
         ("models: [{id: a, name: x}]\nmarking_model: {id: c, name: x}\n", ["called like a model (line 1)"]),
         ("marking_model: {id: a/b, system_prompt: x}\n", ["1: 'system_prompt' of a judge"]),
-        ("models: [\n", ["this is no valid YAML"]),
+        ("models: [\n", ["this is not valid YAML"]),
         ("- id: a/b\n  extra_body: {x: .nan}\n", ["2: entry 1.extra_body.x is .nan, no finite number"]),
     ],
 )
@@ -199,7 +199,7 @@ def test_all_faults_of_variants_are_told_at_once(tmp_path: Path) -> None:
         f"careful: {tmp_path / 'no.md'}: the file cannot be read: No such file",
         "a/b: unknown key 'id'",
         "a/b: the name 'a/b' has the wrong form",
-        "x: this is no valid YAML",
+        "x: this is not valid YAML",
         "plain: top_p is 3, out of range",
         "plain: the name 'plain' is given twice",
         "k: the header 'x-key' holds what looks like a key",

@@ -27,7 +27,7 @@ def test_yaml_made_to_crash_a_reader_is_a_fault(text: str) -> None:
 @pytest.mark.parametrize("keep_keys", [True, False])
 def test_a_value_that_holds_itself_is_a_fault_with_its_line(text: str, keep_keys: bool) -> None:
     (fault,) = parse_yaml(text, keep_keys=keep_keys).faults
-    assert (fault.line, fault.message) == (2, "this is no valid YAML: an alias points at itself")
+    assert (fault.line, fault.message) == (2, "this is not valid YAML: an alias points at itself")
     assert parse_yaml("&x\na: *x").faults[0].line == 1
 
 

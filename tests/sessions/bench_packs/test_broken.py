@@ -151,7 +151,7 @@ def test_a_broken_pack_is_one_error_and_its_neighbours_run(
         "packs/manifest/benchlocal.pack.json:1: there is no 'protocolVersion'",
         "packs/manifest/benchlocal.pack.json:2: schemaVersion is 2",
         "packs/manifest/benchlocal.pack.json:4: entry: '../outside.js' leads out of the pack",
-        "packs/unread/benchlocal.pack.json:4: this is no valid JSON: expecting ',' delimiter",
+        "packs/unread/benchlocal.pack.json:4: this is not valid JSON: expecting ',' delimiter",
     ):
         assert line in printed, line
     result.stdout.fnmatch_lines(

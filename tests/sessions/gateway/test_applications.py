@@ -357,8 +357,8 @@ def test_an_answer_without_its_text_is_an_error_that_names_the_path_and_is_asked
             {"id": "x", "url": "http://127.0.0.1:1/a", "base_url": "http://127.0.0.1:1"},
             "*'url' beside 'base_url'*",
         ),
-        ({"id": "a/b", "version": "1"}, "*'version' of a model that is no application*"),
-        ({"id": "x", "url": "http://127.0.0.1:1/a", "version": "source"}, "*is no python: function*1.4.2*"),
+        ({"id": "a/b", "version": "1"}, "*'version' of a model that is not an application*"),
+        ({"id": "x", "url": "http://127.0.0.1:1/a", "version": "source"}, "*is not python: function*1.4.2*"),
         ({"id": "python:nothing"}, "*names no function*python:package.module:function*"),
     ],
 )

@@ -94,7 +94,7 @@ nmae: x
     place = "benchmark/packs/bad/manifest.yaml"
     for text in (
         f"{place}:4: defaults.family: this is a number, not text",
-        f"{place}:6: defaults.environment.timeout_seconds: 0 is no time\n  hint: write a number of seconds above 0",
+        f"{place}:6: defaults.environment.timeout_seconds: 0 is not a time\n  hint: write a number of seconds above 0",
         f"{place}:8: asset_roots.eval: '../up' leads out by '..'",
         f"ERROR {place}::bad - ",
         "ERROR benchmark/packs/bad/tasks.jsonl::line-2 - ",

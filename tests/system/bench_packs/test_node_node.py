@@ -50,8 +50,8 @@ def test_without_node_it_is_said_what_to_install(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("echo v18.20.1", " is 18.20.1"),
-        ("echo hello", ": it is no Node.js; asked for its version, it said 'hello'"),
-        ("echo v22.0.0; exit 3", ": it is no Node.js; asked for its version, it said 'v22.0.0'"),
+        ("echo hello", ": it is not Node.js; asked for its version, it said 'hello'"),
+        ("echo v22.0.0; exit 3", ": it is not Node.js; asked for its version, it said 'v22.0.0'"),
     ],
 )
 def test_what_is_no_new_node_is_refused(tmp_path: Path, text: str, why: str) -> None:

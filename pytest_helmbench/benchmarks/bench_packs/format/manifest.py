@@ -55,7 +55,7 @@ _RESULTS = "helmbench.db"
 def load_manifest(root: Path) -> BenchPackManifest:
     """Read the manifest of a Bench Pack and hash the pack.
 
-    What keeps a host like us from running the pack is no error but the manifest's `obstacle`.
+    What keeps a host like us from running the pack is not an error but the manifest's `obstacle`.
 
     Args:
         root: Folder of the manifest.
@@ -108,7 +108,7 @@ def _document(path: Path, text: str) -> Document:
     try:
         data, flaws = StrictJSON().decode(text)
     except NotJSONError as error:
-        problem = Problem(path, error.line, f"this is no valid JSON: {error}", "")
+        problem = Problem(path, error.line, f"this is not valid JSON: {error}", "")
         raise UnreadableBenchmarkError((problem,)) from error
     lines = Document(data, json_lines(text))
     faults = (
@@ -134,7 +134,7 @@ def _unmet(asked: JsonObject) -> str | None:
     )
     for text in filter(None, (lowest, beyond)):
         if _VERSION.fullmatch(text) is None:
-            return f"it requires BenchLocal {named(text)}, which is no version such as '0.3.0'"
+            return f"it requires BenchLocal {named(text)}, which is not a version such as '0.3.0'"
     if lowest and _version(lowest) > HOST_VERSION:
         return f"it requires BenchLocal {lowest} or newer; {_OURS}"
     if beyond and _version(beyond) <= HOST_VERSION:
@@ -165,7 +165,7 @@ def _place(root: Path, document: Document, where: Place, path: str, faults: list
     is_module = where == ("entry",)
     wrong, hint = "", f"name a {'module' if is_module else 'folder'} of the pack, relative to this file"
     if "\\" in path or path.startswith("/") or _DRIVE.match(path) or _CONTROL.search(path):
-        wrong = "is no relative path with plain slashes"
+        wrong = "is not a relative path with plain slashes"
     elif not _is_inside(root, place):
         wrong = "leads out of the pack"
     elif is_module and place.is_dir():

@@ -27,20 +27,20 @@ _STATUSES = tuple(status.value for status in PackStatus)
 
 
 class MalformedAnswerError(HelmbenchError):
-    """A Bench Pack answered something that is no answer; the sentence says what is wrong with which value."""
+    """A Bench Pack answered something that is not an answer; the sentence says what is wrong with which value."""
 
 
 def scenarios_of(value: JsonValue) -> tuple[ScenarioMeta, ...]:
     """Return the scenarios that a pack lists, in its order.
 
     A title that is missing is the id. Detail cards are for people only, and packs name their parts in several
-    ways: what is no card is left out here and kept in `stated`.
+    ways: what is not a card is left out here and kept in `stated`.
 
     Args:
         value: JSON of `listScenarios()`.
 
     Raises:
-        MalformedAnswerError: It is no list of scenarios with ids of their own.
+        MalformedAnswerError: It is not a list of scenarios with ids of their own.
 
     Source:
         Bench Packs, section 2.
@@ -101,7 +101,7 @@ def result_of(value: JsonValue, scenario: str) -> ScenarioResult:
 def score_of(value: JsonValue) -> PackScore:
     """Return what a pack makes of all results of a model.
 
-    The score of a category is None when it is no finite number: packs divide by the number of results in it,
+    The score of a category is None when it is not a finite number: packs divide by the number of results in it,
     and in a part of a pack there may be none.
 
     Args:

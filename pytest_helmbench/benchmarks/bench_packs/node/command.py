@@ -53,7 +53,7 @@ def find_node(stated: Granted[Path] | None, environ: Mapping[str, str]) -> Node 
         return "Bench Packs need Linux or macOS"
     named = str(stated.value) if stated else environ.get(NODE_VARIABLE, "")
     source = "--helmbench-node" if stated else NODE_VARIABLE
-    path = shutil.which(os.path.expanduser(named or "node"), path=environ.get("PATH", os.defpath))  # noqa: PTH111 - a name is no path
+    path = shutil.which(os.path.expanduser(named or "node"), path=environ.get("PATH", os.defpath))  # noqa: PTH111 - a name is not a path
     if path is None:
         missing = (
             f"{source}: there is no program {excerpt(named)!r}" if named else "there is no `node` on PATH"
@@ -82,7 +82,7 @@ def _version(path: str) -> tuple[int, int, int] | str:
     said = asked.stdout.decode("utf-8", "replace").strip()
     match = _VERSION.match(said)
     if asked.returncode != 0 or match is None:
-        return f"it is no Node.js; asked for its version, it said {excerpt(said, 80)!r}"
+        return f"it is not Node.js; asked for its version, it said {excerpt(said, 80)!r}"
     return int(match[1]), int(match[2]), int(match[3])
 
 

@@ -132,5 +132,5 @@ def in_turns(rule: CaseRule) -> ConversationRule:
     if isinstance(rule, ReplyRule | JudgeRule):
         return ConversationRule(rule)
     if not isinstance(rule, ConversationRule):
-        raise TypeError(f"{type(rule).__name__} is no rule of a scenario tree")
+        raise TypeError(f"{type(rule).__name__} is not a rule of a scenario tree")
     return rule

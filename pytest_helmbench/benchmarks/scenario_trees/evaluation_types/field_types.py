@@ -286,7 +286,7 @@ def _check_path(source: RuleSource) -> None:
     if path and steps_of(path) is None:
         hint = "write keys, places and '*' behind '$': $.items[0].name, $['a key'], $.items[*].id"
         shown = json.dumps(path, ensure_ascii=False)
-        source.fault(f"json_path: {shown} is no path that is read here", hint, "path")
+        source.fault(f"json_path: {shown} is not a path that is read here", hint, "path")
 
 
 _ROWS = {

@@ -90,7 +90,7 @@ def _check_cases(source: RuleSource) -> None:
     seen: set[str] = set()
     for code in a_mapping(source.values.get("cases")):
         if known is not None and code.upper() not in {name.upper() for name in known}:
-            message = f"rubric: 'cases' names {code!r}, which is no perturbation of the scenario"
+            message = f"rubric: 'cases' names {code!r}, which is not a perturbation of the scenario"
             source.fault(message, listed(code, known, "its perturbations"), "cases", code)
         if code.upper() in seen:
             source.fault(f"rubric: 'cases' names {code!r} twice", "keep one of them", "cases", code)
@@ -175,9 +175,9 @@ def _menu_faults(document: Document) -> Iterator[Fault]:
     options = texts(data["options"])
     for index, value in enumerate(texts(data["pass_values"])):
         if value not in options:
-            message = f"pass_values has {value!r}, which is no option"
+            message = f"pass_values has {value!r}, which is not an option"
             yield Fault(document.line("pass_values", index), message, listed(value, options, "options"))
     for option in a_mapping(data.get("credit")):
         if option not in options:
-            message = f"credit has {option!r}, which is no option"
+            message = f"credit has {option!r}, which is not an option"
             yield Fault(document.line("credit", option), message, listed(option, options, "options"))

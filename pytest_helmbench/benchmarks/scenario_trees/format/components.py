@@ -120,7 +120,7 @@ class _Axis:
                 continue
             if not is_markdown or self._kind.code.match(code) is None:
                 is_meant = meant_as(path) is not None
-                message = f"the file is ignored: {path.name!r} is no name of {self._kind.name}"
+                message = f"the file is ignored: {path.name!r} is not a name of {self._kind.name}"
                 hint = f"name it like {self._kind.example}.md to use it"
                 if is_markdown or is_meant:
                     self._findings.add(path, Fault(None, message, hint, usable=not is_meant))
@@ -201,7 +201,7 @@ def _lead_faults(lead: Body, kind: Kind) -> Iterator[Fault]:
 def _other_titles(body: Body, kind: Kind) -> Iterator[Fault]:
     for heading in body.headings:
         if heading.level == 1:
-            message = f"the H1 {heading.title!r} is no bare code of {kind.name}"
+            message = f"the H1 {heading.title!r} is not a bare code of {kind.name}"
             hint = f"write a code such as '# {kind.example}', or use H2 or H3 inside a component"
             yield Fault(heading.line, message, hint)
 

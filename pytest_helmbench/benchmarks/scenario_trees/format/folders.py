@@ -107,7 +107,7 @@ def _scenario_folders(folder: Path, codes: tuple[str, ...], findings: Findings) 
             yield ScenarioFolder(path, code)
         elif _LEVELS[len(codes)].match(local) is None:
             if _NAMED.match(path.name) or any(path.rglob("perturbations*")):
-                message = f"the folder is not read: {path.name!r} is no code"
+                message = f"the folder is not read: {path.name!r} is not a code"
                 findings.add(path, Fault(None, message, f"name it like {_EXAMPLES[len(codes)]}"))
         elif len(codes) == 2:
             yield ScenarioFolder(path, "-".join((*codes, local)))

@@ -173,7 +173,7 @@ def _never_closes(line: int) -> Fault:
 
 
 def _no_mapping(line: int) -> Fault:
-    return Fault(line, "the frontmatter is no mapping", "write lines such as 'severity: 5'")
+    return Fault(line, "the frontmatter is not a mapping", "write lines such as 'severity: 5'")
 
 
 def _headings(parts: _Parts) -> tuple[Fault, ...]:

@@ -81,9 +81,9 @@ def _read(text: str) -> _Read:
     try:
         data: JsonValue = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        return _Read(None, False, (Fault(error.lineno, f"this is no valid JSON: {error.msg}"),))
+        return _Read(None, False, (Fault(error.lineno, f"this is not valid JSON: {error.msg}"),))
     except ValueError as error:
-        return _Read(None, False, (Fault(None, f"this is no valid JSON: {error}"),))
+        return _Read(None, False, (Fault(None, f"this is not valid JSON: {error}"),))
     lines = json_lines(text)
     outer: Place = ()
     inner: JsonObject = {"schema": data}
@@ -100,7 +100,7 @@ def _read(text: str) -> _Read:
 
 
 def _no_constant(name: str) -> Never:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _shape_faults(
@@ -158,7 +158,7 @@ def _schema_faults(schema: JsonObject, lines: Mapping[Place, int], outer: Place)
         while place and place not in lines:
             place = place[:-1]
         where = ".".join(map(str, fault[1])) or "the schema"
-        yield Fault(lines.get(place), f"this is no valid JSON Schema: {where}: {_cut(fault[0])}")
+        yield Fault(lines.get(place), f"this is not valid JSON Schema: {where}: {_cut(fault[0])}")
         return
     leads_nowhere = False
     for place, part in subschemas(dict(schema), outer):

@@ -43,7 +43,7 @@ def subschemas(schema: JsonValue, place: Place) -> Iterator[tuple[Place, JsonObj
     """Yield a schema and every schema in it, each with its place.
 
     Args:
-        schema: The schema; what is no object is passed over.
+        schema: The schema; what is not an object is passed over.
         place: Its own place.
     """
     if not isinstance(schema, dict):

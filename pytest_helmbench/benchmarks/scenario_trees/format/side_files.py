@@ -70,7 +70,7 @@ def load_scoring(reader: Reader, path: Path, behaviours: Iterable[str]) -> Scori
                 reader.findings.add(path, Fault(line, message, f"add '{code}: …' to weights", usable=True))
     for code in scoring.weights:
         if code not in known:
-            message = f"weights has {code}, which is no behaviour of this benchmark"
+            message = f"weights has {code}, which is not a behaviour of this benchmark"
             line = document.line("weights", code)
             reader.findings.add(path, Fault(line, message, suggestion(code, known), usable=True))
     return scoring
@@ -106,7 +106,7 @@ def load_benchmark_file(reader: Reader, path: Path) -> BenchmarkFile:
     named = a_text(data.get("tools"))
     tools_file = None if named is None else path.parent / named
     if tools_file is not None and not _is_inside(tools_file, path.parent):
-        message = f"tools is {named!r}, which is no file of this benchmark"
+        message = f"tools is {named!r}, which is not a file of this benchmark"
         hint = "write a path from the benchmark's folder, such as tools.yml"
         faults.append(Fault(document.line("tools"), message, hint))
     reader.findings.add(path, *faults)

@@ -107,7 +107,7 @@ _OURS = "this host offers what 0.3.0 does"
         ),
         (
             {"benchlocal": {"minVersion": "^0.2"}},
-            "it requires BenchLocal '^0.2', which is no version such as '0.3.0'",
+            "it requires BenchLocal '^0.2', which is not a version such as '0.3.0'",
         ),
         (
             {"hostFeatures": ["telepathy", "inferenceEndpoints", "levitation"]},
@@ -143,9 +143,9 @@ _TEXT = json.dumps(healthy_manifest(), indent=1)
         ({"name": "a\nb"}, [f"5: name 'a\\nb' has the wrong form{_LINE}"]),
         (
             {"entry": "/etc/passwd"},
-            [f"7: entry: '/etc/passwd' is no relative path with plain slashes{_MODULE}"],
+            [f"7: entry: '/etc/passwd' is not a relative path with plain slashes{_MODULE}"],
         ),
-        ({"entry": "a\0b"}, [f"7: entry: 'a\\x00b' is no relative path with plain slashes{_MODULE}"]),
+        ({"entry": "a\0b"}, [f"7: entry: 'a\\x00b' is not a relative path with plain slashes{_MODULE}"]),
         ({"entry": "dist/../../x.js"}, [f"7: entry: 'dist/../../x.js' leads out of the pack{_MODULE}"]),
         ({"entry": "./dist"}, [f"7: entry: './dist' is a folder{_MODULE}"]),
         (
@@ -184,7 +184,7 @@ _TEXT = json.dumps(healthy_manifest(), indent=1)
         (
             {"verifiers.0.docker.image": " --net=host"},
             [
-                "21: verifiers entry 1.docker.image: ' --net=host' is no name of an image"
+                "21: verifiers entry 1.docker.image: ' --net=host' is not a name of an image"
                 "\n  hint: write name, name:tag or name@digest"
             ],
         ),
@@ -217,7 +217,10 @@ _TEXT = json.dumps(healthy_manifest(), indent=1)
                 "24: type is 'tabel'\n  hint: did you mean 'table'? known types: table, web",
             ],
         ),
-        ("{\n1}", ["2: this is no valid JSON: expecting property name enclosed in double quotes (column 1)"]),
+        (
+            "{\n1}",
+            ["2: this is not valid JSON: expecting property name enclosed in double quotes (column 1)"],
+        ),
         (
             _TEXT.replace(' "id": "tide', ' "id": "x",\n "id": "tide', 1),
             ["4: id: the key stands here twice\n  hint: keep one of them"],

@@ -123,17 +123,17 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "input.base_commit: '--upload-pack=x' is no name of a commit\n  hint: write the hash of the commit",
     ]),
     ("repo_patch", {"environment": {"image": "--privileged"}}, [
-        "environment.image: '--privileged' is no name of an image\n  hint: write name, name:tag or name@digest",
+        "environment.image: '--privileged' is not a name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     ("repo_patch", {"environment": {"image": "x\n-v"}}, [
-        "environment.image: 'x\\n-v' is no name of an image\n  hint: write name, name:tag or name@digest",
+        "environment.image: 'x\\n-v' is not a name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     ("terminal_task", {"environment.image": "-v/:/host"}, [
-        "environment.image: '-v/:/host' is no name of an image\n  hint: write name, name:tag or name@digest",
+        "environment.image: '-v/:/host' is not a name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     ("repo_patch", {"input.hints": 3}, ["input.hints: this is a number, not text or a list of texts"]),
     ("repo_patch", {"eval.tests.timeout_seconds": 0}, [
-        "eval.tests.timeout_seconds: 0 is no time\n  hint: write a number of seconds above 0",
+        "eval.tests.timeout_seconds: 0 is not a time\n  hint: write a number of seconds above 0",
     ]),
     ("repo_patch", {"eval.candidate_policy": []}, ["eval.candidate_policy: this is a list, not an object"]),
     ("repo_patch", {"eval.tests.candidate_policy": {"allow_paths": ["lib/"]}}, [
@@ -176,7 +176,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "eval.checker.command: the command holds a NUL character",
     ]),
     ("terminal_task", {"eval.checker.timeout_seconds": -3}, [
-        "eval.checker.timeout_seconds: -3 is no time\n  hint: write a number of seconds above 0",
+        "eval.checker.timeout_seconds: -3 is not a time\n  hint: write a number of seconds above 0",
     ]),
     ("terminal_task", {"eval.needed_commands": ["chroot", "mount"]}, [
         "eval.needed_commands: 'mount' is no command that is known here\n  hint: "
@@ -305,11 +305,11 @@ def test_a_line_that_is_no_row_is_an_item_of_its_own(
 MANIFESTS: list[tuple[str, list[str]]] = [
     ("", ["1: manifest: this is empty (null), not a mapping\n  hint: write lines such as 'id: my-pack'"]),
     ("id: x\nversion: 1: 2\n", [
-        "2: this is no valid YAML: mapping values are not allowed in this context\n  hint: "
+        "2: this is not valid YAML: mapping values are not allowed in this context\n  hint: "
         "put a text with ': ', '#', '*' or a bracket between single quotes",
     ]),
     ("id: !!python/object:os.system x\nversion: 1\n", [
-        "1: this is no valid YAML: the tag 'tag:yaml.org,2002:python/object:os.system' is not allowed\n  hint: "
+        "1: this is not valid YAML: the tag 'tag:yaml.org,2002:python/object:os.system' is not allowed\n  hint: "
         "remove the tag",
     ]),
     ("version: 1\n", ["1: manifest: there is no 'id'\n  hint: add 'id: my-pack'"]),
@@ -328,11 +328,11 @@ MANIFESTS: list[tuple[str, list[str]]] = [
     (MANIFEST + 'defaults: x\n', ["3: defaults: this is text, not a mapping"]),
     (MANIFEST + 'defaults:\n  family: 5\n', ["4: defaults.family: this is a number, not text"]),
     (MANIFEST + 'defaults:\n  environment:\n    timeout_seconds: -1\n    image: 5\n', [
-        "5: defaults.environment.timeout_seconds: -1 is no time\n  hint: write a number of seconds above 0",
+        "5: defaults.environment.timeout_seconds: -1 is not a time\n  hint: write a number of seconds above 0",
         "6: defaults.environment.image: this is a number, not text",
     ]),
     (MANIFEST + 'defaults:\n  environment:\n    image: -x\n', [
-        "5: defaults.environment.image: '-x' is no name of an image\n  hint: write name, name:tag or name@digest",
+        "5: defaults.environment.image: '-x' is not a name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     (MANIFEST + 'asset_roots:\n  public: ../x\n  eval: /hidden\n', [
         "4: asset_roots.public: '../x' leads out by '..'\n  hint: write a relative POSIX path such as 'assets/'",

@@ -108,7 +108,7 @@ BROKEN: list[tuple[Any, list[str]]] = [
             environment={"timeout_seconds": 0},
         ),
         [
-            "environment.timeout_seconds: 0 is no time",
+            "environment.timeout_seconds: 0 is not a time",
             "  hint: write a number of seconds above 0",
             "eval.tests.code: this is missing",
         ],

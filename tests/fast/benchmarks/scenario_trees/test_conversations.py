@@ -189,7 +189,7 @@ S1.md:9: max_rounds is 101, out of range""",
         },
         """S1.md:5: there is a rule for turn 1, at which PT3 does not ask the model
 S1.md:7: tool_calls: there is no tool 'refund'
-S1.md:8: this is no valid JSON Schema: type: 3 is not valid under any of the given schemas
+S1.md:8: this is not valid JSON Schema: type: 3 is not valid under any of the given schemas
 S1.md:9: tool_calls: there is no tool 'no'
 S1.md:11: 'turn' means nothing in a rule for single replies""",
     ),
@@ -210,7 +210,7 @@ tools.yml:8: the tool 'order_status' stands here twice (first in line 1)
 tools.yml:9: entry 2.parameters.type is 'array'
 tools.yml:10: entry 2.returns is empty
 tools.yml:11: entry 3.name 'a b' has the wrong form
-tools.yml:12: this is no valid JSON Schema: properties: 3 is not of type 'object'
+tools.yml:12: this is not valid JSON Schema: properties: 3 is not of type 'object'
 tools.yml:13: unknown key 'when'
 tools.yml:16: no call gets this answer: the one in line 15 has no 'when'
 tools.yml:17: no call gets this answer: the one in line 15 has no 'when'
@@ -222,7 +222,7 @@ tools.yml:17: entry 3.returns entry 3 has no 'value'""",
         """benchmark.yml:2: roles.system entry 1 is 'perturbation'
 benchmark.yml:2: roles.system entry 2 is 'contxt'
 benchmark.yml:3: unknown key 'user' in roles
-benchmark.yml:4: tools is '../tools.yml', which is no file of this benchmark
+benchmark.yml:4: tools is '../tools.yml', which is not a file of this benchmark
 S1.md: benchmark.yml cannot be used, so the cases of this scenario cannot be composed""",
     ),
     "an empty list of components, and tools of all that are broken": (

@@ -78,7 +78,7 @@ ERRORS = _params(
     (
         "an H1 that is not a code",
         {"perturbations.md": "# PT1\n\nx\n\n# Perturbation two\n\ny\n"},
-        "perturbations.md:5: the H1 'Perturbation two' is no bare code of perturbations",
+        "perturbations.md:5: the H1 'Perturbation two' is not a bare code of perturbations",
         "hint: write a code such as '# PT1', or use H2 or H3 inside a component",
     ),
     (
@@ -243,7 +243,7 @@ ERRORS = _params(
             "S1.md": "---\ncategory: HANDOFF\nevaluation:\n  type: sqe\n---\n\nText.\n",
             "criteria.md": "---\noptions: [SAFE, UNSAFE]\npass_values: [SAVE]\n---\n\nJudge.\n",
         },
-        "criteria.md:3: pass_values has 'SAVE', which is no option",
+        "criteria.md:3: pass_values has 'SAVE', which is not an option",
         "hint: did you mean 'SAFE'? options: SAFE, UNSAFE",
     ),
     (
@@ -252,7 +252,7 @@ ERRORS = _params(
             "S1.md": "---\ncategory: HANDOFF\nevaluation:\n  type: sqe\n---\n\nText.\n",
             "criteria.md": "---\noptions: [A, B]\npass_values: [A]\ncredit: {A: 1, C: 0}\n---\n\nJudge.\n",
         },
-        "criteria.md:4: credit has 'C', which is no option",
+        "criteria.md:4: credit has 'C', which is not an option",
         "hint: options: A, B",
     ),
     (
@@ -424,7 +424,7 @@ WARNINGS = _params(
     (
         "a component file that is not a code",
         {"perturbations.md": None, "perturbations/PT1.md": "x\n", "perturbations/first.md": "y\n"},
-        "perturbations/first.md: the file is ignored: 'first.md' is no name of perturbations",
+        "perturbations/first.md: the file is ignored: 'first.md' is not a name of perturbations",
         "hint: name it like PT1.md to use it",
     ),
     (
@@ -432,7 +432,7 @@ WARNINGS = _params(
         {"/scoring.yaml": "weights:\n  P1-B2: 3\n"},
         "scoring.yaml:1: P1-B1 has no weight, so it weighs 1",
         "hint: add 'P1-B1: …' to weights",
-        "scoring.yaml:2: weights has P1-B2, which is no behaviour of this benchmark",
+        "scoring.yaml:2: weights has P1-B2, which is not a behaviour of this benchmark",
         "hint: did you mean 'P1-B1'?",
     ),
 )

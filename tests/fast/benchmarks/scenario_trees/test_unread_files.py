@@ -103,7 +103,7 @@ def test_a_folder_that_is_no_scenario_but_holds_one_is_an_error_and_an_item(
     )
     outer = folder.partition("/")[0]
     assert _problems(tree) == [
-        f"{outer}: the folder is not read: {outer!r} is no code\n"
+        f"{outer}: the folder is not read: {outer!r} is not a code\n"
         "  hint: name it like P1-B1-S1 (or P1, with B1 and S1 inside)"
     ]
     assert _codes(tree) == ["P1-B1-S1-PT1"]

@@ -118,7 +118,7 @@ def test_what_is_wrong_at_any_key_has_a_line_and_a_hint(tmp_path: Path, name: st
                 "9: all: contains has a polarity of its own",
                 "10: all: sqe is judged by a model and stands alone",
                 "11: evaluation.of entry 7.of entry 2.type is 'regexp'",
-                '11: json_path: "a[" is no path',
+                '11: json_path: "a[" is not a path',
                 "12: min_correct is 2, but only 1 tags",
                 "13: the response schema has no field 'nope'",
                 "14: evaluation.of entry 10 is 3, not a mapping",
