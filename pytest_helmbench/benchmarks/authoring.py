@@ -21,7 +21,7 @@ class BrokenCaseError(HelmbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in a benchmark.
+    """The findings of a check of a benchmark.
 
     Args:
         healthy: What of it can run: its name and counts.
@@ -38,7 +38,7 @@ class Checked:
 
 
 class Stake(NamedTuple):
-    """What a case weighs: behaviour, its weight, the perturbation, and severity points of all criteria."""
+    """The weight of a case: behaviour, its weight, the perturbation, and severity points of all criteria."""
 
     behaviour: str
     weight: float
@@ -82,7 +82,7 @@ class CaseRef:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What would be sent for a case.
+    """The request for a case.
 
     Args:
         case: Composed; None where only the benchmark's own code knows its requests.

@@ -81,7 +81,7 @@ class KindPlaces:
 
 @dataclass(frozen=True, slots=True)
 class SessionValues:
-    """What a kind is given by the session, or by the command, that it works for.
+    """The values that a session or a command gives to a kind.
 
     Args:
         settings: Of the session.
@@ -116,7 +116,7 @@ class BenchmarkKind(Protocol):
 
 
 class Authoring(Protocol):
-    """What a kind does for the commands that authors use."""
+    """The part of a kind for the commands that authors use."""
 
     def check(self, root: Path, session: SessionValues) -> Checked:
         """Return what is wrong with a benchmark, or with what was meant as one. No model is asked.
@@ -135,7 +135,7 @@ class Authoring(Protocol):
 
 @runtime_checkable
 class SchemaOwner(Protocol):
-    """What an `Authoring` may be besides: its files have JSON Schemas (`helmbench schema NAME`)."""
+    """An `Authoring` whose files have JSON Schemas (`helmbench schema NAME`)."""
 
     def schema(self, name: str) -> JsonObject:
         """Return the schema of a name in `KindPlaces.schemas`."""
@@ -157,7 +157,7 @@ class Loader(Protocol):
 
 @runtime_checkable
 class RunFollower(Protocol):
-    """What a `Loader` may be besides: told how the runs of its benchmarks fare."""
+    """A `Loader` that follows the runs of its benchmarks."""
 
     def note_starts(self, store: Store, run_ids: RunIds) -> None:
         """Take note that the runs are open: they begin now."""
@@ -168,7 +168,7 @@ class RunFollower(Protocol):
 
 @runtime_checkable
 class Adopter(Protocol):
-    """What a `Loader` may be besides: it makes benchmarks of cases that pytest itself has collected."""
+    """A `Loader` that makes benchmarks of cases that pytest itself has collected."""
 
     def adopt(self, outline: RowOutline, targets: tuple[Target, ...]) -> Loaded:
         """Return the benchmark with these cases; the same one for the same folder.
@@ -196,7 +196,7 @@ class Loaded(Protocol):
 
     @property
     def outline(self) -> Outline:
-        """What the record keeps of it."""
+        """The outline that the record keeps."""
 
     @property
     def scoring(self) -> Scoring | None:
@@ -208,7 +208,7 @@ class Loaded(Protocol):
 
     @property
     def warnings(self) -> Sequence[Problem]:
-        """What is odd but usable."""
+        """The warnings: odd but usable values."""
 
     @property
     def files(self) -> Iterable[Path]:

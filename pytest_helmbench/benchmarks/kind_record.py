@@ -21,11 +21,11 @@ class KindRecord(Protocol):
 
     @property
     def columns(self) -> OwnColumns:
-        """What exports say of each result."""
+        """Its own columns in exports."""
 
     @property
     def failures(self) -> str:
-        """What the reasons of failed cases are called on a run's page."""
+        """The title of the reasons of failed cases on a run's page."""
 
     def statements(self, conn: sqlite3.Connection, run_id: int) -> Mapping[str, CaseStatement]:
         """Return what was said about the judged results of a run, by `results.id`, for a session that goes on."""
@@ -61,7 +61,7 @@ class KindRecord(Protocol):
 
 
 class _NoRecord:
-    """Of a kind that keeps nothing beside what the store keeps of all."""
+    """The record of a kind that has no tables of its own."""
 
     columns = NO_COLUMNS
     failures = "failed for"

@@ -203,7 +203,7 @@ def _multiple_of(
 ) -> Iterator[ValidationError]:
     try:
         yield from Draft202012Validator.VALIDATORS["multipleOf"](validator, wanted, instance, schema)
-    except OverflowError:  # no float holds it, so what it is a multiple of is told by whole numbers
+    except OverflowError:  # no float holds it, so whole numbers decide what it is a multiple of
         if not isinstance(instance, int) or instance % Fraction(str(wanted)):
             yield ValidationError("a number is not a multiple")
 

@@ -32,7 +32,7 @@ NO_COLUMNS = OwnColumns()
 
 @dataclass(frozen=True, slots=True)
 class ResultWords:
-    """What a kind says of one result.
+    """The words of a kind about one result.
 
     Args:
         cells: By name, for `OwnColumns`.
@@ -45,7 +45,7 @@ class ResultWords:
 
 @dataclass(frozen=True, slots=True)
 class CaseWords:
-    """What a kind says of one result where all of it is shown.
+    """The words of a kind about one result where all of it is shown.
 
     Args:
         title: Of the case; None where the record does not have it.
@@ -83,7 +83,7 @@ class OwnSection:
 
 @dataclass(frozen=True, slots=True)
 class RunWords:
-    """What a kind says of one run.
+    """The words of a kind about one run.
 
     Args:
         line: One line, without the name of the run; empty for none.

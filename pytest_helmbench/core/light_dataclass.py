@@ -3,8 +3,8 @@
 The library writes and compiles six functions for each frozen class and looks at every annotation, half a
 millisecond, whenever a session starts. Here comparing, hashing, showing, refusing to change and pickling are shared,
 and so is `__init__` of the first instances, as most classes of a short session have no more; then one is written.
-What the library keeps of a class is made when it is asked for.
-What is not frozen with slots, or out of the ordinary otherwise, is left to the library.
+`__dataclass_fields__` and the like are made at their first use.
+The library makes all classes that are not frozen with slots, or need more of it.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _says(value: object, word: str) -> object:
 
 
 class _Kept:
-    """What the library keeps of a class, until it asks."""
+    """An attribute of the library on a class, made at its first use."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -221,7 +221,7 @@ def _init(cls: type, fields: Mapping[str, object]) -> Callable[..., None]:
 
 
 class _Made(Protocol):
-    """What a class made here has besides its fields."""
+    """A class made here: the attributes besides its fields."""
 
     _names_: Sequence[str]
     _compared_: Values

@@ -131,7 +131,7 @@ class StatedModel:
 
 @dataclass(frozen=True, slots=True)
 class ModelsFile:
-    """What `models.yml` says, in file order; `marking_models` holds the judges, at most three."""
+    """The entries of `models.yml`, in file order; `marking_models` holds the judges, at most three."""
 
     models: tuple[StatedModel, ...] = ()
     marking_models: tuple[StatedModel, ...] = ()

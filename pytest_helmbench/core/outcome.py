@@ -14,7 +14,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.tools import MadeCall
 
 Cell: TypeAlias = "str | int | float | bytes | None"
-"""What one column of a row holds."""
+"""The value of one column of a row."""
 TOO_MANY_ROUNDS = "too_many_rounds"
 """Reason of a reply that still calls tools when no more calls are answered."""
 FORM_REASONS = frozenset(
@@ -30,7 +30,7 @@ _TURN = re.compile(r"turn (\d{1,9})\b")
 
 
 class RunStatement(Protocol):
-    """What a kind makes of a whole run."""
+    """A statement of a kind about a whole run."""
 
     @property
     def table(self) -> str:
@@ -41,7 +41,7 @@ class RunStatement(Protocol):
 
 
 class CaseStatement(Protocol):
-    """What a kind says of one outcome."""
+    """A statement of a kind about one outcome."""
 
     @property
     def table(self) -> str:
@@ -187,7 +187,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one of several marking models said about one criterion: a row of `judgements`.
+    """The answer of one of several marking models to one criterion: a row of `judgements`.
 
     Args:
         place: Its place among the judges, from 1.
@@ -267,7 +267,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one case × model × repetition.
+    """The outcome of one case × model × repetition.
 
     Args:
         reason: Why, in a word where it has a name (`invalid_json`, `timeout`, …); None for a plain verdict.
@@ -302,7 +302,7 @@ class Outcome:
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
-        """What each of several marking models said, by criterion."""
+        """The answers of several marking models, by criterion."""
         return tuple(part for found in self.evaluations for part in found.judgements)
 
     @property
@@ -377,7 +377,7 @@ class AttemptRecord:
 
     @property
     def question(self) -> tuple[str | None, str | None, str, int]:
-        """What makes two requests the same: whom, where, what, and which repetition."""
+        """The key of equal requests: model, address, body and repetition."""
         return self.asked, self.address, self.request_hash, self.repetition
 
 

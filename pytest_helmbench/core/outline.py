@@ -86,7 +86,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class CaseAxes:
-    """What a case is made of, by full code; empty where it has no such axis."""
+    """The components of a case, by full code; empty where it has no such axis."""
 
     scenario: str = ""
     condition: str = ""

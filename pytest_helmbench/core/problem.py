@@ -25,7 +25,7 @@ def _made_again(
 
 
 class CaseError(HelmbenchError):
-    """What an item raises that came to no verdict: a fault of the provider or a judge, a file that cannot be read.
+    """An item raises it when it has no verdict: a fault of the provider or a judge, a file that cannot be read.
 
     Reports tell it from a wrong answer by its class: `pytest.fail` is a failure to them.
     """

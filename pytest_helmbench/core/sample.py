@@ -11,7 +11,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was drawn.
+    """A drawn sample.
 
     Args:
         rule: As asked for: `0.2`, `200` or `pairwise`.

@@ -12,7 +12,7 @@ from typing import Protocol
 from pytest_helmbench.core.json_types import JsonValue
 
 REDACTED = "<redacted>"
-"""What represents a hidden value wherever people look."""
+"""Stands in place of a hidden value in all output."""
 
 OBSERVED_LIMIT = 200
 """Most characters of a reply that an evaluation row shows."""
@@ -122,7 +122,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 class ShownTexts(StrEnum):
-    """Of which cases texts are shown."""
+    """The cases whose texts are shown."""
 
     NONE = "none"
     FAILURES = "failures"
@@ -141,7 +141,7 @@ class ShownTexts(StrEnum):
 class _Evaluated(Protocol):
     @property
     def observed(self) -> str:
-        """What came, without running text of a reply."""
+        """The observed value, without running text of a reply."""
 
     @property
     def observed_text(self) -> str | None:

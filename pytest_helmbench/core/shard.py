@@ -38,7 +38,7 @@ class Shard:
 
     @property
     def file_name(self) -> str:
-        """Of its results file where none is named: two shards never share one."""
+        """Name of its results file where the user names none: two shards never share one."""
         return f"helmbench-{self.index}of{self.of}.db"
 
 

@@ -13,7 +13,7 @@ _DATABASE = b"SQLite format 3\0"
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file as a whole: a reader meets the old one or the new one.
 
-    What is not an ordinary file (a pipe, `/dev/stdout`) is written to. Text is UTF-8, with its line ends as they are.
+    A pipe or a device such as `/dev/stdout` is written to. Text is UTF-8, with its line ends as they are.
 
     Raises:
         OSError: It cannot be written, or a database stands there, which nothing of ours is put in place of.

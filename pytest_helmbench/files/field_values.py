@@ -14,7 +14,7 @@ _MOST_SECONDS = 10_000_000
 
 @dataclass(slots=True)
 class RowFaults:
-    """What is wrong with one row, or with a mapping in a file.
+    """The faults of one row, or of a mapping in a file.
 
     Args:
         line: Of the row.

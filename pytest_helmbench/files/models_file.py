@@ -22,7 +22,7 @@ _TEMPLATE_VALUES = (
     *("prompt", "system", "messages", "model", "response_format", "temperature", "top_p", "top_k", "min_p"),
     *("repetition_penalty", "seed", "max_tokens", "max_completion_tokens", "reasoning_effort"),
 )
-"""What a place of a request may name."""
+"""The names that a place of a request may have."""
 _PROMPT_VALUES = ("prompt", "messages")
 """Those that differ from case to case."""
 

@@ -113,7 +113,7 @@ def validate(document: Document, schema: FormatSchema, definition: str | None = 
 
 
 class _Sentence(NamedTuple):
-    """What is wrong at a place, and what to do; `kind` says what the value below it is worth."""
+    """A fault at a place, with its hint; `kind` says whether the value below it can be used."""
 
     place: Place
     message: str

@@ -112,7 +112,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class BoxSpec:
-    """What a box is made of.
+    """The parts of a box.
 
     Args:
         image: Container image; None for this machine's own programs (or a default image, where the engine
@@ -142,7 +142,7 @@ class BoxSpec:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """What a command reads and writes.
+    """The input and output of a command.
 
     Args:
         given: What it reads; None when `stdin` is an open file.

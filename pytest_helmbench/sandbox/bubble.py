@@ -35,7 +35,7 @@ _LOOK_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class BubbleKit:
-    """What all sandboxes of an engine share.
+    """The settings that all sandboxes of an engine share.
 
     Args:
         start: The program, with namespaces, privileges and what every sandbox sees of this machine.
@@ -91,7 +91,7 @@ class Bubble:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What bubblewrap inherits."""
+        """The descriptors that bubblewrap inherits."""
         return (*self._passed, *self._join)
 
     def argv(
@@ -192,7 +192,7 @@ def system_view(local: LocalPrograms) -> Iterable[str]:
         local: The folder with what is ours in it.
     """
     yield from ("--as-pid-1", "--new-session", "--clearenv")
-    # What is written to /proc reaches into other processes: into `mem` of a parent that judges.
+    # A write to /proc could reach other processes: `mem` of a parent that judges.
     yield from ("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev")
     for name in SYSTEM:
         path = Path(name)

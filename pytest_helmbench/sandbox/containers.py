@@ -95,7 +95,7 @@ TomlTable = dict[str, object]
 
 
 class ReadOnlyProc:
-    """What makes `/proc` read-only in containers.
+    """The settings that make `/proc` read-only in containers.
 
     Args:
         flags: Of the command line; none where it knows of none.
@@ -156,7 +156,7 @@ def written_toml(table: Mapping[str, object], *above: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ContainerProgram:
-    """What the command line of a container engine does in its own way.
+    """The ways in which the command line of a container engine differs from others.
 
     Args:
         rootless_question: What `info --format` is asked to learn whether root in a container is the user who runs us.

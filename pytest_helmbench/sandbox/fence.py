@@ -39,7 +39,7 @@ _LONGEST_ANSWER = 200
 
 @dataclass(frozen=True, slots=True)
 class FenceView:
-    """What a program in the fence sees.
+    """The view of a program in the fence.
 
     Args:
         folder: Where it starts.

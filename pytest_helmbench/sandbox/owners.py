@@ -138,7 +138,7 @@ def _start_of(pid: int) -> str | None:
         fields = (
             Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         )
-        # What has ended stays in the table until its parent looks, which may take its time.
+        # An ended process stays in the table until its parent waits for it, which may take time.
         return _ENDED if fields[0] in _ENDED_STATES else f"{int(fields[19]):x}"
     except OSError:
         pass

@@ -206,7 +206,7 @@ async def _overflowed(overflow: asyncio.Event, limits: Limits) -> str:
 
 async def _end(launch: Launch, process: Process, tasks: tuple[asyncio.Task[str], ...]) -> None:
     await launch.kill(process)
-    # What still holds the pipes outlived the kill; it is not waited for long.
+    # A process that still holds the pipes outlived the kill: do not wait long for it.
     await asyncio.wait(tasks, timeout=_AFTER_KILL_S)
     for task in tasks:
         task.cancel()
@@ -239,7 +239,7 @@ async def watch_family(pid: int, limits: Limits) -> str:
         if sum(use.cpu_s for use in uses) > limits.cpus * limits.wall_s:
             return f"more than {limits.cpus * limits.wall_s:g} s of CPU time"
         resident_bytes = sum(use.resident_bytes for use in uses)
-        # What forks share counts once for each of them; only then is the dearer, exact sum worth its time.
+        # This sum counts shared memory once per fork; above the limit, take the dearer, exact sum.
         if resident_bytes > limits.memory_bytes < sum(map(_proportional_bytes, uses)):
             return f"more than {limits.memory_bytes} bytes of memory"
 

@@ -113,7 +113,7 @@ _Step = tuple[int, int, int, int]
 def filter_program(machine: str = platform.machine()) -> bytes | None:
     """Return the filter as bubblewrap's `--seccomp` reads it; None for a processor that is not known.
 
-    What is not allowed is answered as a kernel answers that does not know it, so that programs take another way.
+    A call that is not allowed fails as on a kernel that does not know it, so that programs take another way.
     """
     numbers = NUMBERS.get(machine)
     if numbers is None:

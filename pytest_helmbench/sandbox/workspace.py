@@ -28,7 +28,7 @@ class SandboxError(HelmbenchError):
 
 
 class EntryKind(StrEnum):
-    """What stands at a path."""
+    """The kind of an entry at a path."""
 
     FILE = "file"
     FOLDER = "folder"

@@ -20,7 +20,7 @@ BENCH_PACK = "bench_pack"
 
 
 class PackStatus(StrEnum):
-    """What a pack says of a model's work on a scenario."""
+    """A pack's verdict on a model's work on a scenario."""
 
     PASS = "pass"
     PARTIAL = "partial"
@@ -62,7 +62,7 @@ class VerifierSpec:
 
 @dataclass(frozen=True, slots=True)
 class VerifierEndpoint:
-    """A verifier as a pack is told of it.
+    """A verifier as its pack sees it.
 
     Args:
         id: As in the manifest.
@@ -140,7 +140,7 @@ class ScenarioMeta:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """What a pack says of one run of a scenario, checked.
+    """A pack's statement on one run of a scenario, checked.
 
     Args:
         scenario: Its id.
@@ -189,7 +189,7 @@ class ScenarioResult:
 
 @dataclass(frozen=True, slots=True)
 class PackScore:
-    """What a pack makes of all results of a model.
+    """A pack's score of all results of a model.
 
     Args:
         total: On the pack's own scale.

@@ -56,7 +56,7 @@ _HINTS: Mapping[str, str] = {
     "Unknown file extension": "build the pack: its entry must be JavaScript",
     "EROFS": "a pack writes where its HostContext says: dataDir, cacheDir and runsDir",
 }
-"""What helps against the commonest reasons why a pack does not load, beside packages that it lacks."""
+"""Hints by the words of Node, for the commonest reasons why a pack does not load."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _MISSING_PACKAGE = re.compile(
     r"Cannot find (?:package|module) '((?:@[A-Za-z0-9~-][\w.~-]*/)?[A-Za-z0-9~-][\w.~-]*)(?:/[^'\s]*)?'",

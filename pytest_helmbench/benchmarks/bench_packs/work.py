@@ -32,7 +32,7 @@ _TIMEOUT_KEY = "request_timeout_seconds"
 
 @dataclass(frozen=True, slots=True)
 class BenchPackTools:
-    """What a pack is run with in this process.
+    """The tools that run a pack in this process.
 
     Args:
         place: Where it is, and where it may write.

@@ -56,7 +56,7 @@ _NOT_COMPOSED = (
 _TESTS: pytest.StashKey[HandWrittenTests] = pytest.StashKey()
 _OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 _RAISED: pytest.StashKey[BaseException] = pytest.StashKey()
-"""What we have raised in a test's stead."""
+"""The exception that we raised in place of a test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class HandWrittenSession:
         with_text: Failures show texts of replies.
         wants_properties: A JUnit report is written.
         engine: Returns what runs jobs in this process; None where nothing is called.
-        plan_tests: Makes the tests a benchmark of the session, or is told which of them are selected. Raises
+        plan_tests: Makes the tests a benchmark of the session, or takes the selection of them. Raises
             `HelmbenchError`: the models.yml in rootdir or an id in it cannot be used.
         known: Returns, once, the outcome that a worker had brought in before it died.
         note: Says something in the summary.
@@ -139,7 +139,7 @@ class HandWrittenTests:
 
     @property
     def outline(self) -> RowOutline:
-        """What the record keeps of the selected tests."""
+        """The outline of the selected tests for the record."""
         return self._loaded.outline
 
     # Collection

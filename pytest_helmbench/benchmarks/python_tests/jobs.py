@@ -197,7 +197,7 @@ class HandWrittenJob(CaseJob):
     is_one_question = False
     """Only its code knows what it will ask."""
     runs_anew = True
-    """What its code does besides cannot be left out."""
+    """Its code may do more than ask the model, so it runs again."""
 
     def prompt_characters(self) -> int:
         """Return 0: only its code knows."""

@@ -85,7 +85,7 @@ class TreeJob(CaseJob):
 
     @property
     def place(self) -> tuple[Path, int]:
-        """Of its perturbation."""
+        """File and line of its perturbation."""
         return self.combination.perturbation.path, self.combination.perturbation.line
 
     @property

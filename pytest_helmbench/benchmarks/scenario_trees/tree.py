@@ -237,7 +237,7 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class BrokenScenario:
-    """What a scenario with errors would have run, as far as its files could be read.
+    """The cases that a scenario with errors would have run, as far as its files could be read.
 
     Args:
         code: `P1-B2-S1`, as its place gives it or seems to.

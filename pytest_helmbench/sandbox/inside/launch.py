@@ -129,7 +129,7 @@ def _stand_over(folder: str, argv: list[str], lifeline: int, *, is_gate: bool) -
         os._exit(0)
     for stream in (0, 1, 2):
         os.close(stream)
-    # What the command was given is its own: who waits for its end at the other side would wait for us.
+    # Close the descriptors of the command: a reader of the other end would wait for us too.
     os.closerange(3, lifeline)
     os.closerange(lifeline + 1, _MOST_DESCRIPTORS)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))

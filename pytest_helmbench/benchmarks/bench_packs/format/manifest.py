@@ -55,7 +55,7 @@ _RESULTS = "helmbench.db"
 def load_manifest(root: Path) -> BenchPackManifest:
     """Read the manifest of a Bench Pack and hash the pack.
 
-    What keeps a host like us from running the pack is not an error but the manifest's `obstacle`.
+    The manifest's `obstacle` names what keeps a host like us from running the pack; it is not an error.
 
     Args:
         root: Folder of the manifest.

@@ -31,7 +31,7 @@ class PackAttempt(Protocol):
         """Take note that the process died: it begins anew, when its turn comes."""
 
     def open_ports(self) -> Iterable[OpenPort]:
-        """Return the ports of ours that it is told of."""
+        """Return the ports of ours that it may reach."""
 
     def spent_s(self) -> float:
         """Return the item's time used since it began, as the caller counts it."""

@@ -107,7 +107,7 @@ def stated_loss(failure: object) -> tuple[str, str, str]:
 
 
 class Lines(asyncio.Protocol):
-    """What a Node process says, line by line. A pack can find the secret: what has it may still be a forgery.
+    """The messages of a Node process, line by line. A pack can find the secret and forge a line.
 
     Args:
         received: Called with each message.
@@ -183,7 +183,7 @@ class ProcessWire:
         self._theirs = [theirs for _, theirs in pairs]
         self._transports: list[asyncio.Transport] = []
         self.descriptors = tuple(end.fileno() for end in self._theirs)
-        """What the process inherits."""
+        """The descriptors that the process inherits."""
         self.argument = ",".join(map(str, self.descriptors))
 
     async def connect(self, lines: Lines) -> None:

@@ -265,7 +265,7 @@ async def _address(engine: ContainerEngine, name: str, network: _Network, port: 
         own = a_mapping(a_mapping(settings.get("Networks")).get(network.name))
         address = own.get("IPAddress")
         if address and not _can_listen(network.host):
-            # What is sent to an address of no network of ours would go who knows where.
+            # A request to an address outside our networks could reach a foreign host.
             raise AbsentVerifierError(
                 "failed", f"cannot be reached: the network of {engine.name} is not one of this machine", _HINT
             )

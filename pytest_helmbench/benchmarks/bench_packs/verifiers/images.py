@@ -31,7 +31,7 @@ _TURN_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ImageRights:
-    """What the user allows; a manifest says nothing about it.
+    """The rights that the user grants; a manifest cannot.
 
     Args:
         build: Images may be built from what packs bring, and what their Dockerfiles run has a network when `online`

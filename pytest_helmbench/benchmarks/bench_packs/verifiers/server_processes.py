@@ -80,7 +80,7 @@ class ProcessVerifier(Running):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             await self.process.wait()
-            # What still holds the pipe outlived the kill; it is not waited for long.
+            # A process that still holds the pipe outlived the kill: do not wait long for it.
             await asyncio.wait((self._listening,), timeout=_AFTER_KILL_S)
             self._listening.cancel()
             self._programs.close()

@@ -145,7 +145,7 @@ class EvaluationType:
             a key share its schema.
         read: Returns the rule for replies, for frontmatter that fits its schema; None where another file is wrong.
         check: Files what is wrong with the rule beyond the schemas of its keys. It is asked of any rule whose type is
-            known; what the schemas refuse is told already and passed over.
+            known; it passes over values that the schemas refuse.
         needed: Those of its keys that must be there.
         narrowed: What it asks of a shared key beyond the key's own schema.
         is_judged: A marking model judges.

@@ -44,7 +44,7 @@ EVALUATION_TYPES: Mapping[str, EvaluationType] = _TYPES_BY_NAME
 """By name, in the order in which messages list them. The first is meant where frontmatter names none."""
 _TYPES = tuple(EVALUATION_TYPES.values())
 SCENARIO_SCHEMA = FormatSchema("scenario", lambda: frontmatter_schema(_TYPES))
-"""Of the frontmatter of `S1.md` and `MCSQE.md`."""
+"""The schema of the frontmatter of `S1.md` and `MCSQE.md`."""
 
 
 def evaluation_type_of(document: Document) -> EvaluationType | None:

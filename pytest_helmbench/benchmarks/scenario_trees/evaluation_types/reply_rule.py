@@ -18,7 +18,7 @@ from pytest_helmbench.judging.rubric import rule_hash
 
 
 class UnmeasuredError(HelmbenchError):
-    """What a rule measures is not known of a reply."""
+    """A reply lacks the figure that a rule measures."""
 
 
 class Missing:
@@ -28,11 +28,11 @@ class Missing:
 MISSING: Final = Missing()
 
 Observed: TypeAlias = "JsonValue | Missing"
-"""What stands in a field of a reply."""
+"""The value of a field of a reply."""
 
 
 class Checked(NamedTuple):
-    """What a rule found in a reply.
+    """The finding of a rule in a reply.
 
     Args:
         passed: Right or wrong, polarity apart.

@@ -92,7 +92,7 @@ def resolved(root: JsonObject, target: JsonValue) -> JsonObject | None:
 
 @dataclass(frozen=True, slots=True)
 class FoundField:
-    """What a schema says of one field: its alternatives, or the known names where it is not among them."""
+    """The part of a schema about one field: its alternatives, or the known names where it is not among them."""
 
     parts: tuple[JsonObject, ...] = ()
     unknown: str | None = None

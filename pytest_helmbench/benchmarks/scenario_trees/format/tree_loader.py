@@ -193,7 +193,7 @@ def _files(folder: Path, stem: str) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """What a prompt file says; `usable` tells whether its frontmatter can be relied on."""
+    """The content of a prompt file; `usable` tells whether its frontmatter can be relied on."""
 
     path: Path
     body: Body
