@@ -1,6 +1,6 @@
 """The HostContext and the run input that a Bench Pack is given for an item, as JSON mappings.
 
-A pack learns no more of its model than an address of ours and a token that is good for one item. No key can get in here.
+A pack learns only an address of ours and a token that is good for one item. No key can get in here.
 """
 
 from __future__ import annotations
