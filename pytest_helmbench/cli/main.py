@@ -26,7 +26,7 @@ _COMMANDS = {
     "run-all": "run_commands",
     "runs": "reading_commands",
     "show": "reading_commands",
-    "costs": "reading_commands",
+    "query": "query_command",
     "compare": "report_commands",
     "judge": "judge_commands",
     "rescore": "judge_commands",
@@ -41,6 +41,7 @@ _COMMANDS = {
 """In the order of a day's work, with the module of each: `run-all` is `run_all_command` there."""
 
 _OTHER_WORDS = {
+    "costs": "query",
     "board": "report RUN RUN",
     "gate": "report --gate X",
     "leaderboard": "report RUN RUN --format html -o FILE",

@@ -23,14 +23,12 @@ from pytest_helmbench.reports.cards import (
     run_record,
 )
 from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
-from pytest_helmbench.reports.run_facts import COST_HEAD, cost_cells
 from pytest_helmbench.reports.score_lines import score_lines
-from pytest_helmbench.reports.tables import cost_text, points_lost, share, table
+from pytest_helmbench.reports.tables import points_lost, share, table
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import panel_report, recorded_results
 from pytest_helmbench.results.stored_scores import scored_run, stored_score
 from pytest_helmbench.store.read.benchmark_places import names_of, shrunk_since
-from pytest_helmbench.store.read.costs import CostRow, costs
 from pytest_helmbench.store.read.judgements import judged_criteria
 from pytest_helmbench.store.read.results import ResultRow, calls_of_case, result_codes, results
 from pytest_helmbench.store.read.runs import RunDetail, RunSummary, runs
@@ -240,44 +238,4 @@ def _verdict_cells(row: ResultRow, lost: str) -> tuple[str, ...]:
         str(row.severity),
         f"{first.criterion}: {first.expected}".removeprefix(": ") if first is not None else "",
         full_observed(first) if first is not None else "",
-    )
-
-
-@click.command("costs")
-@click.option("--run-id", type=int, metavar="ID", help="Only this run.")
-@click.option("--model", metavar="MODEL", help="Only runs of this model under test.")
-@db_option
-@as_json_option
-def costs_command(run_id: int | None, model: str | None, db: Path | None, *, as_json: bool) -> None:
-    """Show what runs cost, by run, behaviour and purpose."""
-    path = database_of(db)
-    if run_id is not None:
-        run_of(path, str(run_id))
-    found = costs(path, run_id, model)
-    if not found and model is not None:
-        models = sorted({run.model for run in runs(path)})
-        if model not in models:
-            raise CommandError(f"{path} has no run of {model}\n  hint: {nearest(model, models)}")
-    if as_json:
-        say_json([{**asdict(row), "cost_usd": row.cost_usd} for row in found])
-    elif not found:
-        say("no call is stored")
-    else:
-        head = ("run", "model", *COST_HEAD)
-        cells = [(str(row.run_id), row.model, *cost_cells(row)) for row in found]
-        cells.append(_total_cells(found))
-        say(*table(head, cells, left=("model", "behaviour", "purpose")))
-
-
-def _total_cells(rows: Sequence[CostRow]) -> tuple[str, ...]:
-    return (
-        "",
-        "total",
-        "",
-        "",
-        str(sum(row.calls for row in rows)),
-        str(sum(row.cached_answers for row in rows)),
-        str(sum(row.prompt_tokens or 0 for row in rows)),
-        str(sum(row.completion_tokens or 0 for row in rows)),
-        cost_text(sum(row.known_cost_usd for row in rows), sum(row.unknown_costs for row in rows)),
     )

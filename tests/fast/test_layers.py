@@ -28,6 +28,7 @@ _SOLE_USERS = {
     "jinja2": {"reports"},
     "pycurl": {"gateway"},
     "regex": {"core"},
+    "sqlite_utils": {"cli"},
     "yaml": {"files"},
 }
 _AT_EVERY_START: dict[str, set[str]] = {

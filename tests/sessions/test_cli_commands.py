@@ -186,7 +186,7 @@ def test_show_finds_any_verdict_with_prompt_and_reply_by_its_code(project: Proje
 
 
 def test_costs_add_up_to_the_database_by_purpose_and_behaviour(project: Project) -> None:
-    found = document(project.path, "costs", "--run-id", "2")
+    found = [row for row in document(project.path, "query") if row["run_id"] == 2]
     assert [(row["behaviour"], row["purpose"], row["calls"]) for row in found] == [
         ("P1-B1", "case", 12),
         ("P1-B2", "case", 4),
@@ -194,8 +194,6 @@ def test_costs_add_up_to_the_database_by_purpose_and_behaviour(project: Project)
     ]
     ((tokens,),) = rows(project.database, "SELECT sum(prompt_tokens) FROM calls WHERE run_id = 2")
     assert sum(row["prompt_tokens"] for row in found) == tokens
-    everything = helmbench(project.path, "costs", "--model", "baseline/lexical").stdout.splitlines()
-    assert everything[-1].split()[:2] == ["total", "23"]  # 3 and 20 calls
 
 
 def test_exports_hold_hashes_and_texts_only_when_asked_for(project: Project) -> None:
@@ -252,8 +250,6 @@ def test_exports_hold_hashes_and_texts_only_when_asked_for(project: Project) -> 
         ),
         ("list --benchmark nix", "no benchmark at "),
         ("check nix", "no benchmark at nix\n  hint: a benchmark is a folder with scenarios/P1-B1-S1/…;"),
-        ("costs --model nix/x", "helmbench.db has no run of nix/x\n  hint: did you mean baseline/lexical?"),
-        ("costs --run-id x", "Invalid value for '--run-id': 'x' is not a valid integer."),
         ("schema nix", "Invalid value for 'NAME': 'nix' is not one of 'anchors', 'bench_pack', 'benchmark'"),
         ("export --format excel", "'excel' is not one of 'csv', 'inspect', 'eee', 'json', "),
         (
@@ -353,7 +349,7 @@ def test_the_console_script_and_a_bare_call_show_the_commands(project: Project) 
     assert done.returncode == 0
     listed = [line.split()[0] for line in done.stdout.partition("Commands:\n")[2].splitlines()]
     assert " ".join(listed) == (
-        "init check list prompt run-single run-batch run-all runs show costs compare judge rescore report view"
+        "init check list prompt run-single run-batch run-all runs show query compare judge rescore report view"
         " export import merge spread schema"
     )
     wrong = helmbench(project.path, "runs", "--helmbench")
@@ -376,10 +372,8 @@ def test_unknown_cost_is_shown_as_unknown_and_hostile_replies_do_no_harm(
     url = f"--helmbench-base-url={provider.url}"
     run = helmbench(tmp_path, "run-batch", "--all-scenarios", "--models", "test/m", "--", url, "-q")
     assert run.returncode == 1
-    (row,) = document(tmp_path, "costs")
+    (row,) = document(tmp_path, "query")
     assert (row["cost_usd"], row["known_cost_usd"], row["unknown_costs"]) == (None, 0.0, 2)
-    table = helmbench(tmp_path, "costs").stdout.splitlines()
-    assert [line.split()[-1] for line in table[1:]] == ["unknown", "unknown"]
     assert helmbench(tmp_path, "runs").stdout.splitlines()[1].endswith("  unknown")
     assert "cost USD     unknown" in helmbench(tmp_path, "show").stdout
     for form in (

@@ -157,7 +157,7 @@ _READS = (
     "export last --format=csv",
     "rescore last",
     "compare 1 1",
-    "costs",
+    "query",
 )
 
 

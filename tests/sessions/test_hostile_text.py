@@ -256,7 +256,13 @@ def test_no_line_of_a_session_or_command_is_a_command_of_a_ci(
     provider.reply = answered
     options = ("-rA", "-vv", "--helmbench-with-text=all", "--helmbench-max-retries=0")
     results = [run_tree(pytester, *options, url=provider.url)]
-    commands = (("show", "1"), ("show", "1", "P1-B1-S1-C1-PT1"), ("runs",), ("report", "1"), ("costs", "1"))
+    commands = (
+        ("show", "1"),
+        ("show", "1", "P1-B1-S1-C1-PT1"),
+        ("runs",),
+        ("report", "1"),
+        ("query", "SELECT * FROM v_results", "--with-text=all"),
+    )
     page = ("report", "1", "--format=html", "--with-text=all")
     results += [run_command(pytester, *command) for command in (*commands, page)]
     for result in results:

@@ -93,7 +93,7 @@ def test_the_first_judge_is_of_record_and_disagreement_is_kept_and_shown(
     assert sentence in _shown(capsys, "show", "1", "--db", database)
     card = _shown(capsys, "show", "1", "P1-B1-S1-C1-PT2", "--db", database)
     assert "  test/a: pass (GOOD), counts\n    So.\n  test/b: fail (BAD)" in card
-    costs = json.loads(_shown(capsys, "costs", "--json", "--db", database))
+    costs = json.loads(_shown(capsys, "query", "--json", "--db", database))
     assert [(row["purpose"], row["judge"], row["calls"]) for row in costs] == [
         ("case", None, 4),
         ("judge", "test/a", 4),

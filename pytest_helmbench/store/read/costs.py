@@ -75,39 +75,43 @@ _HISTORY = """
         AND calls.from_cache = 0 AND calls.response_id IS NOT NULL AND calls.cost_usd IS NOT NULL
     GROUP BY scenarios.full_code
 """
-_COSTS = """
-    SELECT calls.run_id, llms.name AS model, calls.purpose, calls.judge AS judge,
-        CASE WHEN calls.code GLOB 'P[0-9]*-B[0-9]*-S[0-9]*'
-            THEN substr(calls.code, 1,
-                instr(calls.code, '-') + instr(substr(calls.code, instr(calls.code, '-') + 1), '-') - 1)
-        END AS behaviour,
-        sum(calls.from_cache = 0) AS calls, sum(calls.from_cache = 1) AS cached_answers,
-        sum(CASE WHEN calls.from_cache = 0 THEN calls.prompt_tokens END) AS prompt_tokens,
-        sum(CASE WHEN calls.from_cache = 0 THEN calls.completion_tokens END) AS completion_tokens,
-        total(calls.cost_usd) AS known_cost_usd,
-        sum(calls.from_cache = 0 AND calls.cost_usd IS NULL
-            AND (calls.unanswered OR calls.response_id IS NOT NULL)) AS unknown_costs,
-        sum(calls.estimated) AS estimated
-    FROM calls
-    JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
-    JOIN llms ON llms.id = evaluation_runs.llm_id
-    WHERE (:run_id IS NULL OR calls.run_id = :run_id) AND (:model IS NULL OR llms.name = :model)
-    GROUP BY calls.run_id, calls.purpose, calls.judge, behaviour
-"""
-
 # What another tool has run has no calls, and its costs stand with its results.
-_IMPORTED_COSTS = """
-    SELECT results.run_id, llms.name AS model, 'case' AS purpose, NULL AS judge, NULL AS behaviour,
-        count(*) AS calls, 0 AS cached_answers,
-        sum(results.prompt_tokens) AS prompt_tokens, sum(results.completion_tokens) AS completion_tokens,
-        total(results.cost_usd) AS known_cost_usd, sum(results.cost_usd IS NULL) AS unknown_costs, 0 AS estimated
-    FROM results
-    JOIN evaluation_runs ON evaluation_runs.id = results.run_id
-    JOIN llms ON llms.id = evaluation_runs.llm_id
-    WHERE (:run_id IS NULL OR results.run_id = :run_id) AND (:model IS NULL OR llms.name = :model)
-        AND json_extract(evaluation_runs.settings, '$.imported_from') IS NOT NULL
-    GROUP BY results.run_id
+COSTS = """
+    SELECT run_id, model, behaviour, purpose, judge, calls, cached_answers, prompt_tokens, completion_tokens,
+        CASE WHEN unknown_costs = 0 THEN known_cost_usd END AS cost_usd, known_cost_usd, unknown_costs, estimated
+    FROM (
+        SELECT calls.run_id, llms.name AS model, calls.purpose, calls.judge AS judge,
+            CASE WHEN calls.code GLOB 'P[0-9]*-B[0-9]*-S[0-9]*'
+                THEN substr(calls.code, 1,
+                    instr(calls.code, '-') + instr(substr(calls.code, instr(calls.code, '-') + 1), '-') - 1)
+            END AS behaviour,
+            sum(calls.from_cache = 0) AS calls, sum(calls.from_cache = 1) AS cached_answers,
+            sum(CASE WHEN calls.from_cache = 0 THEN calls.prompt_tokens END) AS prompt_tokens,
+            sum(CASE WHEN calls.from_cache = 0 THEN calls.completion_tokens END) AS completion_tokens,
+            total(calls.cost_usd) AS known_cost_usd,
+            sum(calls.from_cache = 0 AND calls.cost_usd IS NULL
+                AND (calls.unanswered OR calls.response_id IS NOT NULL)) AS unknown_costs,
+            sum(calls.estimated) AS estimated
+        FROM calls
+        JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
+        JOIN llms ON llms.id = evaluation_runs.llm_id
+        WHERE (:run_id IS NULL OR calls.run_id = :run_id) AND (:model IS NULL OR llms.name = :model)
+        GROUP BY calls.run_id, calls.purpose, calls.judge, behaviour
+        UNION ALL
+        SELECT results.run_id, llms.name AS model, 'case' AS purpose, NULL AS judge, NULL AS behaviour,
+            count(*) AS calls, 0 AS cached_answers,
+            sum(results.prompt_tokens) AS prompt_tokens, sum(results.completion_tokens) AS completion_tokens,
+            total(results.cost_usd) AS known_cost_usd, sum(results.cost_usd IS NULL) AS unknown_costs, 0 AS estimated
+        FROM results
+        JOIN evaluation_runs ON evaluation_runs.id = results.run_id
+        JOIN llms ON llms.id = evaluation_runs.llm_id
+        WHERE (:run_id IS NULL OR results.run_id = :run_id) AND (:model IS NULL OR llms.name = :model)
+            AND json_extract(evaluation_runs.settings, '$.imported_from') IS NOT NULL
+        GROUP BY results.run_id
+    )
+    ORDER BY run_id, length(behaviour), behaviour, purpose, judge
 """
+"""Costs by run, behaviour, purpose and judge; `run_id` and `model` filter where they are not NULL."""
 
 _ANSWERED_BY = """
     SELECT calls.judge AS judge, provider_model, count(*) FROM calls
@@ -140,11 +144,7 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
     """
     asked = {"run_id": run_id, "model": model}
     with reading(path) as conn:
-        rows = [
-            from_row(CostRow, row)
-            for query in (_COSTS, _IMPORTED_COSTS)
-            for row in named_rows(conn.execute(query, asked))
-        ]
+        rows = [from_row(CostRow, row) for row in named_rows(conn.execute(COSTS, asked))]
     return tuple(
         sorted(
             rows,

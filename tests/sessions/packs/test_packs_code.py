@@ -144,7 +144,7 @@ def test_code_rows_are_judged_and_nothing_hidden_leaves_the_evaluator(
 
     monkeypatch.chdir(pytester.path)
     capsys.readouterr()
-    for command in (["show", "last", "t-right"], ["show", "last", "c-wrong", "--json"], ["costs"], ["list"]):
+    for command in (["show", "last", "t-right"], ["show", "last", "c-wrong", "--json"], ["query"], ["list"]):
         assert main(command) == 0
     said = capsys.readouterr().out
     assert "CANARY" not in said

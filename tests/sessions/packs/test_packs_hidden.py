@@ -154,7 +154,7 @@ def _check_commands(capsys: pytest.CaptureFixture[str]) -> None:
     shows = [["show", "last", name, *more] for name in ("mc", "jr") for more in ([], ["--json"])]
     exports = [["export", "--format", form, "--with-text=all"] for form in ("csv", "json")]
     reports = [["report", "--format", form, "--with-text=all"] for form in ("markdown", "json")]
-    tables = [[name, *more] for name in ("list", "show", "runs", "costs") for more in ([], ["--json"])]
+    tables = [[name, *more] for name in ("list", "show", "runs", "query") for more in ([], ["--json"])]
     checks = [["check", *more] for more in ([], ["--json"])]
     capsys.readouterr()
     for command in (*prompts, *shows, *exports, *reports, *tables, *checks):

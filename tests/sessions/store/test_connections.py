@@ -20,7 +20,7 @@ _TEXTS = re.compile(r"'[^']*'")
 _COMMANDS = (
     "runs",
     "show last",
-    "costs",
+    "query",
     "report last",
     "export last --format csv",
     "rescore last",
