@@ -95,7 +95,7 @@ class Prompt:
     refusal: str = ""
 
 
-class Reading(Protocol):
+class ReadBenchmark(Protocol):
     """A benchmark of any kind as authors read it. No model is asked."""
 
     @property

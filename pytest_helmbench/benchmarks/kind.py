@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_helmbench.benchmarks.authoring import Checked, Reading
+    from pytest_helmbench.benchmarks.authoring import Checked, ReadBenchmark
     from pytest_helmbench.core.case import BrokenCase
     from pytest_helmbench.core.json_types import JsonObject
     from pytest_helmbench.core.outline import Outline, RowOutline, Scoring
@@ -125,7 +125,7 @@ class Authoring(Protocol):
             UnreadableBenchmarkError: Nothing of it can be used.
         """
 
-    def read(self, root: Path, session: SessionValues) -> Reading:
+    def read(self, root: Path, session: SessionValues) -> ReadBenchmark:
         """Return a benchmark as authors read it.
 
         Raises:

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 
 import click
 
-from pytest_helmbench.benchmarks.authoring import BrokenCaseError, Prompt, Reading
+from pytest_helmbench.benchmarks.authoring import BrokenCaseError, Prompt, ReadBenchmark
 from pytest_helmbench.benchmarks.kind import SchemaOwner, SessionValues
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.benchmarks.registry import all_places, authoring_at, authoring_of
@@ -261,7 +261,7 @@ def prompt_command(
         say(*_case_text(case))
 
 
-def _find(loaded: Sequence[Reading], code: str, prompts: Iterable[str | None]) -> tuple[Path, Prompt]:
+def _find(loaded: Sequence[ReadBenchmark], code: str, prompts: Iterable[str | None]) -> tuple[Path, Prompt]:
     """Return what would be sent for a case, and the folder of its benchmark.
 
     Raises:

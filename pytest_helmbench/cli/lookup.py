@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.benchmarks.authoring import Listing, Reading
+from pytest_helmbench.benchmarks.authoring import Listing, ReadBenchmark
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.registry import authoring_at
 from pytest_helmbench.cli.output import CommandError, say
@@ -49,7 +49,7 @@ def kept_values(settings: Settings) -> Iterator[SessionValues]:
             started.close()
 
 
-def readings(project: Project, settings: Settings, path: Path | None) -> list[Reading]:
+def readings(project: Project, settings: Settings, path: Path | None) -> list[ReadBenchmark]:
     """Read the benchmarks that a session here would run, of whatever kind.
 
     Raises:

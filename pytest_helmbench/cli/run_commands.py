@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.benchmarks.authoring import CaseRef, Reading
+from pytest_helmbench.benchmarks.authoring import CaseRef, ReadBenchmark
 from pytest_helmbench.cli.lookup import benchmark_option, listing_lines, nearest, readings
 from pytest_helmbench.cli.output import CommandError, complain, db_option, say
 from pytest_helmbench.cli.project import Project
@@ -47,7 +47,7 @@ class _Wish:
     db: Path | None
     pytest_args: tuple[str, ...]
 
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[ReadBenchmark]:
         """Return the benchmarks that are to be run."""
         project = Project.at(Path.cwd())
         return readings(project, project.settings(), self.path)
@@ -101,13 +101,13 @@ def run_batch_command(scenarios: tuple[str, ...], *, all_scenarios: bool, **opti
     return _run_pytest(wish, _paths_of(by_code), scenarios)
 
 
-def _named(loaded: Iterable[Reading], code: str) -> CaseRef | None:
+def _named(loaded: Iterable[ReadBenchmark], code: str) -> CaseRef | None:
     """Return what is named by its id; None for any other code."""
     found = (reading.find(code) for reading in loaded if not reading.is_selected_by_code)
     return next((ref for ref in found if ref is not None), None)
 
 
-def _refuse_unknown(scenarios: Iterable[str], loaded: Sequence[Reading]) -> None:
+def _refuse_unknown(scenarios: Iterable[str], loaded: Sequence[ReadBenchmark]) -> None:
     """Let no misspelled code pass for one that selects nothing.
 
     Raises:
@@ -134,7 +134,7 @@ def run_all_command(**options: Any) -> int:
     return code if code >= _PYTEST_FAILED else _run_pytest(wish, _paths_of(loaded))
 
 
-def _run_first_cases(wish: _Wish, loaded: Sequence[Reading]) -> int:
+def _run_first_cases(wish: _Wish, loaded: Sequence[ReadBenchmark]) -> int:
     """Run little of everything; what no selection by code knows is named by its id."""
     by_code = [reading for reading in loaded if reading.is_selected_by_code]
     by_id = [reading for reading in loaded if not reading.is_selected_by_code]
@@ -153,7 +153,7 @@ def _node_id(ref: CaseRef) -> str:
     return f"{_relative(ref.path)}::{escaped_id(ref.code)}"
 
 
-def _paths_of(loaded: Iterable[Reading]) -> list[str]:
+def _paths_of(loaded: Iterable[ReadBenchmark]) -> list[str]:
     """Return the folders of benchmarks as pytest is told of them."""
     return [str(_relative(reading.root)) for reading in loaded]
 

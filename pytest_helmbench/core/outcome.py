@@ -173,7 +173,7 @@ class Reply:
             return "refusal"
         return "truncated" if self.is_cut else None if self.text.strip() else "empty"
 
-    def told(self, form_fault: str) -> str:
+    def form_fault_text(self, form_fault: str) -> str:
         """Return for people why it is wrong for its form, without a word of it; empty for reasons of other kinds."""
         thought = f": {len(self.thoughts):,} characters of thought" if self.thoughts else ""
         words = {

@@ -120,7 +120,7 @@ class MadeCall:
         return f"{self.name}({said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)})"
 
     @property
-    def told(self) -> str:
+    def with_answer(self) -> str:
         """The call and its answer, with the fault of a call that cannot be made."""
         fault = f" ({self.fault.replace('_', ' ')})" if self.fault else ""
         return f"{self.written}{fault} → {self.answer}"

@@ -293,7 +293,7 @@ def _answer(criterion: Criterion, reply: Reply) -> JsonObject:
     elif fault == "truncated":
         what = "was cut at the token limit"
     elif fault:
-        what = f"is {reply.told('empty').strip('()')} (finish reason {reply.finish_reason or 'unknown'})"
+        what = f"is {reply.form_fault_text('empty').strip('()')} (finish reason {reply.finish_reason or 'unknown'})"
     else:
         what = "is not one JSON object, each of its keys once"
     raise OffMenuError(

@@ -201,7 +201,7 @@ def transcript_texts(spoken: Iterable[Said]) -> Iterator[tuple[str, str]]:
             scripted = " (scripted)" if said.is_scripted else ""
             yield f"turn {said.turn}: {said.role}{scripted}", said.text
         for call in said.calls:
-            yield f"turn {said.turn}: tool call", call.told
+            yield f"turn {said.turn}: tool call", call.with_answer
 
 
 def numbered_calls(said: Iterable[Said]) -> Iterator[tuple[Said, list[tuple[str, MadeCall]]]]:

@@ -19,7 +19,7 @@ _HEAD = ("scenario", "category", "title")
 
 
 class ReadBenchPack:
-    """See `Reading`.
+    """A Bench Pack as its authors read it.
 
     Args:
         pack: With the scenarios that it lists.

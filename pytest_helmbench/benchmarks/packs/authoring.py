@@ -24,7 +24,7 @@ _HEAD = ("row", "family", "groups")
 
 
 class ReadPack:
-    """See `Reading`.
+    """A question pack as its authors read it.
 
     Args:
         pack: As loaded.

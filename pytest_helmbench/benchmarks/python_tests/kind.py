@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.authoring import Checked, Reading
+from pytest_helmbench.benchmarks.authoring import Checked, ReadBenchmark
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.python_tests.jobs import HandWritten
 from pytest_helmbench.benchmarks.python_tests.places import PLACES
@@ -51,7 +51,7 @@ class TestAuthoring:
         """See `Authoring.check`; no folder is one."""
         raise _collected_by_pytest(root)
 
-    def read(self, root: Path, _session: SessionValues) -> Reading:
+    def read(self, root: Path, _session: SessionValues) -> ReadBenchmark:
         """See `Authoring.read`; no folder is one."""
         raise _collected_by_pytest(root)
 

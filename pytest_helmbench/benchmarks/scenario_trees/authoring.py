@@ -43,7 +43,7 @@ _LEFT = ("code", "behaviour", "family", "title")
 
 
 class ReadTree:
-    """See `Reading`.
+    """A scenario tree as its authors read it.
 
     Args:
         tree: As loaded.

@@ -121,8 +121,11 @@ def test_marks_in_code_in_json_and_without_a_partner_are_text(said: str) -> None
 
 def test_a_reply_that_is_all_thought_says_how_much_it_thought() -> None:
     for found in (reply_of("<think>Was it Lyon?"), reply_of(None, reasoning_content="Was it Lyon?")):
-        assert (found.form_fault, found.told("empty")) == ("empty", "(empty: 12 characters of thought)")
-    assert reply_of("").told("empty") == "(empty)"
+        assert (found.form_fault, found.form_fault_text("empty")) == (
+            "empty",
+            "(empty: 12 characters of thought)",
+        )
+    assert reply_of("").form_fault_text("empty") == "(empty)"
 
 
 @pytest.mark.parametrize(

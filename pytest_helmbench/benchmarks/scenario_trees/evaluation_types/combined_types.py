@@ -12,8 +12,8 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     RuleSource,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
-    Checked,
     ReplyRule,
+    RuleFinding,
     UnmeasuredError,
 )
 from pytest_helmbench.core.case import Case
@@ -67,7 +67,7 @@ class CombinedRule(ReplyRule):
     rules: tuple[ReplyRule, ...]
     by_severity: bool = False
 
-    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
+    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         plain = replace(case, severity=0)
         parts: list[Evaluation] = []
         unknown: list[UnmeasuredError] = []
@@ -82,7 +82,7 @@ class CombinedRule(ReplyRule):
         reason = None if passed else next((part.reason for part in parts if part.reason), None)
         parse = next((part.parse for part in parts if part.parse), None)
         observed, text = (_observed_lines(parts, with_text=with_text) for with_text in (False, True))
-        return Checked(passed, observed, reason, parse, text="" if text == observed else text)
+        return RuleFinding(passed, observed, reason, parse, text="" if text == observed else text)
 
     def refusal(self) -> str:
         return next(filter(None, (rule.refusal() for rule in self.rules)), "")

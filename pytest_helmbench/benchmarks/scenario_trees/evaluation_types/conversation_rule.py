@@ -24,7 +24,6 @@ class _TurnRule(NamedTuple):
 
     @property
     def hash(self) -> str:
-        """The rule hash of its evaluation."""
         return rule_hash(self.rule.data(), f"turn {self.turn}")
 
 

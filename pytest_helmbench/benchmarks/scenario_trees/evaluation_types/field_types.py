@@ -17,8 +17,8 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     RuleSource,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
-    Checked,
     ReplyRule,
+    RuleFinding,
     as_text,
     at_field,
     json_checked,
@@ -78,15 +78,13 @@ class FieldRule(ReplyRule):
         """Return whether the value of the field is right, polarity apart."""
         return _ROWS[self.type].passes(self, observed)
 
-    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
-        """Compare the field of the reply's JSON."""
+    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         return json_checked(case, reply, at_field(self.field, self._seen), strict=strict_json)
 
-    def _seen(self, value: JsonValue) -> Checked:
-        return Checked(self.passes(value), as_text(value))
+    def _seen(self, value: JsonValue) -> RuleFinding:
+        return RuleFinding(self.passes(value), as_text(value))
 
     def wanted(self) -> str:
-        """Return the expected values, and how many of them."""
         return _ROWS[self.type].words(self, ", ".join(map(str, self.expected)))
 
 
@@ -113,7 +111,6 @@ class _Row(NamedTuple):
     asks_for_polarity: bool = True
 
     def read(self, source: RuleSource) -> FieldRule:
-        """Return the rule that frontmatter states."""
         field, key, schema = source.text("field") or _DEFAULT_FIELD, self.expected, source.schema
         parts = () if schema is None else self.compared(schema, found_field(schema, field).parts)
         expected = source.typed((*source.place, key) if key in source.values else (self.fallback,), parts)
@@ -127,7 +124,6 @@ class _Row(NamedTuple):
         return item_parts(schema, (one for one in parts if "array" in kinds_of(one) or not kinds_of(one)))
 
     def check(self, source: RuleSource) -> None:
-        """File what is wrong with a rule of this type."""
         fallback = source.document.mapping().get(self.fallback)
         written = source.values.get(self.expected, fallback)
         if written is None and self.fallback and source.has_only("field"):
@@ -179,7 +175,6 @@ class _Row(NamedTuple):
         return None
 
     def evaluation_type(self) -> EvaluationType:
-        """Return the type as the format knows it."""
         asks = self.asks_for_polarity
         return EvaluationType(
             self.name, self.keys, self.read, self.check, self.needed, self.narrowed, asks_for_polarity=asks
@@ -225,21 +220,21 @@ class PathRule(ReplyRule):
     expected: tuple[str | float, ...] = ()
     by_severity: bool = False
 
-    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
+    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         return json_checked(case, reply, self._seen, strict=strict_json)
 
-    def _seen(self, value: JsonValue) -> Checked:
+    def _seen(self, value: JsonValue) -> RuleFinding:
         found = [value]
         for step in steps_of(self.path) or []:
             found = [item for one in found for item in _next(one, step)][:_MOST]
         if not found:
-            return Checked(False, f"(nothing at {self.path})")
+            return RuleFinding(False, f"(nothing at {self.path})")
         passed = not self.expected or any(
             matches(wanted, one) or (isinstance(one, dict | list) and wanted == as_text(one))
             for one in found
             for wanted in self.expected
         )
-        return Checked(passed, as_text(found[0] if len(found) == 1 else found))
+        return RuleFinding(passed, as_text(found[0] if len(found) == 1 else found))
 
     def wanted(self) -> str:
         return f"{self.path} is {' or '.join(map(str, self.expected)) or 'there'}"

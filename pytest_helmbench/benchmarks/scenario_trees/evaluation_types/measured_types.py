@@ -11,8 +11,8 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     RuleSource,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
-    Checked,
     ReplyRule,
+    RuleFinding,
     UnmeasuredError,
     reply_at,
 )
@@ -43,14 +43,14 @@ class MeasuredRule(ReplyRule):
     by_severity: bool = False
     turn: int | None = None
 
-    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
+    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         del case, strict_json
         reply = reply_at(self, reply, self.turn)
         row = _ROWS[self.type]
         figure = row.figure(reply)
         if figure is None:
             raise UnmeasuredError(f"{self.type}: {row.unknown}")
-        return Checked(figure < self.bound, row.words(figure))
+        return RuleFinding(figure < self.bound, row.words(figure))
 
     def wanted(self) -> str:
         turn = "" if self.turn is None else f" at turn {self.turn}"
@@ -82,12 +82,10 @@ class _Row(NamedTuple):
     more: Mapping[str, JsonObject] = {}
 
     def read(self, source: RuleSource) -> MeasuredRule:
-        """Return the rule that frontmatter states."""
         bound, turn = a_number(source.values.get(self.key)) or 0.0, a_whole_number(source.values.get("turn"))
         return MeasuredRule(self.name, bound, source.by_severity, turn)
 
     def evaluation_type(self) -> EvaluationType:
-        """Return the type as the format knows it."""
         bound: JsonObject = {
             "description": f"write a number of {self.unit} above 0",
             "type": "number",

@@ -11,8 +11,8 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     RuleSource,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
-    Checked,
     ReplyRule,
+    RuleFinding,
     json_checked,
     text_checked,
 )
@@ -61,7 +61,7 @@ class PythonRule(ReplyRule):
         hint = f"read them, then list {self.root} in helmbench_trusted of your own ini file"
         return f"{said}\n  hint: {hint}" if self.root else ""
 
-    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
+    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         """See `ReplyRule.checked`.
 
         Raises:
@@ -72,7 +72,7 @@ class PythonRule(ReplyRule):
         value = read_reply(reply, None, strict=strict_json).value
         return text_checked(reply, lambda _text: self._seen(case, reply, value))
 
-    def _seen(self, case: Case, reply: Reply, value: JsonValue) -> Checked:
+    def _seen(self, case: Case, reply: Reply, value: JsonValue) -> RuleFinding:
         codes = CaseCode.parse(case.code)
         given = checks.CheckedReply(
             text=reply.text,
@@ -88,7 +88,9 @@ class PythonRule(ReplyRule):
         credit, observed, reason = found if isinstance(found, list) else (None, None, None)
         if not (isinstance(credit, float) and isinstance(observed, str) and isinstance(reason, str)):
             raise TypeError(f"{self.function}: {found!r}")
-        return Checked(credit == 1, observed, text=reason, credit=credit)  # the reason may quote the reply
+        return RuleFinding(
+            credit == 1, observed, text=reason, credit=credit
+        )  # the reason may quote the reply
 
     def load(self) -> PythonRule:
         """Import the module, where that was not done yet; return the rule with the hash of its source.

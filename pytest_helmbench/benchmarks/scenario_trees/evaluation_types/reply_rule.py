@@ -31,7 +31,7 @@ Observed: TypeAlias = "JsonValue | Missing"
 """The value of a field of a reply."""
 
 
-class Checked(NamedTuple):
+class RuleFinding(NamedTuple):
     """The finding of a rule in a reply.
 
     Args:
@@ -65,7 +65,7 @@ class ReplyRule(CaseRule, ABC):
     """Invert the verdict where the base severity is below 0 (`polarity: by_severity`)."""
 
     @abstractmethod
-    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
+    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         """Look at a reply to a case.
 
         Raises:
@@ -113,7 +113,9 @@ class ReplyRule(CaseRule, ABC):
         )
 
 
-def json_checked(case: Case, reply: Reply, seen: Callable[[JsonValue], Checked], *, strict: bool) -> Checked:
+def json_checked(
+    case: Case, reply: Reply, seen: Callable[[JsonValue], RuleFinding], *, strict: bool
+) -> RuleFinding:
     """Return what is found in the JSON of a reply; one that has none is wrong for its form.
 
     Args:
@@ -126,25 +128,27 @@ def json_checked(case: Case, reply: Reply, seen: Callable[[JsonValue], Checked],
     if reading.reason is not None:
         # No word of the reply: this text is also shown where replies are not.
         breach = f"(JSON against its schema, {reading.breach})" if reading.breach else "(no readable JSON)"
-        told = reply.told(reading.reason) or excerpt(breach, OBSERVED_LIMIT)
-        return Checked(False, told, reading.reason, reading.parse)
+        told = reply.form_fault_text(reading.reason) or excerpt(breach, OBSERVED_LIMIT)
+        return RuleFinding(False, told, reading.reason, reading.parse)
     return seen(reading.value)._replace(parse=reading.parse)
 
 
-def at_field(field: str, seen: Callable[[JsonValue], Checked]) -> Callable[[JsonValue], Checked]:
+def at_field(field: str, seen: Callable[[JsonValue], RuleFinding]) -> Callable[[JsonValue], RuleFinding]:
     """Return what looks at one field of a JSON value: key or dotted path; wrong where it is missing."""
 
-    def looked(value: JsonValue) -> Checked:
+    def looked(value: JsonValue) -> RuleFinding:
         observed = field_value(value, field)
-        return Checked(False, f"(no field {field!r})") if isinstance(observed, Missing) else seen(observed)
+        return (
+            RuleFinding(False, f"(no field {field!r})") if isinstance(observed, Missing) else seen(observed)
+        )
 
     return looked
 
 
-def text_checked(reply: Reply, seen: Callable[[JsonValue], Checked]) -> Checked:
+def text_checked(reply: Reply, seen: Callable[[JsonValue], RuleFinding]) -> RuleFinding:
     """Return what is found in the whole text; a refusal, an empty or a cut reply is wrong for its form."""
     reason = reply.form_fault
-    return seen(reply.text) if reason is None else Checked(False, reply.told(reason), reason)
+    return seen(reply.text) if reason is None else RuleFinding(False, reply.form_fault_text(reason), reason)
 
 
 def reply_at(rule: ReplyRule, reply: Reply, turn: int | None) -> Reply:

@@ -15,8 +15,8 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     RuleSource,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
-    Checked,
     ReplyRule,
+    RuleFinding,
     as_text,
     at_field,
     json_checked,
@@ -51,10 +51,10 @@ class _OfText(ReplyRule):
     field: str | None
 
     @abstractmethod
-    def seen(self, value: JsonValue) -> Checked:
+    def seen(self, value: JsonValue) -> RuleFinding:
         """Return the verdict on the text, or on the value of the field, and what people are told of it."""
 
-    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
+    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         if self.field is None:
             return text_checked(reply, self.seen)
         return json_checked(case, reply, at_field(self.field, self.seen), strict=strict_json)
@@ -76,14 +76,12 @@ class TextRule(_OfText):
     by_severity: bool = False
     ignore_case: bool = False
 
-    def seen(self, value: JsonValue) -> Checked:
-        """Compare a text, or the value of a field."""
+    def seen(self, value: JsonValue) -> RuleFinding:
         row = _ROWS[self.type]
         is_text = self.field is None or not row.by_value
-        return Checked(row.passes(self, value), as_text(value), is_text=is_text)
+        return RuleFinding(row.passes(self, value), as_text(value), is_text=is_text)
 
     def wanted(self) -> str:
-        """Return the expected texts, and how they are compared."""
         row = _ROWS[self.type]
         return f"{row.words}{row.between.join(self.expected)}"
 
@@ -117,7 +115,6 @@ class _Row(NamedTuple):
     by_value: bool = False
 
     def read(self, source: RuleSource) -> TextRule:
-        """Return the rule that frontmatter states."""
         case = _ignores_case(source)
         return TextRule(self.name, source.text("field"), source.texts(), source.by_severity, case)
 
@@ -135,7 +132,6 @@ class _Row(NamedTuple):
         return "field" not in source.values and not compared.strip() if self.by_value else not compared
 
     def evaluation_type(self) -> EvaluationType:
-        """Return the type as the format knows it."""
         keys = {"field": FIELD, "expected": EXPECTED, "ignore_case": _IGNORE_CASE}
         return EvaluationType(self.name, keys, self.read, self.check, ("expected",), asks_for_polarity=True)
 
@@ -173,10 +169,10 @@ class PatternRule(_OfText):
     by_severity: bool = False
     ignore_case: bool = False
 
-    def seen(self, value: JsonValue) -> Checked:
+    def seen(self, value: JsonValue) -> RuleFinding:
         text = as_text(value)
         pattern = f"(?i:{self.pattern})" if self.ignore_case else self.pattern
-        return Checked(pattern_found(pattern, text), text, is_text=True)
+        return RuleFinding(pattern_found(pattern, text), text, is_text=True)
 
     def wanted(self) -> str:
         return f"matches {self.pattern}"
@@ -200,12 +196,12 @@ class LengthRule(_OfText):
     unit: str
     by_severity: bool = False
 
-    def seen(self, value: JsonValue) -> Checked:
+    def seen(self, value: JsonValue) -> RuleFinding:
         """See `_OfText.seen`: people are told the size alone."""
         text = as_text(value).strip()
         size = _SIZES[self.unit](text)
         passed = (self.least or 0) <= size and (self.most is None or size <= self.most)
-        return Checked(passed, f"{size:,} {self.unit}")
+        return RuleFinding(passed, f"{size:,} {self.unit}")
 
     def wanted(self) -> str:
         parts = [f"at least {self.least}"] if self.least is not None else []

@@ -13,8 +13,8 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     RuleSource,
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
-    Checked,
     ReplyRule,
+    RuleFinding,
     reply_at,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import arguments_faults
@@ -71,12 +71,12 @@ class ToolCallsRule(ReplyRule):
     by_severity: bool = False
     type: str = "tool_calls"
 
-    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
+    def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         """See `ReplyRule.checked`: people are told names, and where texts are shown also arguments."""
         del strict_json
         judged = reply_at(self, reply, self.turn)
         if any(one.too_many_rounds for one in (judged, *judged.turns)):
-            return Checked(False, judged.told(TOO_MANY_ROUNDS), TOO_MANY_ROUNDS)
+            return RuleFinding(False, judged.form_fault_text(TOO_MANY_ROUNDS), TOO_MANY_ROUNDS)
         calls = judged.tool_calls
         passed = (
             self._are_made(calls)
@@ -86,7 +86,7 @@ class ToolCallsRule(ReplyRule):
         known = {tool.name for tool in case.toolbox.tools} if case.toolbox is not None else set()
         names = [call.name if call.name in known else "(unknown tool)" for call in calls]
         made = ", ".join(call.written for call in calls)
-        return Checked(passed, ", ".join(names) or "(no tool call)", text=made)
+        return RuleFinding(passed, ", ".join(names) or "(no tool call)", text=made)
 
     def _are_made(self, calls: Sequence[MadeCall]) -> bool:
         if self.in_order:
