@@ -5,11 +5,8 @@ It imports nothing of the package but the options until a session needs it.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-from contextlib import contextmanager
-from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -18,10 +15,10 @@ import pytest
 
 from pytest_helmbench.options.declarations import OPTIONS
 from pytest_helmbench.options.option import Option
+from pytest_helmbench.speed.imports import import_as_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from importlib.machinery import ModuleSpec
 
     import openai
 
@@ -43,6 +40,7 @@ MARKER = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register every option with its ini key."""
+    import_as_installed()
     for option in OPTIONS:
         if option.use == "ini":
             parser.addini(option.key, option.help, type=option.type.ini)
@@ -168,39 +166,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Bring the session plugin in when, and only when, an option or ini key says so."""
     config.addinivalue_line("markers", MARKER)
     if asks(config):
-        with _quick_start():
-            from pytest_helmbench.pytest_side.composition import register  # only sessions that ask pay for it
+        from pytest_helmbench.pytest_side.composition import register  # only sessions that ask pay for it
 
-            register(config)
-
-
-class _AsInstalled:
-    """Finds our modules as Python does.
-
-    pytest parses those of a plugin anew, to explain the assertions in them, and keeps what it makes of them only where
-    it may write beside them: two fifths of a short session.
-    """
-
-    @staticmethod
-    def find_spec(
-        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return where a module of ours is; None for any other."""
-        return PathFinder.find_spec(name, path, target) if name.startswith("pytest_helmbench.") else None
-
-
-@contextmanager
-def _quick_start() -> Iterator[None]:
-    """Import as installed, and collect no garbage meanwhile: all that is made lives to the end."""
-    if _AsInstalled not in sys.meta_path:
-        sys.meta_path.insert(0, _AsInstalled)
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+        register(config)
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from pytest_helmbench.cli.output import (
     report_options,
     say,
 )
-from pytest_helmbench.core.gc_paused import gc_paused
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.reports.comparison_lines import comparison_markdown, comparison_text
@@ -41,6 +40,7 @@ from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds
+from pytest_helmbench.speed.garbage import gc_paused
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.read.score_facts import load_facts
 

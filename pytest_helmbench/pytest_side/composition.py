@@ -19,8 +19,7 @@ from pytest_helmbench.options.option import Option
 from pytest_helmbench.options.settings import Settings, resolve_settings
 from pytest_helmbench.options.trust import results_folder
 from pytest_helmbench.pytest_side.collect.command_line import escape_item_ids, refuse_conftests
-from pytest_helmbench.pytest_side.collect.items import PLUGIN
-from pytest_helmbench.pytest_side.quick_protocol import QuickProtocol
+from pytest_helmbench.pytest_side.collect.items import PLUGIN, CaseItem, ran_on_demand
 from pytest_helmbench.pytest_side.say.announcement import Announcer
 from pytest_helmbench.pytest_side.say.ci import in_github_actions
 from pytest_helmbench.pytest_side.say.failures import ShownFailures
@@ -36,6 +35,7 @@ from pytest_helmbench.run.cost_estimate import check_shard
 from pytest_helmbench.run.library import Library, fetched, meant_folder, told_of_meant
 from pytest_helmbench.run.plan import Notes
 from pytest_helmbench.run.targets import session_concurrency
+from pytest_helmbench.speed.quick_protocol import QuickProtocol
 
 
 def register(config: pytest.Config) -> None:
@@ -131,7 +131,7 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
 def _register(config: pytest.Config, plugin: SessionPlugin) -> None:
     config.stash[PLUGIN] = plugin
     config.pluginmanager.register(plugin, "helmbench-session")
-    config.pluginmanager.register(QuickProtocol(config, plugin), "helmbench-quick")
+    config.pluginmanager.register(QuickProtocol(config, plugin, CaseItem, ran_on_demand), "helmbench-quick")
 
 
 def _settings(config: pytest.Config) -> Settings:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +41,7 @@ from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, plan_jobs
 from pytest_helmbench.run.selecting import refuse_empty_selection
+from pytest_helmbench.speed.garbage import GarbagePace
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests
@@ -356,55 +356,3 @@ def _escape_keywords(report: pytest.TestReport, item: pytest.Item) -> None:
     """Names of folders are among them, and xdist cannot send what is no UTF-8."""
     if not str(item.path).isprintable():
         report.keywords = {escaped_path(name): value for name, value in report.keywords.items()}
-
-
-_YOUNG_OBJECTS = 10_000  # Python's own 700 look at every object of a case while it is still in flight
-_OLDEST = 2
-
-
-class GarbagePace:
-    """Takes modules and items, which all live to the end, out of the collector's sight.
-
-    Unasked, it would walk through all of them at every quarter of growth and five more times at the end:
-    a seventh of the CPU of a run.
-    """
-
-    def __init__(self) -> None:
-        self._thresholds = gc.get_threshold()
-        self._was_on = True
-
-    def begin(self) -> None:
-        """Set aside what is loaded; what an earlier session in this process set aside is garbage by now."""
-        gc.unfreeze()
-        gc.set_threshold(_YOUNG_OBJECTS, *self._thresholds[1:])
-        gc.freeze()
-
-    def before_items(self) -> None:
-        """Collect nothing while items are made: they all stay."""
-        self._was_on = gc.isenabled()  # not before: nothing is collected while the session is put together
-        gc.disable()
-
-    def after_items(self) -> None:
-        """Set the items aside."""
-        gc.freeze()
-        if self._was_on:
-            gc.enable()
-
-    def keep_what_stays(self) -> None:
-        """Set aside also what whole passes leave from now on: reports, which stay to the end.
-
-        For sessions without foreign tests: what these leave in cycles would never be freed once set aside.
-        """
-        gc.callbacks.append(self._passed)
-
-    def _passed(self, phase: str, about: Mapping[str, int]) -> None:
-        if phase == "stop" and about["generation"] == _OLDEST:
-            gc.freeze()
-
-    def end(self) -> None:
-        """Collect once, so that warnings about lost resources still come; pytest's own passes find nothing left."""
-        if self._passed in gc.callbacks:
-            gc.callbacks.remove(self._passed)
-        gc.set_threshold(*self._thresholds)
-        gc.collect()
-        gc.freeze()

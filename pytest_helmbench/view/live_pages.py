@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_helmbench.core.gc_paused import gc_paused
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
@@ -20,6 +19,7 @@ from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
 from pytest_helmbench.results.standings import boards
+from pytest_helmbench.speed.garbage import gc_paused
 from pytest_helmbench.store.read.runs import PulseReader, RunDetail, RunProgress, run_detail, runs
 from pytest_helmbench.store.read.score_facts import load_facts
 

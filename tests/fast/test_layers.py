@@ -56,16 +56,15 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "pytest_helmbench.core.granted",
         "typing",
     },
+    "speed/imports": {"__future__", "importlib", "sys", "typing"},
     "plugin": {
         "__future__",
-        "contextlib",
-        "gc",
-        "importlib",
         "os",
         "pathlib",
         "pytest",
         "pytest_helmbench.options.option",
         "pytest_helmbench.options.declarations",
+        "pytest_helmbench.speed.imports",
         "sys",
         "types",
         "typing",
@@ -164,7 +163,7 @@ def test_every_module_keeps_to_its_layer(path: Path) -> None:
         if top in _SOLE_USERS:
             assert place in _SOLE_USERS[top], where
         if top in ("pytest", "xdist", "pluggy") and node not in apart:
-            assert place in _PYTEST_MODULES | {"plugin"}, where
+            assert place in _PYTEST_MODULES | {"plugin", "speed"}, where
         if top == "pytest_helmbench" and place in _ROOMS:
             assert _room(name.split(".")[1:]) in _ROOMS[place] | {place}, where
         if place in _COMMAND_LINE and top == "pytest_helmbench":

@@ -1,0 +1,68 @@
+"""Python's collector of garbage, kept from what lives to the end anyway."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+_YOUNG_OBJECTS = 10_000  # Python's own 700 look at every object of a case while it is still in flight
+_OLDEST = 2
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Look for no garbage while a report is made: its parts all stay, and the search takes a quarter of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class GarbagePace:
+    """Takes modules and items, which all live to the end, out of the collector's sight.
+
+    Unasked, it would walk through all of them at every quarter of growth and five more times at the end. Gain: 50 ms
+    of a start, and a sixth of the CPU of 3,000 cases.
+    """
+
+    def __init__(self) -> None:
+        self._thresholds = gc.get_threshold()
+        self._was_on = True
+
+    def begin(self) -> None:
+        """Set aside what is loaded; what an earlier session in this process set aside is garbage by now."""
+        gc.unfreeze()
+        gc.set_threshold(_YOUNG_OBJECTS, *self._thresholds[1:])
+        gc.freeze()
+
+    def before_items(self) -> None:
+        """Collect nothing while items are made: they all stay."""
+        self._was_on = gc.isenabled()  # not before: nothing is collected while the session is put together
+        gc.disable()
+
+    def after_items(self) -> None:
+        """Set the items aside."""
+        gc.freeze()
+        if self._was_on:
+            gc.enable()
+
+    def keep_what_stays(self) -> None:
+        """Set aside also what whole passes leave from now on: reports, which stay to the end.
+
+        For sessions without foreign tests: what these leave in cycles would never be freed once set aside.
+        """
+        gc.callbacks.append(self._passed)
+
+    def _passed(self, phase: str, about: Mapping[str, int]) -> None:
+        if phase == "stop" and about["generation"] == _OLDEST:
+            gc.freeze()
+
+    def end(self) -> None:
+        """Collect once, so that warnings about lost resources still come; pytest's own passes find nothing left."""
+        if self._passed in gc.callbacks:
+            gc.callbacks.remove(self._passed)
+        gc.set_threshold(*self._thresholds)
+        gc.collect()
+        gc.freeze()
