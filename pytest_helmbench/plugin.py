@@ -15,7 +15,7 @@ import pytest
 
 from pytest_helmbench.options.declarations import OPTIONS
 from pytest_helmbench.options.option import Option
-from pytest_helmbench.speed.imports import import_as_installed
+from pytest_helmbench.speed.interpreter import import_as_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

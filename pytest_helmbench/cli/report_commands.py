@@ -40,7 +40,7 @@ from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds
-from pytest_helmbench.speed.garbage import gc_paused
+from pytest_helmbench.speed.interpreter import gc_paused
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.read.score_facts import load_facts
 

@@ -41,7 +41,7 @@ from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, plan_jobs
 from pytest_helmbench.run.selecting import refuse_empty_selection
-from pytest_helmbench.speed.garbage import GarbagePace
+from pytest_helmbench.speed.interpreter import GarbagePace
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests

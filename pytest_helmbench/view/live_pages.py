@@ -19,7 +19,7 @@ from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
 from pytest_helmbench.results.standings import boards
-from pytest_helmbench.speed.garbage import gc_paused
+from pytest_helmbench.speed.interpreter import gc_paused
 from pytest_helmbench.store.read.runs import PulseReader, RunDetail, RunProgress, run_detail, runs
 from pytest_helmbench.store.read.score_facts import load_facts
 

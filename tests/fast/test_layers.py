@@ -56,7 +56,7 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "pytest_helmbench.core.granted",
         "typing",
     },
-    "speed/imports": {"__future__", "importlib", "sys", "typing"},
+    "speed/interpreter": {"__future__", "contextlib", "gc", "importlib", "sys", "typing"},
     "plugin": {
         "__future__",
         "os",
@@ -64,7 +64,7 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "pytest",
         "pytest_helmbench.options.option",
         "pytest_helmbench.options.declarations",
-        "pytest_helmbench.speed.imports",
+        "pytest_helmbench.speed.interpreter",
         "sys",
         "types",
         "typing",

@@ -69,7 +69,7 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
                 "options.option",
                 "plugin",
                 "speed",
-                "speed.imports",
+                "speed.interpreter",
             )
         ),
     )

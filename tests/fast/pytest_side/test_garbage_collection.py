@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from pytest_helmbench.speed.garbage import GarbagePace
+from pytest_helmbench.speed.interpreter import GarbagePace
 
 
 def test_garbage_is_collected_again_once_the_items_are_there() -> None:

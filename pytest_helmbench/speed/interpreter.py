@@ -1,13 +1,41 @@
-"""Python's collector of garbage, kept from what lives to the end anyway."""
+"""Work of the interpreter that a session can go without: parsing our modules anew, and collecting what stays."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+import sys
 from contextlib import contextmanager
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 _YOUNG_OBJECTS = 10_000  # Python's own 700 look at every object of a case while it is still in flight
 _OLDEST = 2
+
+
+class _AsInstalled:
+    """Finds our modules as Python does.
+
+    pytest parses the modules of a plugin anew, to explain the assertions in them, and keeps the result only where it
+    may write beside them. Gain there: 60 % of the instructions of a start, a second.
+    """
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where a module of ours is; None for any other."""
+        return PathFinder.find_spec(name, path, target) if name.startswith("pytest_helmbench.") else None
+
+
+def import_as_installed() -> None:
+    """Have our modules imported so from now on."""
+    if _AsInstalled not in sys.meta_path:
+        sys.meta_path.insert(0, _AsInstalled)
 
 
 @contextmanager
