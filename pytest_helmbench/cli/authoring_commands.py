@@ -114,7 +114,7 @@ def _kept(
     authoring = None if root is None else authoring_at(root)
     if root is None or not isinstance(authoring, _Keeper):
         hint = "name a .csv, .tsv, .jsonl, .json or .parquet file that exists"
-        raise CommandError(f"{source} is no table\n  hint: {hint}")
+        raise CommandError(f"{source} is not a table\n  hint: {hint}")
     with kept_values(settings) as session:
         return authoring.kept(root, path.absolute().name, session, as_rows=as_rows)
 

@@ -99,7 +99,7 @@ def _anchor_problems(root: Path, settings: Settings) -> tuple[Problem, ...]:
     except UnreadableBenchmarkError as error:
         return tuple(problem for problem in error.problems if problem.path == path)
     except HelmbenchError:
-        return ()  # what is wrong with the benchmark itself is told beside this
+        return ()  # problems of the benchmark itself are reported beside this
     finally:
         library.end()
     return ()

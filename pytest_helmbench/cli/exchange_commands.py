@@ -108,7 +108,7 @@ def _print(found: ExportedFiles) -> None:
     if isinstance(content, str):
         say_whole(content.removesuffix("\n"))
     elif sys.stdout.isatty():
-        raise CommandError("this is no text for a terminal\n  hint: name a file with -o")
+        raise CommandError("this is not a text for a terminal\n  hint: name a file with -o")
     else:
         sys.stdout.buffer.write(content)
 

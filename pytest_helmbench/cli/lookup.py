@@ -98,7 +98,7 @@ def run_of(path: Path, named: str) -> RunDetail:
     digits = named.isascii() and named.isdigit() and len(named) < 19  # SQLite's integers end there
     if not digits and named != "last":
         raise CommandError(
-            f"{named!r} is no run\n  hint: a number, as `helmbench runs` lists them, or `last`"
+            f"{named!r} is not a run\n  hint: a number, as `helmbench runs` lists them, or `last`"
         )
     detail = run_detail(path, int(named) if digits else None)
     if detail is not None:

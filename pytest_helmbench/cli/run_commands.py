@@ -154,7 +154,7 @@ def _node_id(ref: CaseRef) -> str:
 
 
 def _paths_of(loaded: Iterable[ReadBenchmark]) -> list[str]:
-    """Return the folders of benchmarks as pytest is told of them."""
+    """Return the folders of benchmarks as arguments of pytest."""
     return [str(_relative(reading.root)) for reading in loaded]
 
 

@@ -81,7 +81,7 @@ class SamplingOptions:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PackOptions:
-    """What question packs alone are told."""
+    """Options of question packs alone."""
 
     pack_rules: Literal["default", "parity"] = PACKS.same(
         choice("RULES", "default", "parity"),
@@ -151,7 +151,7 @@ class PackOptions:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BenchPackOptions:
-    """What Bench Packs alone are told.
+    """Options of Bench Packs alone.
 
     Args:
         partial: The score from which a partial result passes; minus infinity: always; None: never.
@@ -191,7 +191,7 @@ class Options:
         models: Under test; none means models.yml.
         concurrency: None for the default of the models.
         case_timeout_s: None for 3 × timeout, counted after the first attempt.
-        db: Where it is no whole path, it is in pytest's rootdir.
+        db: A relative path is below pytest's rootdir.
         stated: The names of the options that were given.
     """
 

@@ -136,7 +136,7 @@ def resolve_settings(
             "  hint: a judge, and a second opinion of another model"
         )
     if settings.select is not None:
-        Selection.parse(settings.select)  # a slip is told before anything is loaded
+        Selection.parse(settings.select)  # reports a slip before anything is loaded
     stated = frozenset(option.name for option in OPTIONS if given(option) is not None)
     share = settings.share
     db = settings.db if share is None or "db" in stated else Path(share.file_name)

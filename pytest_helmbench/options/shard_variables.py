@@ -114,5 +114,5 @@ def _slurm(environ: Mapping[str, str]) -> Shard:
 def _number(environ: Mapping[str, str], name: str) -> int:
     text = environ.get(name, "")
     if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        raise ShardError(f"--helmbench-shard=auto: {name} is {text!r}, which is no number\n  hint: {_SAY}")
+        raise ShardError(f"--helmbench-shard=auto: {name} is {text!r}, which is not a number\n  hint: {_SAY}")
     return int(text)

@@ -190,7 +190,7 @@ class Baselines:
         for model in self.asked.addresses:
             if model and model not in models:
                 raise BaselineError(
-                    f"--helmbench-baseline: {model!r} is no model of this session\n"
+                    f"--helmbench-baseline: {model!r} is not a model of this session\n"
                     f"  hint: it has {', '.join(sorted(models))}; write MODEL=RUN, or RUN alone"
                 )
         runs_of = Counter(benchmark for _, benchmark, _ in planned)

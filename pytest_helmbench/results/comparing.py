@@ -72,7 +72,7 @@ class RunComparison:
         newly_passing: Cases that failed in the baseline and pass now, likewise.
         gone: Cases of the baseline that the candidate's benchmark, read whole, does not define any more.
         cases_not_selected: Cases of the baseline that it defines, and that the candidate has not planned.
-        allows_gone: Whether that is no fault.
+        allows_gone: Whether gone cases are allowed.
         beside: Both runs beside each other; None where one is not at hand.
     """
 

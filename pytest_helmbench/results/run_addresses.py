@@ -190,14 +190,14 @@ _HINT = "`helmbench export RUN --format baseline -o FILE.json` writes one"
 
 
 class BaselineFileError(HelmbenchError):
-    """A file that is no baseline."""
+    """A file that is not a baseline."""
 
 
 def read_baseline(path: Path) -> tuple[ComparedRun, ...]:
     """Return the runs of a baseline file.
 
     Raises:
-        BaselineFileError: It cannot be read, or is no such file.
+        BaselineFileError: It cannot be read, or is not a baseline.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -221,7 +221,7 @@ def _runs(path: Path, runs: Iterable[dict[str, JsonValue]]) -> Iterator[Compared
     for run in runs:
         run_id = run["run"]
         if not isinstance(run_id, int):
-            raise TypeError("run is no number")
+            raise TypeError("run is not a number")
         rules, place = run["rules"], run.get("place")
         cases = run["cases"]
         if not isinstance(rules, list) or not isinstance(cases, dict):
@@ -244,12 +244,12 @@ def _runs(path: Path, runs: Iterable[dict[str, JsonValue]]) -> Iterator[Compared
 
 def _read_case(case: JsonValue, rules: Sequence[JsonValue]) -> JudgedCase:
     if not isinstance(case, list) or not isinstance(case[1], dict):
-        raise TypeError("a case is no list of content and criteria")
+        raise TypeError("a case is not a list of content and criteria")
     credits_: dict[str, list[JsonValue]] = {}
     hashes: dict[str, str | None] = {}
     for name, cells in case[1].items():
         if not isinstance(cells, list):
-            raise TypeError("a criterion is no list")
+            raise TypeError("a criterion is not a list")
         rule, *credits_[name] = cells
         hashes[name] = str(rules[rule]) if isinstance(rule, int) else None
     replies = tuple(

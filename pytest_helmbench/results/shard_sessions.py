@@ -64,11 +64,11 @@ def sessions_of(file: ShardFile) -> tuple[list[ShardSession], int]:
     """Return the sessions of a file that are of the same plan as its last one, and how many others were left out.
 
     Raises:
-        MergeError: Its last session is no shard.
+        MergeError: Its last session is not a shard.
     """
     if not file.runs or not file.newest_is_shard:
         raise MergeError(
-            f"{file.path}: its last session is no shard\n"
+            f"{file.path}: its last session is not a shard\n"
             "  hint: give the files of sessions with --helmbench-shard; a merged file is made of those alone"
         )
     by_session: dict[str, list[ShardRun]] = {}

@@ -117,7 +117,7 @@ def _earlier_rerun(path: Path, run_id: int) -> Rerun | None:
 def stored_score(path: Path, run_id: int) -> RunScore | None:
     """Return the score of a stored run; None when there is no such run or it can have none.
 
-    A run that was selected by earlier outcomes (`--lf`, `--sw`) gets no score: its cases are no fair sample.
+    A run that was selected by earlier outcomes (`--lf`, `--sw`) gets no score: its cases are not a fair sample.
 
     Raises:
         StoreError: The file cannot be read.

@@ -57,7 +57,7 @@ class Commits:
         self._replies.append(self._store.progress()[0])
 
     async def stored(self) -> None:
-        """See `Backend.stored`."""
+        """Return when all that was recorded is committed."""
         number, settled, fault = self._store.progress()
         if settled < number and fault is None:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -69,7 +69,7 @@ class Commits:
             raise _error_of(fault)
 
     async def room(self) -> None:
-        """See `Disk.room`."""
+        """Return when few enough replies wait for the disk and the lease is fresh."""
         while len(self._replies) > self._most_waiting or self._store.lease_is_old:
             self._check()
             if self._store.lease_is_old:
@@ -81,12 +81,12 @@ class Commits:
             self._check()
 
     async def announce(self, permit: Permit, request: PermitRequest) -> None:
-        """See `Disk.announce`."""
+        """Record that a call is about to be sent, and return when that is committed."""
         self._store.record_sent(permit.number, request.run_id, request.label, permit.reserved_usd)
         await self.stored()
 
     def take_back(self, permit: Permit) -> None:
-        """See `Disk.take_back`."""
+        """Drop the record of a call that was not sent."""
         self._store.forget_sent(permit.number)
 
     def slow_sentence(self) -> str | None:

@@ -163,9 +163,7 @@ class Library:
         targets = resolve_targets(root, self._settings, self._environ)
         places = places_of(root)
         if places is None:
-            raise UnreadableBenchmarkError(
-                (Problem(root, None, "it is no benchmark of a kind that is known"),)
-            )
+            raise UnreadableBenchmarkError((Problem(root, None, "it is not a benchmark of a known kind"),))
         self._loader_of[root] = loader = self._loader(places)
         return loader.load(root, targets)
 

@@ -76,7 +76,7 @@ class PlannedRun:
 
     @property
     def key(self) -> tuple[str, str]:
-        """See `Target.key`."""
+        """Benchmark and model."""
         return self.benchmark, self.model
 
     @property

@@ -33,7 +33,7 @@ _SAME = {
     "sample": "--helmbench-sample",
     "versions": "version of applications",
 }
-"""Settings that must be the same, as messages name them: verdicts under others are no part of the same run."""
+"""Settings that must be the same, as messages name them: verdicts under others do not belong to the same run."""
 
 _SAME_ROUTE = {"address": "address", "key_env": "key variable"}
 

@@ -1,4 +1,4 @@
-"""A selection of which a part matches nothing: a slip that is told before anything runs, with near codes."""
+"""Selections with a part that matches nothing: reported before anything runs, with near codes."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class _Share:
         self.cost_usd = sum(row.known_cost_usd for row in costs(self.image.path))
 
     def failed(self, why: str) -> Mapping[str, object]:
-        """Take note that nothing comes of it, and return what its task is told."""
+        """Mark it as failed, and return the answer to its task."""
         self.state, self.said = "failed", why
         return {"dropped": why}
 
@@ -81,7 +81,7 @@ class _Share:
 
 @dataclass(frozen=True, slots=True)
 class SpreadResult:
-    """What came of it.
+    """The result of a session on a cluster.
 
     Args:
         files: Of the shards of which something is there.
@@ -187,7 +187,7 @@ class Spread:
         tell: Takes a line of progress now and then.
 
     Raises:
-        StoreError: What is there is no results file.
+        StoreError: A file that is there is not a results file.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ sys.exit(pytest.main(["-p", "helmbench", *sys.argv[2:]]))
 
 @dataclass(frozen=True, slots=True)
 class ShardedWork:
-    """What the tasks are told.
+    """Work that tasks share.
 
     Args:
         name: Of the queue over which they ask.

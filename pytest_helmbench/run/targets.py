@@ -151,7 +151,7 @@ def _check_baseline(model: str) -> None:
     if is_embedded(model) and model not in BASELINE_IDS:
         near = get_close_matches(model, BASELINE_IDS, 1, 0)[0]
         raise HelmbenchError(
-            f"{model!r} is no embedded model\n  hint: did you mean {near!r}? known: {', '.join(BASELINE_IDS)}"
+            f"{model!r} is not an embedded model\n  hint: did you mean {near!r}? known: {', '.join(BASELINE_IDS)}"
         )
 
 

@@ -30,7 +30,7 @@ OTHER_ROWS = "other rows"
 _UPPER = 0.975
 _Z = NormalDist().inv_cdf(_UPPER)
 _DIGITS = 12
-"""Digits of an end that are no rounding noise: an end of 7/10 must equal a threshold of 0.7."""
+"""Digits of an end that are not rounding noise: an end of 7/10 must equal a threshold of 0.7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Interval:
         low: In [0, 1].
         high: In [0, 1].
         trials: Independent yes/no draws that would be as uncertain (`n`).
-        df: Degrees of freedom of the variance; None where it is no estimate.
+        df: Degrees of freedom of the variance; None where it is not an estimate.
         units: Perturbations (rows of a pack) that were judged.
         effective_units: What they are worth, were all of the same weight.
         effective_cases: The same of the cases; no interval claims to know more.

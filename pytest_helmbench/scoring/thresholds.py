@@ -68,7 +68,7 @@ def parse_share(text: str, option: str) -> Fraction:
     share = Fraction(text.strip()) if _SHARE.match(text.strip()) else None
     if share is None or share > 1:
         raise ThresholdError(
-            f"{option}: {text.strip()!r} is no number from 0 to 1\n"
+            f"{option}: {text.strip()!r} is not a number from 0 to 1\n"
             "  hint: scores and coverage are fractions, 0.7 for 70 %"
         )
     return share
@@ -86,7 +86,8 @@ def parse_thresholds(text: str, option: str = "--helmbench-min-score") -> tuple[
         code = code.strip()
         if sign and not _CODE.match(code):
             raise ThresholdError(
-                f"{option}: {code!r} in {text!r} is no pillar or behaviour\n  hint: for example 0.7 or P1=0.7,P1-B2=0.9"
+                f"{option}: {code!r} in {text!r} is not a pillar or behaviour\n"
+                "  hint: for example 0.7 or P1=0.7,P1-B2=0.9"
             )
         threshold = Threshold(code, parse_share(share, option))
         if code in thresholds:

@@ -235,7 +235,7 @@ def test_exports_hold_hashes_and_texts_only_when_asked_for(project: Project) -> 
         ("runs --db pytest.ini", "pytest.ini: not a SQLite database (file is not a database)"),
         ("runs --db .", "is a folder\n  hint: name the file in it"),
         ("show 9", "helmbench.db has no run 9\n  hint: it has 1 to 2; `helmbench runs` lists them"),
-        ("show nine", "'nine' is no run\n  hint: a number, as `helmbench runs` lists them, or `last`"),
+        ("show nine", "'nine' is not a run\n  hint: a number, as `helmbench runs` lists them, or `last`"),
         (
             "show last P1-B1-S1-C1-PT44",
             "run 2 has no result of P1-B1-S1-C1-PT44\n  hint: did you mean P1-B1-S1-",

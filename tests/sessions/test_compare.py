@@ -171,7 +171,7 @@ def test_a_baseline_that_is_not_there_is_refused_before_anything_is_asked(
             ("--helmbench-max-drop=0.1",),
             "*--helmbench-max-drop says how far a score may drop, but not below*",
         ),
-        (("--helmbench-baseline=other/model=1",), "*'other/model' is no model of this session*"),
+        (("--helmbench-baseline=other/model=1",), "*'other/model' is not a model of this session*"),
     ):
         refused = run_tree(pytester, "--tb=no", *options, url=provider.url)
         assert refused.ret == _USAGE

@@ -190,7 +190,7 @@ def test_cases_that_earlier_outcomes_have_chosen_cannot_be_gated(
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("min-score=seven", "--helmbench-min-score: 'seven' is no number from 0 to 1\n  hint: scores and"),
+        ("min-score=seven", "--helmbench-min-score: 'seven' is not a number from 0 to 1\n  hint: scores and"),
         ("markdown=no/such.md", "no/such.md'\n  hint: it takes a file in a folder that exists"),
         ("json=.", "\n  hint: it takes a file in a folder that exists"),
     ],

@@ -225,7 +225,7 @@ def test_files_that_do_not_belong_together_are_refused_by_name_and_nothing_is_wr
     assert "other.db: the hash of benchmark is " in refused(one, other, *to)
     assert 'hot.db: sampling of test/good is {"temperature":1}, in ' in refused(one, "hot.db", *to)
     assert "live.db is still being written, by process " in refused(one, "live.db", *to)
-    assert "helmbench.db: its last session is no shard" in refused(one, "helmbench.db", *to)
+    assert "helmbench.db: its last session is not a shard" in refused(one, "helmbench.db", *to)
     assert "there.db is there already" in refused(one, two, "-o", "there.db")
     assert (pytester.path / "there.db").read_bytes() == b"mine"
     assert f"{two} is one of the shards" in refused(one, two, "-o", two, "--force")
@@ -241,7 +241,7 @@ def test_files_that_do_not_belong_together_are_refused_by_name_and_nothing_is_wr
 
     assert helmbench(pytester.path, "merge", one, "live.db", "-o", "there.db", "--force").returncode == 0
     assert rows(pytester.path / "there.db", "SELECT count(*) FROM results") == [(4,)]
-    assert "there.db: its last session is no shard" in refused("there.db", *to)
+    assert "there.db: its last session is not a shard" in refused("there.db", *to)
 
 
 def test_of_a_shard_that_ran_twice_the_later_counts_of_an_overlap_the_first_verdict_and_all_costs(

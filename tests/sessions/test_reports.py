@@ -416,7 +416,7 @@ def test_a_stored_run_is_held_to_thresholds(
     assert missed[0] == 1
     assert missed[1] == "✗ FAILS   baseline/first: P5 is not part of the run\n"
     wrong = captured(capsys, *report, "80")
-    assert (wrong[0], wrong[2].splitlines()[0]) == (2, "helmbench: --gate: '80' is no number from 0 to 1")
+    assert (wrong[0], wrong[2].splitlines()[0]) == (2, "helmbench: --gate: '80' is not a number from 0 to 1")
 
 
 def test_a_long_report_still_fits_into_a_comment(

@@ -53,7 +53,7 @@ def test_a_scheduler_says_which_shard_this_is(environ: dict[str, str], shard: st
         ({}, "no variable of the environment says which shard this is (looked for those of GitLab, CircleCI, "),
         ({"CI_NODE_INDEX": "", "CI_NODE_TOTAL": ""}, "no variable"),
         ({"CI_NODE_INDEX": "9", "CI_NODE_TOTAL": "8"}, "CI_NODE_INDEX is 9 and CI_NODE_TOTAL is 8: there is no such"),
-        ({"CI_NODE_INDEX": "x", "CI_NODE_TOTAL": "8"}, "CI_NODE_INDEX is 'x', which is no number"),
+        ({"CI_NODE_INDEX": "x", "CI_NODE_TOTAL": "8"}, "CI_NODE_INDEX is 'x', which is not a number"),
         ({"JOB_COMPLETION_INDEX": "6"}, "(JOB_COMPLETION_INDEX), but HELMBENCH_SHARDS does not say of how many"),
         ({**_SLURM, "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "1"}, "$SLURM_ARRAY_TASK_ID/8"),
         ({**_SLURM, "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "5"}, "cannot be told"),

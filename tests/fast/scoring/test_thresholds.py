@@ -125,7 +125,7 @@ def test_a_threshold_outside_0_to_1_names_the_value(text: str) -> None:
     with pytest.raises(ThresholdError) as caught:
         parse_thresholds(text)
     assert str(caught.value) == (
-        f"--helmbench-min-score: {value!r} is no number from 0 to 1\n"
+        f"--helmbench-min-score: {value!r} is not a number from 0 to 1\n"
         "  hint: scores and coverage are fractions, 0.7 for 70 %"
     )
 
@@ -135,6 +135,6 @@ def test_a_threshold_for_something_else_names_the_code(code: str) -> None:
     with pytest.raises(ThresholdError) as caught:
         parse_thresholds(f"{code}=0.5")
     assert str(caught.value) == (
-        f"--helmbench-min-score: {code!r} in '{code}=0.5' is no pillar or behaviour\n"
+        f"--helmbench-min-score: {code!r} in '{code}=0.5' is not a pillar or behaviour\n"
         "  hint: for example 0.7 or P1=0.7,P1-B2=0.9"
     )
