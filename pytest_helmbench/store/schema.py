@@ -1,7 +1,7 @@
 """The one schema of a results file: tables, indexes and views. What one row is stands in `docs/options.md`.
 
 A new file gets it as one script, since importing sqlite-utils to make tables costs a short session 0.2 s of CPU.
-Rows that others point to have a natural key as `id`: results, calls and replies a UUID, what describes a benchmark
+Rows that others point to have a natural key as `id`: results and replies a UUID, what describes a benchmark
 the digest of what it is. So rows of two files are put together as they are.
 """
 
@@ -207,13 +207,15 @@ CREATE TABLE leases (
 ) STRICT;
 
 CREATE TABLE requests (
-    hash TEXT PRIMARY KEY,
+    id INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
     body BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE responses (
     id TEXT PRIMARY KEY,
-    request_hash TEXT NOT NULL REFERENCES requests (hash),
+    request_id INTEGER NOT NULL REFERENCES requests (id),
+    request_hash TEXT NOT NULL,
     repetition INTEGER NOT NULL,
     asked TEXT,
     address TEXT,
@@ -224,7 +226,7 @@ CREATE TABLE responses (
     received_at TEXT NOT NULL
 ) STRICT;
 
-CREATE INDEX idx_responses_request_hash_repetition ON responses (request_hash, repetition);
+CREATE INDEX idx_responses_request_id_repetition ON responses (request_id, repetition);
 
 CREATE TABLE results (
     id TEXT PRIMARY KEY,
@@ -302,7 +304,7 @@ CREATE TABLE judge_labels (
 ) STRICT;
 
 CREATE TABLE calls (
-    id TEXT PRIMARY KEY,
+    id INTEGER PRIMARY KEY,
     run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
     code TEXT NOT NULL,
     repetition INTEGER NOT NULL,

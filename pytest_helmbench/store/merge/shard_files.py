@@ -443,7 +443,8 @@ class MergedFile:
             f" UNION SELECT request_hash FROM shard.responses WHERE id IN ({replies})"
         )
         self._copy("requests", f"part.hash IN ({asked})", ids, "OR IGNORE")
-        self._copy("responses", f"part.id IN ({replies})", ids, "OR IGNORE")
+        request = {"request_id": "(SELECT id FROM main.requests WHERE hash = part.request_hash)"}
+        self._copy("responses", f"part.id IN ({replies})", ids, "OR IGNORE", given=request)
         self._copy("calls", of_run, ids)
         self._copy("sent_calls", of_run, ids, "OR IGNORE")
 
@@ -502,8 +503,8 @@ class MergedFile:
         return [name for (name,) in self._conn.execute(query)]
 
 
-_COUNTED = ("evaluations", "judgements", "events")
-"""Tables whose ids only count their rows; no other row points to them."""
+_COUNTED = ("requests", "calls", "evaluations", "judgements", "events")
+"""Tables whose ids only count the rows of one file."""
 _USED = ("latency_ms", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "cost_usd")
 _ODD = " UNION ALL ".join(
     f"SELECT '{table}' FROM main.{table} WHERE {wrong}"

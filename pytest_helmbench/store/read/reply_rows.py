@@ -64,7 +64,7 @@ class RecordedRuns:
             "SELECT body, 0, (SELECT max(calls.cost_usd) FROM evaluation_runs CROSS JOIN calls"
             " ON run_id = evaluation_runs.id AND code = ? AND calls.repetition = responses.repetition"
             " AND response_id = responses.id WHERE from_cache = 0), address"
-            " FROM responses WHERE request_hash = ? AND repetition = ?"
+            " FROM responses WHERE request_id = (SELECT id FROM requests WHERE hash = ?) AND repetition = ?"
             " AND body IS NOT NULL AND asked = ? AND (address = ? OR ? AND address IS NOT NULL)"
             " ORDER BY address = ? DESC, rowid DESC LIMIT 1",
             (code, request_hash, repetition, asked, address, anywhere, address),
@@ -203,7 +203,7 @@ _CASES = """
         responses.request_hash, requests.body, responses.body, responses.text, results.latency_ms
     FROM results
     LEFT JOIN responses ON responses.id = results.response_id
-    LEFT JOIN requests ON requests.hash = responses.request_hash
+    LEFT JOIN requests ON requests.id = responses.request_id
     WHERE results.run_id = ? ORDER BY results.rowid
 """
 _JUDGES = """
@@ -212,7 +212,7 @@ _JUDGES = """
         responses.address
     FROM calls
     JOIN responses ON responses.id = calls.response_id
-    JOIN requests ON requests.hash = responses.request_hash
+    JOIN requests ON requests.id = responses.request_id
     WHERE calls.run_id = ? AND calls.purpose = 'judge' ORDER BY calls.rowid
 """
 _TURNS = """
@@ -220,13 +220,13 @@ _TURNS = """
         responses.request_hash, requests.body, responses.body, responses.text, calls.latency_ms
     FROM calls
     JOIN responses ON responses.id = calls.response_id
-    JOIN requests ON requests.hash = responses.request_hash
+    JOIN requests ON requests.id = responses.request_id
     WHERE calls.run_id = ? AND calls.turn IS NOT NULL AND responses.body IS NOT NULL ORDER BY calls.rowid
 """
 _NEWEST = """
     SELECT responses.request_hash, requests.body, responses.body, responses.text, NULL
-    FROM responses JOIN requests ON requests.hash = responses.request_hash
-    WHERE responses.request_hash = :hash AND responses.repetition = :repetition
+    FROM responses JOIN requests ON requests.id = responses.request_id
+    WHERE requests.hash = :hash AND responses.repetition = :repetition
         AND responses.asked = :asked AND responses.address = :address
     ORDER BY responses.rowid DESC LIMIT 1
 """

@@ -186,8 +186,9 @@ _Place: TypeAlias = tuple[str, bool, ResultRecord]  # results.id, whether it is 
 _REPLACEABLE = ("error", "skipped")
 
 _INSERT_REQUEST = "INSERT OR IGNORE INTO requests (hash, body) VALUES (?, ?)"
+_REQUEST = "SELECT id FROM requests WHERE hash = ?"
 _RECORDED_RESPONSE = (
-    "SELECT id FROM responses WHERE request_hash = ? AND repetition = ?"
+    "SELECT id FROM responses WHERE request_id = ? AND repetition = ?"
     " ORDER BY body IS ? DESC, rowid DESC LIMIT 1"
 )
 _STORED_RESULT = "SELECT id, outcome FROM results WHERE run_id = ? AND code = ? AND repetition = ?"
@@ -362,7 +363,7 @@ def _write_responses(
     tables.responses.insert(
         conn,
         [
-            _response_row(tables.responses, row_id, record)
+            _response_row(conn, tables.responses, row_id, record)
             for row_id, record in zip(ids, attempts, strict=True)
             if row_id is not None
         ],
@@ -375,23 +376,28 @@ def _write_responses(
 
 def _recorded_response(conn: sqlite3.Connection, tables: RecordTables, record: AttemptRecord) -> str:
     """Return the row that an answer was taken from; a reply that the file does not have gets one."""
-    wanted = (record.request_hash, record.repetition, record.response_body)
+    wanted = (_request_id(conn, record), record.repetition, record.response_body)
     found = conn.execute(_RECORDED_RESPONSE, wanted).fetchone()
     if found is not None:
         return str(found[0])
     response_id = new_id()
-    tables.responses.insert(conn, [_response_row(tables.responses, response_id, record)])
+    tables.responses.insert(conn, [_response_row(conn, tables.responses, response_id, record)])
     return response_id
 
 
-def _response_row(table: Table, response_id: str, record: AttemptRecord) -> _Row:
-    return {**table.cells(record), "id": response_id, "body": record.response_body}
+def _request_id(conn: sqlite3.Connection, record: AttemptRecord) -> int:
+    (found,) = conn.execute(_REQUEST, (record.request_hash,)).fetchone()
+    return int(found)
+
+
+def _response_row(conn: sqlite3.Connection, table: Table, response_id: str, record: AttemptRecord) -> _Row:
+    request_id = _request_id(conn, record)
+    return {**table.cells(record), "id": response_id, "request_id": request_id, "body": record.response_body}
 
 
 def _call_row(table: Table, record: AttemptRecord, response_id: str | None) -> _Row:
     return {
         **table.cells(record, record.usage),
-        "id": new_id(),
         "cost_usd": 0.0 if record.from_cache else record.usage.cost_usd,
         "error": _error_text(record),
         "response_id": response_id,
