@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
-from paths import ROOT
 from waiting import until
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_types import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario, ScenarioTree
 from pytest_helmbench.core.json_types import JsonObject
@@ -39,7 +36,7 @@ from pytest_helmbench.store.write.run_rows import RunRecord, RunTotals
 from pytest_helmbench.store.write.writer import Store
 
 AT = "2026-07-04T12:00:00+00:00"
-PermitRequest = Callable[..., list[dict[str, Any]]]
+Query: TypeAlias = Callable[..., list[dict[str, Any]]]
 CODE = "P1-B1-S1-C1-U1-PT1"
 FIELD_RULE = FieldRule("category_match", "category", ("SAFE",))
 USAGE = Usage(prompt_tokens=100, completion_tokens=10, cost_usd=0.5)
@@ -165,7 +162,7 @@ def store(path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def ask(path: Path, store: Store) -> PermitRequest:
+def ask(path: Path, store: Store) -> Query:
     """Flush, then read with another connection."""
 
     def rows(query: str, *values: object) -> list[dict[str, Any]]:
@@ -179,7 +176,7 @@ def ask(path: Path, store: Store) -> PermitRequest:
 
 
 def test_a_plain_reader_sees_a_case_with_all_its_names_while_the_session_goes_on(
-    store: Store, ask: PermitRequest
+    store: Store, ask: Query
 ) -> None:
     (run_id,) = store.open_runs("session", [run_record(temperature=0.5)])
     store.record_attempt(attempt(run_id))
@@ -220,7 +217,7 @@ def test_a_plain_reader_sees_a_case_with_all_its_names_while_the_session_goes_on
 
 
 def test_a_benchmark_is_written_once_and_grows_by_what_an_earlier_load_left_out(
-    store: Store, ask: PermitRequest
+    store: Store, ask: Query
 ) -> None:
     judge = JudgeRule((Criterion("", "rubric", ("SAFE", "UNSAFE"), ("SAFE",)),))
     small = benchmark()
@@ -246,7 +243,7 @@ def test_a_benchmark_is_written_once_and_grows_by_what_an_earlier_load_left_out(
 
 
 def test_the_first_judged_verdict_stands_and_only_errors_and_skips_are_replaced(
-    store: Store, ask: PermitRequest
+    store: Store, ask: Query
 ) -> None:
     (run_id,) = store.open_runs("s", [run_record()])
     store.record_result(result(run_id, verdict=Verdict.SKIPPED, reason="dry run"))
@@ -271,7 +268,7 @@ def test_the_first_judged_verdict_stands_and_only_errors_and_skips_are_replaced(
     ]
 
 
-def test_calls_of_case_and_judge_are_kept_with_their_replies(store: Store, ask: PermitRequest) -> None:
+def test_calls_of_case_and_judge_are_kept_with_their_replies(store: Store, ask: Query) -> None:
     (run_id,) = store.open_runs("s", [run_record()])
     fault: dict[str, Any] = {
         "status_code": 503,
@@ -322,9 +319,7 @@ def test_the_calls_of_a_run_that_goes_on_are_counted_on(path: Path) -> None:
         ]
 
 
-def test_an_answer_from_the_record_is_a_call_at_no_cost_and_no_second_reply(
-    store: Store, ask: PermitRequest
-) -> None:
+def test_an_answer_from_the_record_is_a_call_at_no_cost_and_no_second_reply(store: Store, ask: Query) -> None:
     first, second = store.open_runs("s", [run_record(), run_record(model="test/other")])
     store.record_attempt(attempt(first, response_body=b"old", reply_key="k1"))
     store.record_attempt(attempt(first, response_body=b"new", reply_key="k2"))
@@ -347,7 +342,7 @@ def test_an_answer_from_the_record_is_a_call_at_no_cost_and_no_second_reply(
 
 
 def test_a_closed_run_counts_its_rows_and_an_unknown_cost_is_null(
-    store: Store, ask: PermitRequest, path: Path
+    store: Store, ask: Query, path: Path
 ) -> None:
     known, unknown = store.open_runs("s", [run_record(), run_record(model="test/other")])
     for run_id, judge_cost in ((known, 0.25), (unknown, None)):
@@ -375,9 +370,7 @@ def test_a_closed_run_counts_its_rows_and_an_unknown_cost_is_null(
     assert [tuple(row.values()) for row in costs] == [("case", 2, 0.5, 0.5), ("judge", 1, None, 0.0)]
 
 
-def test_a_result_has_one_row_per_criterion_in_the_view_and_one_without_any(
-    store: Store, ask: PermitRequest
-) -> None:
+def test_a_result_has_one_row_per_criterion_in_the_view_and_one_without_any(store: Store, ask: Query) -> None:
     (run_id,) = store.open_runs("s", [run_record()])
     both = (judgement(criterion="CR1"), judgement(criterion="CR2", passed=False))
     store.record_result(result(run_id, verdict=Verdict.FAILED, evaluations=both))
@@ -392,7 +385,7 @@ def test_a_result_has_one_row_per_criterion_in_the_view_and_one_without_any(
 
 
 def test_foreign_text_and_numbers_never_stop_the_writer_and_bodies_stay_exact(
-    store: Store, ask: PermitRequest
+    store: Store, ask: Query
 ) -> None:
     (run_id,) = store.open_runs("s", [run_record(note="\ud800")])
     body = b'\x00\xff"\\ud800"'
@@ -407,9 +400,7 @@ def test_foreign_text_and_numbers_never_stop_the_writer_and_bodies_stay_exact(
     assert ask("SELECT body FROM responses") == [{"body": body}]
 
 
-def test_a_setting_that_is_no_json_is_refused_before_anything_is_written(
-    store: Store, ask: PermitRequest
-) -> None:
+def test_a_setting_that_is_no_json_is_refused_before_anything_is_written(store: Store, ask: Query) -> None:
     with pytest.raises(TypeError, match=r"\{1\} is no JSON value"):
         store.open_runs("s", [run_record(stop={1})])
     assert ask("SELECT * FROM evaluation_runs") == []
@@ -466,21 +457,6 @@ def test_a_missing_or_foreign_file_is_named_by_the_readers(path: Path, tmp_path:
         conn.execute("CREATE TABLE mine (id)")
     with pytest.raises(StoreError, match="its tables are not those of pytest-helmbench"):
         price_history(other, _DEMO, "m")
-
-
-def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: PermitRequest) -> None:
-    documentation = ROOT / "docs" / "options.md"
-    queries = re.findall(r"```sql\n(.*?)```", documentation.read_text("utf-8"), re.DOTALL)
-    first, second = store.open_runs("s", [run_record(), run_record()])
-    said = ScenarioResult(CODE, PackStatus.PASS, 100, None, "well done", "", "", {})
-    for run_id, verdict in ((first, Verdict.PASSED), (second, Verdict.FAILED)):
-        store.record_attempt(attempt(run_id))
-        store.record_result(result(run_id, verdict=verdict, reply_key="key-1", statement=said))
-        store.record_statement(run_id, PackScore(100, ({"id": "a", "label": "A", "score": 100},)))
-
-    assert len(queries) == 2
-    for query in queries:
-        assert ask(query), query
 
 
 def test_a_lease_is_renewed_while_nothing_is_written_and_given_back_at_the_end(
