@@ -1,4 +1,4 @@
-"""The entry of pytest: options, fixtures, and whether this session asks for us.
+"""The entry point of pytest: options, fixtures, and whether a session runs cases.
 
 It imports nothing of the package but the options until a session needs it.
 """
@@ -52,16 +52,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _argparse(option: Option) -> Mapping[str, object]:
-    """Return what argparse is told of the type of an option."""
+    """Return the arguments of argparse for the type of an option."""
     type_ = option.type
-    told: dict[str, object] = {"action": type_.action, "metavar": type_.metavar, "type": type_.word}
+    arguments: dict[str, object] = {"action": type_.action, "metavar": type_.metavar, "type": type_.word}
     if type_.bare:
-        told |= {"nargs": "?", "const": type_.bare}
-    return {"action": type_.action} if type_.action == "store_true" else told
+        arguments |= {"nargs": "?", "const": type_.bare}
+    return {"action": type_.action} if type_.action == "store_true" else arguments
 
 
 def _complete_bare_options(config: pytest.Config, args: list[str], parser: pytest.Parser) -> None:
-    """Give options that need no value theirs, so that argparse does not take the next word for it, which may be a path.
+    """Write out the default value of options without one, so that argparse does not take the next word, maybe a path.
 
     Args:
         config: It has parsed the command line once.
@@ -79,10 +79,10 @@ def _complete_bare_options(config: pytest.Config, args: list[str], parser: pytes
 def pytest_load_initial_conftests(
     early_config: pytest.Config, args: list[str], parser: pytest.Parser
 ) -> Iterator[None]:
-    """Keep pytest from taking settings from a benchmark, and from running a conftest.py of one.
+    """Keep pytest from using settings and running a conftest.py of a benchmark.
 
-    In a closed one an empty plugin represents it: pytest names the plugin of a conftest.py by its path, and imports
-    none that it has.
+    In a closed benchmark an empty plugin replaces it: pytest names the plugin of a conftest.py by its path, and does
+    not import one that is registered.
     """
     _complete_bare_options(early_config, args, parser)
     start = early_config.invocation_params.dir
@@ -93,9 +93,8 @@ def pytest_load_initial_conftests(
         str(path) in arguments and _may_be_in_benchmark(start / str(path).split("::")[0]) for path in named
     )
     if by_path or _asks_by_option(arguments):
-        from pytest_helmbench.pytest_side.collect.command_line import (
-            refuse_files_of_benchmarks,
-        )  # only sessions that ask
+        # only sessions that ask
+        from pytest_helmbench.pytest_side.collect.command_line import refuse_files_of_benchmarks
 
         refuse_files_of_benchmarks(early_config, parser, arguments, paths, named=bool(named))
     # A Bench Pack may be a whole repository: where no session of ours runs it, its conftest.py is for its own tests.
@@ -108,7 +107,7 @@ def pytest_load_initial_conftests(
 
 
 def _paths(config: pytest.Config, named: Sequence[object], start: Path) -> Iterator[Path]:
-    """Yield what pytest starts from, as it finds it: patterns in `testpaths`, and packages by name."""
+    """Yield the paths where pytest starts: arguments, packages by name, patterns in `testpaths`."""
     for word in named:
         name = str(word).split("::")[0]
         yield start / name
@@ -123,7 +122,7 @@ def _paths(config: pytest.Config, named: Sequence[object], start: Path) -> Itera
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave packs alone where no session of ours runs them: Python files in them are data, whatever they are named."""
+    """Ignore packs in sessions that run no cases: Python files in them are data."""
     if config.pluginmanager.has_plugin("helmbench-session") or not _may_be_closed(collection_path):
         return None
     has_python = next(collection_path.rglob("*.py"), None) is not None
@@ -131,7 +130,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def _closed_folders(paths: Iterable[Path], *, asked: bool) -> Iterator[Path]:
-    """Yield the folders in packs whose conftest.py pytest would run before it collects: these paths, and `test*`.
+    """Yield the folders in packs whose conftest.py pytest would run before the collection: the paths, and `test*`.
 
     Args:
         paths: Where pytest starts.
@@ -153,7 +152,7 @@ def _may_be_closed(folder: Path) -> bool:
 
 
 def _is_closed(folder: Path, *, asked: bool) -> bool:
-    """Return whether no Python file of a folder is run; those of some kinds are, without a session of ours."""
+    """Return whether pytest must run no Python file of a folder."""
     if not _may_be_closed(folder):
         return False
     from pytest_helmbench.benchmarks.registry import places_of  # only where a manifest stands
@@ -163,7 +162,7 @@ def _is_closed(folder: Path, *, asked: bool) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Bring the session plugin in when, and only when, an option or ini key says so."""
+    """Register the session plugin where the command line asks for cases."""
     config.addinivalue_line("markers", MARKER)
     if asks(config):
         from pytest_helmbench.pytest_side.composition import register  # only sessions that ask pay for it
@@ -173,7 +172,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def _helmbench_turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
-    """Lead the calls of a test to its model until it ends."""
+    """Route the calls of a test to its model until it ends."""
     if not request.config.pluginmanager.has_plugin("helmbench-session"):
         pytest.skip("no model: give --helmbench-model=ID on the command line")
     from pytest_helmbench.pytest_side.collect.hand_written import turn  # only tests that use it pay for it
@@ -210,7 +209,7 @@ def helmbench_judge(_helmbench_turn: Connection) -> AskedJudge:
 
 
 def asks(config: pytest.Config) -> bool:
-    """Return whether the command line asks: by an option of ours, or by a benchmark's path. Ini files never do."""
+    """Return whether the command line asks for cases, by one of our options or the path of a benchmark."""
     if hasattr(config, "workerinput"):
         return "helmbench" in config.workerinput
     arguments = tuple(_expanded(config.invocation_params.args))
@@ -236,7 +235,7 @@ def _expanded(arguments: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
 
 
 def _may_be_in_benchmark(path: Path) -> bool:
-    """Look at folder names first, so that a foreign session costs no import."""
+    """Return whether a path may be in a benchmark, without an import for most other paths."""
     if not path.exists():
         return False
     path = path.resolve()

@@ -1,4 +1,4 @@
-"""The composition root: builds a session, once, in the order in which each part needs the others."""
+"""The composition root: builds a session from its parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_helmbench.options.option import Option
 from pytest_helmbench.options.settings import Settings, resolve_settings
 from pytest_helmbench.options.trust import results_folder
 from pytest_helmbench.pytest_side.collect.command_line import escape_item_ids, refuse_conftests
-from pytest_helmbench.pytest_side.collect.items import PLUGIN, CaseItem, ran_on_demand
+from pytest_helmbench.pytest_side.collect.items import PLUGIN, CaseItem, on_demand_ids
 from pytest_helmbench.pytest_side.say.announcement import Announcer
 from pytest_helmbench.pytest_side.say.ci import in_github_actions
 from pytest_helmbench.pytest_side.say.failures import ShownFailures
@@ -39,7 +39,7 @@ from pytest_helmbench.speed.quick_protocol import QuickProtocol
 
 
 def register(config: pytest.Config) -> None:
-    """Bring the plugins of a session in.
+    """Register the plugins of a session.
 
     Raises:
         pytest.UsageError: An option that cannot be used, or nothing to run.
@@ -87,11 +87,7 @@ def register(config: pytest.Config) -> None:
 
 
 def _gates(config: pytest.Config, settings: Settings) -> Gates:
-    """Return what the scores must reach: nothing in a shard, since `helmbench merge --gate` asks it of all of them.
-
-    Raises:
-        HelmbenchError: Options that cannot be read, or do not go together.
-    """
+    """Return the gates of a session; none in a shard, since `helmbench merge --gate` checks them over all shards."""
     baseline = None
     if settings.baselines or settings.max_drop is not None:
         from pytest_helmbench.results.baselines import read_baseline_options  # few sessions name one
@@ -131,7 +127,7 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
 def _register(config: pytest.Config, plugin: SessionPlugin) -> None:
     config.stash[PLUGIN] = plugin
     config.pluginmanager.register(plugin, "helmbench-session")
-    config.pluginmanager.register(QuickProtocol(config, plugin, CaseItem, ran_on_demand), "helmbench-quick")
+    config.pluginmanager.register(QuickProtocol(config, plugin, CaseItem, on_demand_ids), "helmbench-quick")
 
 
 def _settings(config: pytest.Config) -> Settings:
@@ -150,13 +146,13 @@ def _settings(config: pytest.Config) -> Settings:
         environ=os.environ,
     )
     if config.getoption("setuponly", False) or config.getoption("setupplan", False):
-        # Their bodies do not run, so nothing is asked for them.
+        # No test body runs, so nothing is called.
         settings = replace(settings, dry_run=True)
     if settings.resume is None:
         return settings
     from pytest_helmbench.run.resume import as_continued
 
-    return as_continued(settings, settings.resume)  # what raises here ends the session before it collects
+    return as_continued(settings, settings.resume)
 
 
 def _given(config: pytest.Config, option: Option) -> object:
@@ -175,7 +171,7 @@ def _check_distribution(config: pytest.Config) -> None:
 
 
 def _choose_paths(config: pytest.Config, settings: Settings) -> None:
-    """Without a path on the command line, run the benchmark at hand and nothing else, or else pytest's testpaths."""
+    """Without a path on the command line, run the benchmark of this folder or of `helmbench_paths` alone."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         config.args[:] = map(fetched, config.args)
         _refuse_unusable_paths(config, settings)
@@ -200,7 +196,7 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
 
 
 def _refuse_unusable_paths(config: pytest.Config, settings: Settings) -> None:
-    """Refuse a folder that was meant as a benchmark, is none, and has nothing else to run; and a file in one."""
+    """Refuse a folder that looks like a benchmark without being one, and that has no other tests."""
     for argument in config.args:
         folder = meant_folder(config.invocation_params.dir / argument.partition("::")[0])
         if folder is not None and next(folder.rglob("*.py"), None) is None:

@@ -43,7 +43,7 @@ class Annotation:
     line: int = 1
 
     def command(self) -> str:
-        """Return the line that says it. It counts only where it stands at the start of a line of its own.
+        """Return the command; GitHub reads it only at the start of a line.
 
         Source: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
         """
@@ -53,7 +53,7 @@ class Annotation:
 
 
 class JobEnd:
-    """Writes the summary of a job and the lines that become annotations; in the process that prints."""
+    """Writes the summary of a job and the lines that become annotations."""
 
     def __init__(self, config: pytest.Config, coordinator: Coordinator, end: SessionEnd) -> None:
         self._config = config
@@ -65,7 +65,7 @@ class JobEnd:
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep broken files and the worst failed cases, as many as are shown."""
+        """Keep broken files and the worst failed cases, as many as the job shows."""
         carried: dict[str, Any] | None = getattr(report, "helmbench", None)
         if carried is None or not report.failed or not in_github_actions():
             return
@@ -79,7 +79,7 @@ class JobEnd:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the summary: at the end of what the job has, or as a file of its own."""
+        """Append the summary to that of the job, or write it to a file of its own."""
         coordinator, top = self._coordinator, self._end.headline
         self._is_green = session.exitstatus == pytest.ExitCode.OK
         place = self._place()
@@ -115,7 +115,7 @@ class JobEnd:
         yield from self._broken
         is_data = coordinator.gates.asked and gated is not None and gated.holds
         if not is_data and not self._config.pluginmanager.has_plugin(_SAME_WORK):
-            yield from self._worst.first(coordinator.book.losses)
+            yield from self._worst.worst(coordinator.book.losses)
 
     def _place(self) -> Path | None:
         wanted = self._coordinator.settings.summary

@@ -1,4 +1,4 @@
-"""The end of a session: exit code, report files, summary, last words."""
+"""The end of a session: exit code, report files, summary, and the headline as the last line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pytest_helmbench.run.coordinator import Coordinator
 
 
 class SessionEnd:
-    """The hooks that follow reports and end a session, in the process that prints; a worker only ends its role.
+    """The hooks that count reports and end a session; in an xdist worker they only end its role.
 
     Args:
         coordinator: None in an xdist worker.
@@ -56,7 +56,7 @@ class SessionEnd:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Stand before the writer of a JUnit report where it is to be shown something else than failures."""
+        """Stand before the writer of a JUnit report where wrong verdicts are not failures to it."""
         writer = junit_writer(self._config)
         if writer is None or self._coordinator is None:
             return
@@ -68,7 +68,7 @@ class SessionEnd:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
-        """Let the writer of a JUnit report stand where pytest looks for it."""
+        """Register the writer of the JUnit report again, where pytest looks for it."""
         if self._view is not None:
             self._config.pluginmanager.unregister(self._view)
             self._config.pluginmanager.register(self._view.writer)
@@ -76,18 +76,18 @@ class SessionEnd:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
-        """Take note before others print, and let go of what is never printed."""
-        carried = self._take_note(report)
+        """Count a report before others print it, and drop one that nothing prints."""
+        carried = self._count(report)
         yield
-        self._let_go(report)
+        self._drop_silent(report)
         if carried is not None and self._coordinator is not None:
-            self._shown.take(report, carried)
-        self._live.printed()
+            self._shown.add(report, carried)
+        self._live.draw_if_due()
 
-    def _let_go(self, report: pytest.TestReport) -> None:
-        """Take a phase that passed without a word off the terminal's list.
+    def _drop_silent(self, report: pytest.TestReport) -> None:
+        """Take a phase that passed without output off the terminal's list.
 
-        pytest searches that list once per failure: minutes for some ten thousand cases.
+        pytest searches that list once per failure, which takes minutes for ten thousand cases.
         """
         if (
             not report.passed
@@ -101,8 +101,8 @@ class SessionEnd:
         if kept and kept[-1] is report:
             kept.pop()
 
-    def _take_note(self, report: pytest.TestReport) -> dict[str, Any] | None:
-        """Count what decides about stopping."""
+    def _count(self, report: pytest.TestReport) -> dict[str, Any] | None:
+        """Count a report; return its verdict and ids where it is of a case."""
         carried: dict[str, Any] | None = getattr(report, "helmbench", None)
         if carried is not None and self._coordinator is not None:
             self._broken += carried["verdict"] == "broken"
@@ -116,7 +116,7 @@ class SessionEnd:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """Stop, store, and settle the exit code."""
+        """End the role, and settle the exit code."""
         interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
         try:
             self._role.end(interrupted=interrupted)
@@ -150,7 +150,7 @@ class SessionEnd:
             write_report_files(coordinator, self.headline)
 
     def _gate_cases(self, coordinator: Coordinator) -> Sequence[Headline]:
-        """Return the headlines that are test cases: of each run with a gate, of the session where one alone ran."""
+        """Return the headlines that become test cases: one per run with a gate."""
         found = self.headline
         if found is None or (self.gated is None and not (coordinator.gates.asked and found.holds is False)):
             return ()
@@ -168,9 +168,9 @@ class SessionEnd:
         failures = [*self._shown.one_liners, *self._shown.lines(listing)]
         verbose = self._config.get_verbosity() > 0
         start = self._config.invocation_params.dir
-        said = session_lines(coordinator, self._broken, start, self.headline, verbose=verbose)
+        summary = session_lines(coordinator, self._broken, start, self.headline, verbose=verbose)
         title = quoted(summary_title(coordinator))
-        for head, lines in (("FAILURES" if self._shown.one_liners else "", failures), (title, said)):
+        for head, lines in (("FAILURES" if self._shown.one_liners else "", failures), (title, summary)):
             if head and lines:
                 terminalreporter.write_sep("=", head)
             for line in lines:
@@ -178,7 +178,7 @@ class SessionEnd:
 
 
 def _only_collected(config: pytest.Config) -> bool:
-    """Return whether nothing was to be run: pytest lists items or fixtures."""
+    """Return whether pytest only lists items or fixtures."""
     return any(
         config.getoption(option, False)
         for option in ("collectonly", "showfixtures", "show_fixtures_per_test")
@@ -195,12 +195,12 @@ class LastLine:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Leave to pytest's short summary what stands nowhere else."""
+        """Keep shown and counted cases out of pytest's short summary."""
         self._shown.hide_cases(terminalreporter)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, None, None]:
-        """Wait until all have printed."""
+        """Print after all other plugins."""
         yield
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None and self._end.headline is not None:

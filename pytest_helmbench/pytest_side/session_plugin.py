@@ -1,4 +1,4 @@
-"""A session that asks for us: hooks of one call each, and what they share."""
+"""The hooks of a session that runs cases: collection, planning, running, reports."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from pytest_helmbench.pytest_side.collect.items import (
     CaseItem,
     ClosedFolder,
     jobs_of,
-    note_skip,
+    keep_skip_reason,
+    on_demand_ids,
     own_time_s,
-    ran_on_demand,
 )
 from pytest_helmbench.pytest_side.collect.selection import arrange, broken_cases, share_out
 from pytest_helmbench.pytest_side.say.case_text import brief_parts
@@ -54,7 +54,7 @@ _JUDGED_AGAIN = (
 
 
 class SessionPlugin:
-    """The hooks of a session that asks.
+    """The hooks of a session that runs cases.
 
     Args:
         coordinator: None in an xdist worker.
@@ -94,13 +94,13 @@ class SessionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Have a hand-written test that uses a fixture of ours run on every model."""
+        """Run a hand-written test that uses one of our fixtures on every model."""
         if asks_a_model(metafunc):
             self._hand_written().parametrize(metafunc)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
-        """Load what the arguments name: what is wrong with a whole benchmark ends the session before it begins."""
+        """Load the benchmarks that the arguments name: one that cannot be read ends the session before it begins."""
         self._garbage.before_items()
         try:
             self._load_named_benchmarks()
@@ -109,13 +109,13 @@ class SessionPlugin:
             self._garbage.after_items()
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leave out a link that leads back to a folder it lies in: its benchmarks would come again, 40 levels deep."""
+        """Leave out a link to a folder above itself: its benchmarks would repeat, 40 levels deep."""
         is_link = collection_path.is_symlink() and collection_path.is_dir()
         leads_back = is_link and collection_path.parent.resolve().is_relative_to(collection_path.resolve())
         return True if leads_back else None
 
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a closed benchmark as one thing, so that nothing in it is imported: no conftest, no tester file."""
+        """Collect a closed benchmark as one file, so that pytest imports no conftest.py or test file in it."""
         if is_closed(path):
             return ClosedFolder.from_parent(parent, path=path)
         # A folder with an __init__.py would be a package to pytest, which imports that before what is in it.
@@ -123,7 +123,7 @@ class SessionPlugin:
         return pytest.Dir.from_parent(parent, path=path) if is_package else None
 
     def _is_of_foreign_cases(self, folder: Path) -> bool:
-        """Return whether cases of a benchmark that is not trusted stand in a folder, or below it in its own folders."""
+        """Return whether a folder belongs to the cases of a benchmark that is not trusted."""
         root = benchmark_root(folder)
         places = None if root is None else places_of(root)
         if root is None or places is None or str(root.resolve()) in self.settings.trusted.value:
@@ -134,7 +134,7 @@ class SessionPlugin:
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
     ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-        """Collect a file of a benchmark. No other plugin takes one, Python files apart: a doctest would run it."""
+        """Collect a file of a benchmark. No other plugin does, except for Python files: a doctest would run it."""
         found = yield
         if found and file_path.suffix != ".py" and self._is_of_foreign_cases(file_path.parent):
             found = []
@@ -164,14 +164,14 @@ class SessionPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Apply `--helmbench-select`; put the cases of local models together."""
+        """Apply `--helmbench-select` and `--helmbench-sample`; group the cases of local models."""
         dropped = arrange(items, self.settings, self._library, self._notes)
         if dropped:
             self._config.hook.pytest_deselected(items=dropped)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Plan what was selected, and keep the share of a shard; a worker tells its controller."""
+        """Plan the selected cases, and keep the share of a shard."""
         share = self.settings.share
         whole = list(session.items)
         cases = [*jobs_of(whole)]
@@ -180,7 +180,7 @@ class SessionPlugin:
             self._config.hook.pytest_deselected(items=dropped)
         if self._config.getoption("collectonly"):
             return
-        on_demand = ran_on_demand(session.items)
+        on_demand = on_demand_ids(session.items)
         jobs = [
             item.job if isinstance(item, CaseItem) and id(item) not in on_demand else None
             for item in session.items
@@ -201,7 +201,7 @@ class SessionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Start the engine; a worker waits for its controller to say so."""
+        """Start the engine; a worker waits for its controller."""
         if all(isinstance(item, CaseItem | BrokenItem) for item in session.items):
             self._garbage.keep_what_stays()
         try:
@@ -210,7 +210,7 @@ class SessionPlugin:
             raise pytest.UsageError(scrub(str(error))) from error
 
     def obtain(self, item: CaseItem) -> Outcome:
-        """Return the outcome of an item; a judged one stands."""
+        """Return the outcome of an item; the first judged one stands."""
         if item.outcome is not None and item.outcome.judged:
             if not self._noted_again:
                 self._noted_again = True
@@ -228,7 +228,7 @@ class SessionPlugin:
         pytest.exit(reason, returncode=code)
 
     def has_passed(self, item: CaseItem) -> bool:
-        """Return whether the outcome of an item is at hand, and it passes: then none of its phases does anything."""
+        """Return whether an item is known to pass: then none of its phases does anything."""
         engine = self._role.engine
         if engine is None or item.outcome is not None:
             return False
@@ -239,7 +239,7 @@ class SessionPlugin:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let the report carry verdict and ids, and the reply's start where people look."""
+        """Add verdict and ids to the report, and the start of the reply to its sections."""
         report = yield
         fault = call.excinfo.value if call.excinfo is not None else None
         if (
@@ -257,7 +257,7 @@ class SessionPlugin:
         return report
 
     def completed(self, report: pytest.TestReport, item: CaseItem) -> pytest.TestReport:
-        """Return the report of a phase of a case with what we have to say of it."""
+        """Return the report of a phase of a case with its verdict, duration and texts."""
         _escape_keywords(report, item)
         self._complete(report, item)
         return report
@@ -266,11 +266,11 @@ class SessionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
-        """Leave the collector as it was found, and nothing running."""
+        """End the library, and restore the garbage collector."""
         self._library.end()
         self._garbage.end()
 
-    # What the hooks share
+    # Shared by the hooks
 
     def _load_named_benchmarks(self) -> None:
         if self._coordinator is None:
@@ -290,7 +290,7 @@ class SessionPlugin:
         try:
             if self.settings.selection is not None and (self._library.loaded or is_named):
                 refuse_empty_selection(self._library.loaded, self.settings.selection, self._notes.say)
-            _ = self._library.samples  # one that cannot be drawn is told before anything is collected
+            _ = self._library.samples  # one that cannot be drawn raises before the collection
         except HelmbenchError as error:
             raise pytest.UsageError(self._text_of(error)) from error
 
@@ -301,7 +301,7 @@ class SessionPlugin:
         return scrub("\n".join(problem.text(base) for problem in error.problems))
 
     def _named_but_broken(self, loaded: Loaded, path: Path) -> Broken:
-        """A healthy file whose scenario or pack is broken elsewhere must not run silently empty."""
+        """Return the problems around a named file without cases, so that it does not run silently empty."""
         if path not in self._named_files:
             return ()
         return loaded.broken_around(path)
@@ -327,7 +327,7 @@ class SessionPlugin:
     def _complete(self, report: pytest.TestReport, item: CaseItem) -> None:
         outcome = item.outcome
         if outcome is None:
-            note_skip(report)
+            keep_skip_reason(report)
             return
         if report.when != "teardown":
             own_s = own_time_s(outcome, report.duration)
@@ -346,13 +346,13 @@ class SessionPlugin:
 
 
 def _expected(item: CaseItem, outcome: Outcome) -> Iterator[tuple[str, str]]:
-    """Yield what was expected of a case of the user's own data: the text of its failure does not have it."""
+    """Yield the expected answer to a case of the user's own data, which the text of its failure leaves out."""
     wrong = [one for one in outcome.evaluations if not one.passed]
     if item.is_own and wrong:
         yield "expected", quoted(wrong[0].expected)
 
 
 def _escape_keywords(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Names of folders are among them, and xdist cannot send what is no UTF-8."""
+    """Escape the names of folders in the keywords: xdist cannot send names that are not UTF-8."""
     if not str(item.path).isprintable():
         report.keywords = {escaped_path(name): value for name, value in report.keywords.items()}

@@ -1,4 +1,4 @@
-"""The words of the command line: folders, ids of items, and files of benchmarks that decide nothing here."""
+"""The command line: node ids in their printed form, and no settings or code from files of benchmarks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def refuse_files_of_benchmarks(
     *,
     named: bool,
 ) -> None:
-    """Refuse an ini file and a conftest.py that are not the user's, before either has had any effect.
+    """Refuse an ini file or a conftest.py that is not the user's, before it has any effect.
 
     Args:
         config: As it is before the first conftest.py is loaded.
@@ -33,7 +33,7 @@ def refuse_files_of_benchmarks(
         named: Whether the command line names them.
 
     Raises:
-        pytest.UsageError: There is one.
+        pytest.UsageError: There is such a file.
     """
     try:
         if config.inipath is not None and not _is_named(config, config.inipath, parser, arguments):
@@ -47,7 +47,7 @@ def refuse_conftests(config: pytest.Config, paths: Iterable[Path], *, below: boo
     """Refuse a conftest.py inside a benchmark that is not trusted.
 
     Raises:
-        pytest.UsageError: There is one.
+        pytest.UsageError: There is such a file.
     """
     try:
         check_conftests(paths, trusted_benchmarks(config), benchmark_folders(), below=below)
@@ -61,24 +61,24 @@ def trusted_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
 
 
 def _is_named(config: pytest.Config, ini: Path, parser: pytest.Parser, arguments: Sequence[str]) -> bool:
-    """Return whether the user's own words name an ini file or its folder; `addopts` in it are not asked.
+    """Return whether the command line or PYTEST_ADDOPTS names an ini file or its folder.
 
-    A worker has what its controller was told in `config.option`.
+    In a worker `config.option` has the options of its controller.
     """
     words = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *arguments]
-    told = parser.parse_known_args(words, namespace=copy.copy(config.option))
+    given = parser.parse_known_args(words, namespace=copy.copy(config.option))
     start = config.invocation_params.dir
-    if told.inifilename:
-        named = start / str(told.inifilename)
+    if given.inifilename:
+        named = start / str(given.inifilename)
         return named.resolve() == ini.resolve()
-    if told.rootdir:
-        root = start / os.path.expandvars(str(told.rootdir))
+    if given.rootdir:
+        root = start / os.path.expandvars(str(given.rootdir))
         return root.resolve() == ini.parent.resolve()
     return False
 
 
 def escape_item_ids(config: pytest.Config) -> None:
-    """Give items that the command line names in files of benchmarks their printed form, the one that items have."""
+    """Escape the node ids of cases on the command line as the ids of items are escaped."""
     start = config.invocation_params.dir
     for place, argument in enumerate(config.args):
         path, colons, item = argument.partition("::")

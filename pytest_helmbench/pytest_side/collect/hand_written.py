@@ -1,4 +1,4 @@
-"""Hand-written tests in a session of ours: what they see of it, and the fixture that leads their calls to a model."""
+"""Hand-written tests that call a model: their hooks, and the fixture that routes their calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def asks_a_model(metafunc: pytest.Metafunc) -> bool:
-    """Return whether a test function uses a fixture of ours."""
+    """Return whether a test function uses one of our fixtures."""
     return TURN_FIXTURE in metafunc.fixturenames
 
 
@@ -32,7 +32,7 @@ def hand_written_tests(
     notes: Notes,
     tick: Callable[[], None],
 ) -> HandWrittenTests:
-    """Bring the hooks of hand-written tests in, when the first one is met.
+    """Register the hooks of hand-written tests, when the first one is collected.
 
     Raises:
         HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
@@ -56,7 +56,7 @@ def hand_written_tests(
 
 
 def turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
-    """Lead the calls of a test to its model until it has ended: the fixture that all of ours have in common."""
-    from pytest_helmbench.benchmarks.python_tests.hooks import turn as lead  # few sessions have any
+    """Route the calls of a test to its model until it ends. All our fixtures use this one."""
+    from pytest_helmbench.benchmarks.python_tests.hooks import turn as run_turn  # few sessions have any
 
-    yield from lead(request)
+    yield from run_turn(request)

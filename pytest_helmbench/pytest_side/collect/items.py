@@ -62,7 +62,7 @@ def _file_id(parent: pytest.Collector, path: Path) -> str | None:
 
 
 class CaseFile(pytest.File):
-    """A file with healthy cases: one item per case, model and repetition; broken rows stand behind them."""
+    """A file with cases: one item per case, model and repetition, then the broken rows."""
 
     loaded: Loaded
 
@@ -146,7 +146,7 @@ class BrokenItem(PlainItem):
         raise CaseError(scrub("\n".join(problem.text(base) for problem in self.problems)))
 
     def runtest(self) -> None:
-        """Do nothing: setup never lets it come to this."""
+        """Do nothing: setup always raises."""
 
     def reportinfo(self) -> tuple[str, int | None, str]:
         """Return the line of the first problem."""
@@ -164,13 +164,13 @@ class CaseItem(PlainItem):
     outcome: Outcome | None
 
     def iter_markers_with_node(self, name: str | None = None) -> Iterator[tuple[Any, pytest.Mark]]:
-        """Yield the marks; our own is made only when it is looked up."""
+        """Yield the marks; make our own only when it is looked up."""
         if name is None or name == "helmbench":
             yield self, pytest.mark.helmbench(**self.job.facts()).mark
         yield from super().iter_markers_with_node(name)
 
     def _initrequest(self) -> None:
-        """Begin anew without fixtures: pytest-retry asks every item that it repeats for this."""
+        """Do nothing: pytest-retry calls this on every item that it repeats, and there are no fixtures."""
 
     def listextrakeywords(self) -> set[str]:
         """Let `-k` find a case by its family, and by code and model as written; made only when looked up."""
@@ -224,13 +224,13 @@ class CaseItem(PlainItem):
             self.outcome = _PASSED
 
     def reportinfo(self) -> tuple[str, int | None, str]:
-        """Return where the case's own words stand, and the item's name."""
+        """Return the place of the case in its file, and the item's name."""
         path, line = self.job.place or (self.path, 1)
         return escaped_path(str(path)), line - 1, self.name
 
 
 def job_of(item: pytest.Item) -> CaseJob | None:
-    """Return what an item runs, if it is a case or a hand-written test that is one."""
+    """Return the job of an item; None for items of other plugins."""
     return item.job if isinstance(item, CaseItem) else item.stash.get(HAND_WRITTEN, None)
 
 
@@ -239,7 +239,7 @@ def jobs_of(items: Iterable[pytest.Item]) -> Iterator[CaseJob]:
     return (job for item in items if (job := job_of(item)) is not None)
 
 
-def ran_on_demand(items: Iterable[pytest.Item]) -> frozenset[int]:
+def on_demand_ids(items: Iterable[pytest.Item]) -> frozenset[int]:
     """Return the `id()` of the items that carry a `skip`, `skipif` or `xfail` mark, their own or inherited.
 
     Such an item may never want its outcome, so it is not started ahead.
@@ -256,8 +256,8 @@ def ran_on_demand(items: Iterable[pytest.Item]) -> frozenset[int]:
     return frozenset(found)
 
 
-def note_skip(report: pytest.TestReport) -> None:
-    """Let the report of a skipped case of which we have no outcome carry why it was skipped."""
+def keep_skip_reason(report: pytest.TestReport) -> None:
+    """Keep the reason in the report of a case that a mark or another plugin has skipped."""
     if report.skipped and not hasattr(report, "wasxfail"):
         found = report.longrepr
         text = str(found[2] if isinstance(found, tuple) else found)
@@ -265,13 +265,13 @@ def note_skip(report: pytest.TestReport) -> None:
 
 
 def skip_reason(report: pytest.TestReport) -> str | None:
-    """Return why others skipped a case of ours; None for any other report."""
+    """Return why a mark or another plugin skipped a case; None for other reports."""
     reason: str | None = report.__dict__.get(_KEY)
     return reason
 
 
 def own_time_s(outcome: Outcome, otherwise: float) -> float:
-    """Return how long a case took: its own calls, without the time that it or its item has waited for others."""
+    """Return how long the calls of a case took, without its waits for other cases."""
     if outcome.latency_ms is not None:
         return outcome.latency_ms / 1000
     if outcome.started_at is None or outcome.completed_at is None:

@@ -26,7 +26,7 @@ _NOT_SAMPLED = (
 def arrange(
     items: list[pytest.Item], settings: Settings, library: Library, notes: Notes
 ) -> list[pytest.Item]:
-    """Keep what is asked, in place and in the order in which it is asked, and return what was dropped."""
+    """Select and order the items in place, and return the dropped ones."""
     selection = settings.selection  # items of others stay
     dropped = [] if selection is None else _drop(items, lambda item: _is_selected(item, selection))
     if settings.sample is not None:
@@ -58,7 +58,7 @@ def _is_selected(item: pytest.Item, selection: Selection) -> bool:
 def broken_cases(
     items: Iterable[pytest.Item], selection: Selection | None
 ) -> Mapping[Path, Sequence[BrokenCase]]:
-    """Return what broken scenarios and rows among the selected items would have run, by folder of their benchmark.
+    """Return the cases of broken scenarios and rows among the selected items, by folder of their benchmark.
 
     Args:
         items: The selected items. A scenario may have several broken ones, one per file.
@@ -87,9 +87,9 @@ def _may_be_selected(case: BrokenCase, selection: Selection | None) -> bool:
 
 
 def share_out(items: list[pytest.Item], shard: Shard, library: Library) -> list[pytest.Item]:
-    """Keep the share of a shard, in place; return what was dropped.
+    """Keep the share of a shard in place, and return the dropped items.
 
-    Every item is in one share: cases by what they are, everything else (broken files, Python tests) by its node id.
+    Every item is in one share: cases by their code, other items (broken files, Python tests) by their node id.
     """
     names = {loaded.root: loaded.outline.name for loaded in library.loaded}
 
@@ -106,7 +106,7 @@ def share_out(items: list[pytest.Item], shard: Shard, library: Library) -> list[
 def _leave_out(
     items: list[pytest.Item], samples: Mapping[Path, Sample | None], notes: Notes
 ) -> list[pytest.Item]:
-    """Drop the cases that are in no sample, in place, and return them. What has no sample stays whole.
+    """Drop the cases that no sample has, in place, and return them. Benchmarks without a sample stay whole.
 
     Args:
         samples: The sample of each benchmark, by its folder; None for no sample.
@@ -122,7 +122,7 @@ def _leave_out(
 
 
 def _group_local_models(items: list[pytest.Item]) -> None:
-    """Let local models run one after the other, in place, so that a server need not swap them."""
+    """Sort the items of local models by model, so that a server need not swap them."""
     order: dict[str, int] = {}
     for job in jobs_of(items):
         endpoint = job.target.model.endpoint

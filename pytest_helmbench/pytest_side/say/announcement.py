@@ -1,4 +1,4 @@
-"""The line before the first call: what is asked, what it may cost, and what ends the session before that."""
+"""The lines before the first call: what the session asks and may cost, and the checks that may end it first."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PlannedCalls:
 
 @dataclass(frozen=True, slots=True)
 class DryRow:
-    """What one model would be asked of one benchmark.
+    """The calls of one model on one benchmark in a dry run.
 
     Args:
         name: Name of the run: the model, and the benchmark where there are several.
@@ -97,7 +97,7 @@ def announcement(
 
 
 def _bounds_text(bounds: Mapping[int, Sequence[str]]) -> str:
-    """Return what replies may have at most, and of which models, where they differ."""
+    """Return the most tokens of a reply, with the models where they differ."""
     each = [
         f"{tokens:,}" + (f" ({listed(models)})" if len(bounds) > 1 else "")
         for tokens, models in sorted(bounds.items())
@@ -106,15 +106,12 @@ def _bounds_text(bounds: Mapping[int, Sequence[str]]) -> str:
 
 
 def places_text(places: Iterable[str]) -> str:
-    """Return what the line before the first call says of prompts that do not go to a provider's own server."""
+    """Return where prompts go that do not go to the provider's own server."""
     return "".join(f"; prompts go to {place}" for place in dict.fromkeys(places))
 
 
 def dry_run_lines(rows: Sequence[DryRow]) -> list[str]:
-    """Return the summary of a dry run: prompts, tokens and price by run and in all, of many runs by model.
-
-    The line before the first call has told why no model is called.
-    """
+    """Return the summary of a dry run: prompts, tokens and price by run and in all, of many runs by model."""
     if len(rows) > _MOST_DRY_ROWS:
         models = dict.fromkeys(row.model for row in rows)
         rows = [_together([row for row in rows if row.model == model], model) for model in models]
@@ -143,10 +140,10 @@ def _dry_cells(row: DryRow) -> tuple[str, ...]:
 
 
 def refuse_unknown_gates(coordinator: Coordinator, plan: Plan) -> None:
-    """Do nothing where every part that a gate names is among what was selected.
+    """Check that every part with a gate is among the selected cases.
 
     Raises:
-        pytest.UsageError: One is not, so that its gate cannot hold.
+        pytest.UsageError: A part is not, so its gate cannot hold.
     """
     gates = coordinator.gates
     wanted = [("--helmbench-min-score", threshold.code) for threshold in gates.thresholds]
@@ -167,7 +164,7 @@ def refuse_unknown_gates(coordinator: Coordinator, plan: Plan) -> None:
 
 
 def gate_warnings(coordinator: Coordinator, plan: Plan) -> Iterator[str]:
-    """Yield what is to be said about the baselines before anything is paid, one line each."""
+    """Yield a line for each baseline that is missing or shows too little."""
     baselines = coordinator.baselines
     if baselines is None:
         return
@@ -180,14 +177,14 @@ def gate_warnings(coordinator: Coordinator, plan: Plan) -> Iterator[str]:
 
 
 class Announcer:
-    """Prints what is about to be asked, and stops a session that would cost more than was agreed to."""
+    """Prints the lines before the first call, and ends a session that would cost more than the user allows."""
 
     def __init__(self, config: pytest.Config, coordinator: Coordinator) -> None:
         self._config = config
         self._coordinator = coordinator
 
     def __call__(self, plan: Plan) -> None:
-        """Print what a plan will ask and what that may cost.
+        """Print what a plan asks and may cost.
 
         Raises:
             pytest.UsageError: It may cost more than `helmbench_ask_above` and no budget is given,
@@ -224,7 +221,7 @@ class Announcer:
         if plan.shard is not None:
             span = plan_price(replace(plan, runs=plan.whole), coordinator)
         if span is None or span.expected <= settings.ask_above_usd or coordinator.book.resumption is not None:
-            return  # a session that goes on was agreed to when it began
+            return  # the user has allowed a resumed session when it began
         raise pytest.UsageError(
             f"this run may cost {span.expected:.2f} USD ({span.low:.2f} to {span.high:.2f}),"
             f" more than helmbench_ask_above ({settings.ask_above_usd:g} USD); nothing was called\n"
@@ -232,7 +229,7 @@ class Announcer:
         )
 
     def _share_line(self, plan: Plan, shard: Shard) -> str:
-        """Return which share this is: cases, money, rates and calls in flight, each of how many in all."""
+        """Return the share of this shard: cases, money, calls in flight and rates, each of the whole."""
         settings = self._coordinator.settings
         parts = [f"helmbench: {shard.name}: {plan.tests:,} of {plan.whole_tests:,} cases"]
         budget_usd = self._coordinator.budget_usd(plan)
@@ -254,7 +251,7 @@ class Announcer:
         )
 
     def _check_budget(self, plan: Plan, budget_usd: float) -> None:
-        """Refuse a budget that cannot pay one call, before anything is paid."""
+        """Refuse a budget that cannot pay one call."""
         coordinator = self._coordinator
         left = coordinator.book.left(plan)
         least = None if coordinator.may_judge_for_nothing else least_call(left, coordinator.book.targets)
@@ -289,7 +286,7 @@ class Announcer:
         calls = PlannedCalls(0 if is_replay else left.calls, more=left.open_ended, fewer=fewer)
         bounds = budget_bounds(plan, self._coordinator.book.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
-        at_a_time = calls_at_a_time(self._asked(plan), settings)
+        at_a_time = calls_at_a_time(self._called_targets(plan), settings)
         line = announcement(models, plan.tests, calls, at_a_time, price, place, bounds)
         lines = [line + places_text(places)]
         lines += gate_warnings(self._coordinator, plan)
@@ -300,15 +297,15 @@ class Announcer:
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
         return lines
 
-    def _asked(self, plan: Plan) -> Iterator[Target]:
-        """Yield what is asked by the runs that can be made; without judges that have nothing to judge."""
+    def _called_targets(self, plan: Plan) -> Iterator[Target]:
+        """Yield the targets of usable runs, without judges that have nothing to judge."""
         for run in plan.runs:
             if run.usable:
                 target = self._coordinator.book.targets[run.key]
                 yield target if run.judge_calls else replace(target, judges=())
 
     def _check_routes(self, left: Plan) -> None:
-        """Refuse a judge that is needed and cannot be called, and a function that is none, before a run is stored."""
+        """Refuse an unusable judge or function that a run needs, before the run is stored."""
         for run in left.runs:
             target = self._coordinator.book.targets[run.key]
             judges = target.judges if run.judge_calls or run.may_ask_judge else ()
@@ -325,7 +322,7 @@ class Announcer:
                     check_function(function)
 
     def _check_gates(self, plan: Plan) -> None:
-        """Refuse a gate that no run can pass, before anything is paid."""
+        """Refuse a gate that no run can pass."""
         gates = self._coordinator.gates
         if gates.asked and plan.scope == "by_outcome":
             raise pytest.UsageError(
@@ -336,14 +333,14 @@ class Announcer:
 
 
 def run_price(run: PlannedRun, coordinator: Coordinator) -> PriceSpan | None:
-    """Return what a run may cost; None where a price is unknown."""
+    """Return the possible cost of a run; None where a price is unknown."""
     loaded = coordinator.library.load(Path(run.benchmark))
     settings = coordinator.settings
     return price_span(run, coordinator.book.targets[run.key], loaded, settings.repeat, settings.db)
 
 
 def plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:
-    """Return what a session may cost; None where a price is unknown."""
+    """Return the possible cost of a session; None where a price is unknown."""
     total = PriceSpan(0.0, 0.0, 0.0)
     if coordinator.settings.cache_mode is CacheMode.ONLY:
         return total

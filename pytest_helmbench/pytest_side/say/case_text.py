@@ -30,7 +30,7 @@ _WORD = re.compile(r"\w+(?:[.,]\d+)*|[^\w\s]")
 class CaseText(str):
     """The text of a failed report, with its first line as the message of summaries and JUnit.
 
-    A text, since plugins take that or a traceback of pytest's own.
+    It is a string, since plugins expect one, or a traceback of pytest.
 
     Args:
         location: Of the report: file, line from 0 or None, and name.
@@ -68,7 +68,7 @@ class CaseText(str):
 
 
 def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, str]:
-    """Return what a terminal may show of a case that was judged wrong, as it is: only a few are ever worded.
+    """Return the parts that a terminal may show of a wrong case, unformatted: pytest prints only a few of them.
 
     Args:
         asked: The prompt; empty where there is none.
@@ -88,25 +88,25 @@ def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, s
         unlike = first.expected
     elif not observed.startswith("("):
         observed = f"{form}: {observed}"
-    said = first.justification if first.rule == JUDGED_RULE else None
+    reason = first.justification if first.rule == JUDGED_RULE else None
     if outcome.excerpt_of not in _NOT_ITS_REASON or (form is not None and observed.startswith("(")):
-        said = outcome.excerpt
-    found = {
+        reason = outcome.excerpt
+    parts = {
         "asked": asked[: 8 * _SHORT] if with_text else "",
         "expected": f"{first.criterion}: {expected_text(first)}" if first.criterion else expected_text(first),
         "observed": observed,
         "unlike": unlike,
-        "said": said if with_text and said and said != REDACTED else "",
+        "reason": reason if with_text and reason and reason != REDACTED else "",
         "also": "; ".join(map(short_text, wrong[1:])),
     }
-    return {name: scrub(text) for name, text in found.items()}  # xdist sends no lone surrogates
+    return {name: scrub(text) for name, text in parts.items()}  # xdist sends no lone surrogates
 
 
 def brief_text(parts: Mapping[str, str]) -> str:
-    """Return what a terminal shows of a wrong case, line by line: message, expected, observed, what else is wrong."""
+    """Return the lines that a terminal shows of a wrong case: prompt, expected, observed, further wrong rules."""
     observed = _marked(parts["observed"], parts["unlike"]) if parts["unlike"] else parts["observed"]
-    said = f": {_in_short(parts['said'])}" if parts["said"] else ""
-    lines = [("expected", parts["expected"]), ("observed", observed + said)]
+    reason = f": {_in_short(parts['reason'])}" if parts["reason"] else ""
+    lines = [("expected", parts["expected"]), ("observed", observed + reason)]
     if parts["asked"]:
         lines.insert(0, ("asked", _in_short(_HEADING.sub("", parts["asked"]))))
     if parts["also"]:
@@ -123,7 +123,7 @@ def _in_short(text: str) -> str:
 
 
 def _marked(observed: str, expected: str) -> str:
-    """Return what was observed with `»…«` around the words that are wrong; as it is where all or none are."""
+    """Return what was observed with `»…«` around its wrong words; unchanged where all or none are wrong."""
     listed, unwanted = ruled_out(expected)
     known = {found.casefold() for found in _WORD.findall(listed)}
 

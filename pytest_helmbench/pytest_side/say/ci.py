@@ -6,10 +6,10 @@ import os
 
 
 def in_ci() -> bool:
-    """Return whether this is a CI machine: texts stay out of its logs, and it gets no live progress."""
+    """Return whether this is a CI machine: its logs get no texts and no live progress."""
     return bool(os.environ.get("CI"))
 
 
 def in_github_actions() -> bool:
-    """Return whether this is a job of GitHub Actions: it takes a summary, and annotations from the log."""
+    """Return whether this is a job of GitHub Actions, which shows a summary and annotations."""
     return os.environ.get("GITHUB_ACTIONS") == "true"

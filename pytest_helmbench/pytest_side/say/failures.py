@@ -1,4 +1,4 @@
-"""Failed cases at the end of a session: the worst are shown, the others counted, and nothing twice."""
+"""Failed cases at the end of a session: it shows the worst, counts the others, and lists no case twice."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from pytest_helmbench.results.losses import CaseRepetition, Losses
 _IN_FULL_QUIETLY = 3
 _T = TypeVar("_T")
 LossesOf: TypeAlias = Callable[[str, str], Losses]
-"""Of the run of a benchmark and a model, when it is closed."""
+"""Returns the losses of the closed run of a benchmark and a model."""
 
 _FIGURES = re.compile(r"\d+\.\d+|\d{4,}|\d+(?= ?(?:ms|s|bytes|tokens)\b)")  # no status codes
 
 
 class WorstCases(Generic[_T]):
-    """Failed cases that may be among those with the most points lost, as they come.
+    """The failed cases with the most points lost, collected while they arrive.
 
-    Within a part (benchmark, model, behaviour) severity, difficulty and credit decide, so each part keeps as many as
-    are shown in all. The score decides between the parts when it is known.
+    Within a part (benchmark, model, behaviour) severity, difficulty and credit decide, so each part keeps `most`.
+    The score decides between the parts at the end.
     """
 
     def __init__(self, most: int) -> None:
@@ -45,14 +45,14 @@ class WorstCases(Generic[_T]):
         )
 
     def add(self, carried: Mapping[str, Any], value: _T) -> _T | None:
-        """Keep a failed case; return the one that is not among the worst any more."""
+        """Keep a failed case; return one that is no longer among the worst."""
         case = str(carried["code"]), int(carried["repetition"])
         kept = self._parts[carried["benchmark"], carried["model"], carried["part"]]
         insort(kept, ((-carried["weight"], natural_key(case[0]), case[1]), case, value), key=itemgetter(0))
         return kept.pop()[2] if len(kept) > self._most else None
 
-    def first(self, losses: LossesOf) -> list[_T]:
-        """Return the worst, the most points lost first, equal ones in natural order of their codes."""
+    def worst(self, losses: LossesOf) -> list[_T]:
+        """Return the worst cases, the most points lost first, equal ones in natural order of their codes."""
         found = [
             (-losses(benchmark, model).cases.get(case, Fraction(0)), natural_key(case[0]), case[1], value)
             for (benchmark, model, _), kept in self._parts.items()
@@ -62,9 +62,9 @@ class WorstCases(Generic[_T]):
 
 
 class ShownFailures:
-    """Takes judged cases and their errors off the terminal's lists while it prints them, all but a few.
+    """Takes all but a few judged cases and errors off the terminal's lists while pytest prints them.
 
-    pytest shows all failures of other tests, hand-written ones among them. JUnit, counts and other plugins see all.
+    pytest shows all failures of other tests. JUnit, counts and other plugins see all reports.
 
     Args:
         config: With `-v` and `-rA` all failures are shown.
@@ -83,8 +83,8 @@ class ShownFailures:
         self._lines: list[str] = []
         self.one_liners: list[str] = []
 
-    def take(self, report: Any, carried: dict[str, Any]) -> None:
-        """Count a judged case; of those that are not shown, only the first line is kept."""
+    def add(self, report: Any, carried: dict[str, Any]) -> None:
+        """Count a judged case; keep only the first line of a case that is not shown."""
         wrong = report.when == "call" and carried["verdict"] == "failed" and report.failed
         if not wrong or "hand_written" in carried:
             return
@@ -100,7 +100,7 @@ class ShownFailures:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Iterator[None]:
-        """Leave those that are shown to pytest, and give back the others when it has printed."""
+        """Have pytest print the shown reports alone, and restore the others after that."""
         stats = terminalreporter.stats
         if self._all_listed:
             yield
@@ -113,17 +113,17 @@ class ShownFailures:
         errors = [report for report in errors if not _is(report, "broken") or id(report) in kept]
         self._rest = {"failed": failed, "error": errors}
         if self._most is not None:
-            self._lines = self._prepared(failed, errors, len(broken) - len(kept), stats)
+            self._lines = self._choose_shown(failed, errors, len(broken) - len(kept), stats)
         try:
             yield
         finally:
             stats.update(self._before)
 
-    def _prepared(
+    def _choose_shown(
         self, failed: list[Any], errors: list[Any], broken: int, stats: dict[str, Any]
     ) -> list[str]:
-        """Put what pytest shows in full into its lists; return the lines that represent the others."""
-        worst = self._worst.first(self._losses)
+        """Put the shown reports into pytest's lists; return the lines that represent the others."""
+        worst = self._worst.worst(self._losses)
         for report in worst:
             report.__dict__.pop("node", None)  # pytest names an xdist worker above each failure
         faults = [report for report in self._before.get("error", []) if _is(report, "error")]
@@ -151,7 +151,7 @@ class ShownFailures:
         return lines
 
     def lines(self, listing: str) -> Iterator[str]:
-        """Yield what represents those that were not shown.
+        """Yield the lines that represent the cases that are not shown.
 
         Args:
             listing: The command that lists all failed cases.
@@ -165,11 +165,11 @@ class ShownFailures:
             )
 
     def restore_all(self, terminalreporter: Any) -> None:
-        """Let other plugins see all that there is."""
+        """Let other plugins see all reports."""
         terminalreporter.stats.update(self._before)
 
     def hide_cases(self, terminalreporter: Any) -> None:
-        """Have the short summary list none of ours: they were shown or counted above."""
+        """Keep judged cases out of the short summary: the lines above have them."""
         if self._before:
             terminalreporter.stats.update(self._rest)
 
@@ -192,7 +192,7 @@ def _headline(report: Any) -> str:
 
 
 def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:
-    """Return the different errors, the most frequent first: place of the first one of each, and how many there are.
+    """Return the different errors, the most frequent first: the place of the first one, and their number.
 
     Args:
         texts: The text of each error; times, sizes and ports in them do not matter.

@@ -1,4 +1,4 @@
-"""JUnit: what a case that was judged wrong is there, test cases of gates, and properties of the suite."""
+"""The JUnit report of a session: how it shows wrong verdicts, gates as test cases, properties of the suite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def junit_writer(config: pytest.Config) -> Any:
     """Return the plugin that writes the JUnit report; None where none is written.
 
-    It is a plugin without a name, and its key in the stash is pytest's own.
+    It has no name, and its key in the stash is private to pytest.
     """
     plugins = config.pluginmanager.get_plugins()
     return next((plugin for plugin in plugins if hasattr(plugin, "add_global_property")), None)
@@ -52,7 +52,7 @@ def add_gate_case(config: pytest.Config, name: str, verdict: str, *, holds: bool
 
 
 class JunitView:
-    """Stands before the writer of the JUnit report and shows it cases that were judged wrong as something else.
+    """Stands before the writer of the JUnit report and changes the outcome of wrong verdicts.
 
     Args:
         shown_as: `skipped`, or `none`: as if they had passed.
@@ -67,7 +67,7 @@ class JunitView:
         self.pytest_terminal_summary = writer.pytest_terminal_summary
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Hand on a report; one of a case that was judged wrong as it is to be shown."""
+        """Hand on a report; that of a wrong verdict gets the outcome that the user has chosen."""
         carried = getattr(report, "helmbench", None)
         if (
             report.failed
@@ -84,12 +84,11 @@ class JunitView:
         self.writer.pytest_runtest_logreport(report)
 
     def add_global_property(self, name: str, value: object) -> None:
-        """See the writer's."""
         self.writer.add_global_property(name, value)
 
 
 def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> None:
-    """Put what kinds make of their runs among the suite's properties of a JUnit report, where one is written."""
+    """Add the comparisons and the properties of kinds to the suite of a JUnit report, where one is written."""
     plan = coordinator.book.plan
     writer = junit_writer(config)
     if plan is None or writer is None:
@@ -103,7 +102,6 @@ def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> Non
 
 
 def _comparison_properties(comparisons: Mapping[int, RunComparison]) -> Iterator[tuple[str, str]]:
-    """Yield what a JUnit report says of the comparisons of a session."""
     for found in comparisons.values():
         name = f"helmbench.compare.{found.model}"
         yield f"{name}.verdict", found.verdict.value

@@ -35,7 +35,7 @@ _DROPPED_FIRST = ("oldest", "in flight", "errors", "cost")
 
 
 class LiveLine:
-    """One line with what is done, the score so far, cost, errors and time left, in the process with the database.
+    """One line with cases done, score so far, cost, errors and time left.
 
     It is the last line of a terminal, below what pytest prints. Elsewhere, and in CI, it is printed once a minute.
 
@@ -51,7 +51,7 @@ class LiveLine:
         self._look = look
         self._coordinator = coordinator
         self._lock = threading.Lock()
-        self._drawn_at = self._said_at = time.monotonic()
+        self._drawn_at = self._printed_at = time.monotonic()
         self._size: os.terminal_size | None = None
         self._ended = False
         self._said_limited: set[str] = set()
@@ -63,7 +63,7 @@ class LiveLine:
         config.add_cleanup(self.end)
 
     def tick(self) -> None:
-        """Say how far the session is, where that is due. Called about once a second while an item is waited for."""
+        """Print warnings and progress that are due. Called about once a second while an item waits."""
         self._look()
         coordinator = self._coordinator
         if coordinator is None:
@@ -73,10 +73,10 @@ class LiveLine:
             self._say(slow)
         for sentence in (*self._long_limits(coordinator), *self._unreached(coordinator)):
             self._say(sentence)
-        self.printed()
+        self.draw_if_due()
 
-    def printed(self) -> None:
-        """Say how far the session is, where that is due: pytest has printed."""
+    def draw_if_due(self) -> None:
+        """Draw or print the progress where it is due. Called after each report as well."""
         coordinator, now = self._coordinator, time.monotonic()
         if coordinator is None or coordinator.limiter is None:
             return
@@ -84,12 +84,12 @@ class LiveLine:
             if now - self._drawn_at >= _DRAW_EVERY_S:
                 self._drawn_at = now
                 self._draw(coordinator)
-        elif self._printer() is not None and 0 < coordinator.settings.heartbeat_s <= now - self._said_at:
-            self._said_at = now
+        elif self._printer() is not None and 0 < coordinator.settings.heartbeat_s <= now - self._printed_at:
+            self._printed_at = now
             self._print(progress_text(self._progress(coordinator)))
 
     def end(self) -> None:
-        """Take the line away for good, and give its row back to the terminal."""
+        """Remove the line, and give its row back to the terminal."""
         with self._lock, self._uncaptured():
             self._ended = True
             if self._size is not None:
@@ -97,7 +97,7 @@ class LiveLine:
                 self._config.get_terminal_writer().write_raw(_RESTORE, flush=True)
 
     def _draw(self, coordinator: Coordinator) -> None:
-        """Draw the line anew; past pytest's writer, which counts the columns of what it has written."""
+        """Draw the line, without pytest's writer, which would count its columns."""
         with self._lock, self._uncaptured():
             size = _terminal_size()
             if self._ended or size is None or size.lines < _FEWEST_ROWS:
@@ -125,7 +125,7 @@ class LiveLine:
         )
 
     def _long_limits(self, coordinator: Coordinator) -> Iterator[str]:
-        """Yield, once per model, that it has been answered with nothing but rate limits for a minute."""
+        """Yield, once per model, that it has answered a minute with rate limits alone."""
         limited = coordinator.limiter.limited_s() if coordinator.limiter is not None else {}
         for model, seconds in limited.items():
             if seconds >= _LONG_LIMIT_S and model not in self._said_limited:
@@ -154,7 +154,7 @@ class LiveLine:
         return self._reporter
 
     def _on_a_terminal(self) -> bool:
-        """Return whether pytest prints to a terminal with movable cursor; found out once, since every report asks."""
+        """Return whether pytest prints to a terminal with movable cursor; looked up once, for all reports."""
         if self._terminal is None and self._printer() is not None:
             is_terminal = bool(getattr(self._reporter, "isatty", False))
             moves = os.name == "posix" and os.environ.get("TERM") not in (None, "", "dumb")
@@ -162,7 +162,7 @@ class LiveLine:
         return bool(self._terminal)
 
     def _print(self, line: str) -> None:
-        """Print a line of its own, wherever pytest's stands: its letters under xdist are no line to it."""
+        """Print a line of its own, even behind pytest's letters under xdist, which it does not count as a line."""
         with self._lock, self._uncaptured():
             self._reporter.ensure_newline()
             if self._config.get_terminal_writer().width_of_current_line:
@@ -175,7 +175,7 @@ class LiveLine:
 
 
 def _terminal_size() -> os.terminal_size | None:
-    """Return the terminal's size now; None where it has none. Ask it past the capture."""
+    """Return the terminal's size now, in spite of captured output; None where there is no terminal."""
     try:
         return os.get_terminal_size(sys.__stdout__.fileno()) if sys.__stdout__ is not None else None
     except (OSError, ValueError):  # no terminal any more; closed
@@ -184,7 +184,7 @@ def _terminal_size() -> os.terminal_size | None:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A session on its way.
+    """The progress of a session.
 
     Args:
         planned: Number of all cases.
@@ -202,7 +202,7 @@ class Progress:
 
 
 def progress_text(now: Progress) -> str:
-    """Return the line of a log: what is done, the score so far, errors by kind, cost, time left."""
+    """Return the line of a log: cases done, the score so far, errors by kind, cost, time left."""
     parts = _parts(now)
     if now.expected_usd is not None:
         parts["cost"] = parts["cost"].replace(" USD", f" of about {cost_text(now.expected_usd, 0)} USD")
@@ -211,7 +211,7 @@ def progress_text(now: Progress) -> str:
 
 
 def live_text(now: Progress, columns: int) -> str:
-    """Return the line of a terminal: as progress_text, with the calls in flight, and no wider than there is room."""
+    """Return the line of a terminal: as `progress_text`, with the calls in flight, cut to its width."""
     parts = _parts(now)
     parts["in flight"] = f"{len(now.in_flight)} in flight"
     if now.waits_for_limits:
@@ -229,7 +229,7 @@ def live_text(now: Progress, columns: int) -> str:
 
 
 def _parts(now: Progress) -> dict[str, str]:
-    """Return what there is to tell, by name.
+    """Return the parts of the line by name.
 
     The score is the share of the severity points that was kept, all models and behaviours together: an estimate while
     the session runs. The figure behind ± is half of a 95 % interval for as many cases.

@@ -1,4 +1,4 @@
-"""The reports that a session was asked for: read from its record, written to their files."""
+"""The report files of a session, made from its database."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pytest_helmbench.store.fault import StoreError
 
 
 def refuse_unwritable(settings: Settings) -> None:
-    """Do nothing where every report that is asked for can be written, as far as its folder tells.
+    """Check that every report can be written, as far as its folder shows.
 
     Raises:
-        pytest.UsageError: One cannot.
+        pytest.UsageError: A report cannot be written.
     """
     for path in wanted_reports(settings):
         try:
@@ -31,7 +31,7 @@ def refuse_unwritable(settings: Settings) -> None:
 
 
 def write_report_files(coordinator: Coordinator, top: Headline | None) -> None:
-    """Write the reports of a session; its summary says what cannot be written.
+    """Write the reports of a session; its summary notes those that cannot be written.
 
     Args:
         top: Headline of the session. Where no case ran, the Markdown report has nothing else.
@@ -41,16 +41,15 @@ def write_report_files(coordinator: Coordinator, top: Headline | None) -> None:
     if not wanted:
         return
     if not book.tallies:
-        said = {path: name for path, name in wanted.items() if name == "markdown" and top is not None}
-        if names := " and ".join(str(path) for path in wanted if path not in said):
+        written = {path: name for path, name in wanted.items() if name == "markdown" and top is not None}
+        if names := " and ".join(str(path) for path in wanted if path not in written):
             coordinator.note(f"{names}: not written, since nothing was run")
-        wanted = said
+        wanted = written
     try:
         places = [(book.db, run_id) for run_id in book.tallies]
         texts = shown_texts(places, settings.shown_texts if "with-text" in settings.stated else None)
         reports = session_reports(coordinator, with_text=texts.any, all_cases=PAGE in wanted.values())
-        written = write_reports(wanted, reports, coordinator.note, texts, top)
-        coordinator.files.extend(written)
+        coordinator.files.extend(write_reports(wanted, reports, coordinator.note, texts, top))
     except StoreError as error:
         coordinator.note(f"no report: {error}")
 
@@ -58,7 +57,7 @@ def write_report_files(coordinator: Coordinator, top: Headline | None) -> None:
 def session_reports(
     coordinator: Coordinator, *, with_text: bool = False, all_cases: bool = False
 ) -> ReportedRuns:
-    """Return the runs of a session as reports, with their comparisons; see `run_report`.
+    """Return the runs of a session as reports, with their comparisons.
 
     Raises:
         StoreError: The file cannot be read.

@@ -20,7 +20,7 @@ def scores_by_name(coordinator: Coordinator) -> Mapping[str, RunScore | None]:
 
 
 def run_names(coordinator: Coordinator) -> Mapping[int, str]:
-    """Return what the runs of a session are called: by model, and by benchmark where there are several."""
+    """Return the names of the runs of a session: the model, and the benchmark where there are several."""
     plan = coordinator.book.plan
     if plan is None:
         return {}
@@ -29,7 +29,7 @@ def run_names(coordinator: Coordinator) -> Mapping[int, str]:
 
 
 def planned_names(coordinator: Coordinator, plan: Plan) -> Mapping[tuple[str, str], str]:
-    """Return what the runs of a plan are called, by their key: by model, and by benchmark where there are several."""
+    """Return the names of the runs of a plan, by their key."""
     names = names_of_benchmarks(coordinator, plan)
     return {
         run.key: run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
@@ -38,7 +38,7 @@ def planned_names(coordinator: Coordinator, plan: Plan) -> Mapping[tuple[str, st
 
 
 def names_of_benchmarks(coordinator: Coordinator, plan: Plan) -> Mapping[str, str]:
-    """Return what each benchmark is called, by its folder: those of the same name with that folder, in brackets."""
+    """Return the name of each benchmark by its folder; of the same names, each with its folder in brackets."""
     names = {run.benchmark: coordinator.book.name_of(run) for run in plan.runs}
     for shown in (lambda benchmark: Path(benchmark).name, lambda benchmark: benchmark):
         often = Counter(names.values())

@@ -58,7 +58,7 @@ _LONGEST_TITLE = 40
 
 
 def summary_title(coordinator: Coordinator) -> str:
-    """Return what stands over the summary: benchmark, cases and models."""
+    """Return the title of the summary: benchmark, cases and models."""
     plan = coordinator.book.plan
     if plan is None or not plan.runs:
         return "helmbench"
@@ -130,7 +130,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
 
 
 def _remarks(plan: Plan, coordinator: Coordinator, rows: Mapping[str, RunCounts]) -> Iterator[str]:
-    """Yield what must be known of single models: faults of form, other models, judges, costs, what kinds say."""
+    """Yield remarks on single models: faults of form, other models, judges, costs, sentences of kinds."""
     names = run_names(coordinator)
     yield from unstated_lines(rows)
     for name, score in scores_by_name(coordinator).items():
@@ -152,7 +152,7 @@ def _remarks(plan: Plan, coordinator: Coordinator, rows: Mapping[str, RunCounts]
 
 
 def _closing(coordinator: Coordinator, start: Path) -> str:
-    """Return how many were judged how fast, and where that stands."""
+    """Return how many cases were judged how fast, and the files with the results."""
     book = coordinator.book
     done = sum(counts.judged_now for counts in book.tallies.values())
     whole_s = (coordinator.ended or time.perf_counter()) - coordinator.started
@@ -196,7 +196,7 @@ def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunC
                 constants[run.benchmark] = found.flags_everything if found.flagging else None
         speed = Speed()
         if not is_embedded(run.model_id):
-            with suppress(StoreError):  # said elsewhere
+            with suppress(StoreError):  # another line says so
                 speed = measured_speed(book.db, (run_id,))
         name = benchmarks[run.benchmark] if is_one_model else names[run.key]
         constant = constants.get(run.benchmark)
@@ -205,7 +205,7 @@ def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunC
 
 
 def _unanswered_lines(coordinator: Coordinator) -> Iterator[str]:
-    """Yield what the budget counts for calls whose cost is unknown."""
+    """Yield how much the budget counts for calls whose cost is unknown."""
     budget = coordinator.limiter.budget if coordinator.limiter is not None else None
     if budget is not None and budget.unanswered:
         yield (
@@ -215,7 +215,7 @@ def _unanswered_lines(coordinator: Coordinator) -> Iterator[str]:
 
 
 def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunWords]]:
-    """Yield what kinds say of the runs of a session; nothing is read for a kind that keeps nothing of its own."""
+    """Yield the sentences of kinds about the runs of a session."""
     store = coordinator.book.store
     run_ids = coordinator.book.run_ids
     for run in plan.runs if store is not None else ():
@@ -226,7 +226,7 @@ def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunW
         try:
             words = record_of(kind).run(coordinator.book.db, run_id)
         except StoreError:
-            return  # what could not be stored is said elsewhere
+            return  # another line says what could not be stored
         if words is not None:
             yield run_id, words
 
@@ -236,7 +236,7 @@ def _panel_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
     store = coordinator.book.store
     if store is None or store.fault is not None or not any(len(run.judges) > 1 for run in plan.runs):
         return
-    with suppress(StoreError):  # read a moment ago: said elsewhere
+    with suppress(StoreError):  # another line says so
         for run_id, name in run_names(coordinator).items():
             panel = panel_report(coordinator.book.db, run_id)
             if panel is not None:
@@ -244,7 +244,7 @@ def _panel_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
 
 
 def _judge_remarks(run: PlannedRun, counts: RunCounts) -> Iterator[str]:
-    """Yield by whom a run was judged, where that is no judgement of another model."""
+    """Yield that a floor model stood in for the judge, or that a model judged itself."""
     answers = Counter[str]()
     for (judge, _), replies in counts.answered_by.items():
         answers[judge or ""] += replies
@@ -274,7 +274,7 @@ def _dry_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
 
 
 def _sample_lines(coordinator: Coordinator) -> list[str]:
-    """Return what of each benchmark a session asks that asks a sample."""
+    """Return the sample of each benchmark that the session has drawn one of."""
     return [f"sample of {name}: {sample_text(sample)}" for name, sample in coordinator.library.drawn]
 
 
@@ -360,7 +360,7 @@ def score_table(runs: Sequence[SummaryRun], *, one_benchmark: bool) -> list[str]
     head += ["flags everything"] if is_flagged else []
     head += [] if one_benchmark else ["loses most"]
     first, *others = runs
-    of_all = [said for said in first.remarks if others and all(said in run.remarks for run in others)]
+    shared = [remark for remark in first.remarks if others and all(remark in run.remarks for run in others)]
     rows: list[tuple[list[str], str, Sequence[str]]] = []
     for run in runs:
         cells = _cells(run, pillars)
@@ -368,18 +368,18 @@ def score_table(runs: Sequence[SummaryRun], *, one_benchmark: bool) -> list[str]
             cells.append(f"{rate(run.speed.tokens_per_second)} ({rate(run.speed.run_tokens_per_second)})")
         cells += [_number(run.constant)] if is_flagged else []
         cells += [] if one_benchmark else _lost(run.losses, {}, 1) or ["-"]
-        rows.append((cells, "", [said for said in run.remarks if said not in of_all]))
+        rows.append((cells, "", [remark for remark in run.remarks if remark not in shared]))
     scored = [run for run in runs if run.value is not None]
     if one_benchmark and scored and first.constant is not None:
         better = sum((run.value or 0) >= first.constant for run in scored)
-        ghost = ["  (an answer that flags everything)", _number(first.constant), *[""] * (len(head) - 2)]
+        constant = ["  (an answer that flags everything)", _number(first.constant), *[""] * (len(head) - 2)]
         doubt = "" if len(scored) > 1 or _beats(first) else f"  {first.name} is not shown to be better"
-        rows.insert(better, (ghost, doubt, ()))
+        rows.insert(better, (constant, doubt, ()))
     top, *lines = table(head, [cells for cells, *_ in rows], left=("", "loses most"))
     found = [top]
     for line, (_, beside, below) in zip(lines, rows, strict=True):
         found += [line + scrub(beside), *(["  " + " · ".join(map(scrub, below))] if below else [])]
-    return [*found, "  all rows: " + " · ".join(map(scrub, of_all))] if of_all else found
+    return [*found, "  all rows: " + " · ".join(map(scrub, shared))] if shared else found
 
 
 def _cells(run: SummaryRun, pillars: Sequence[str]) -> list[str]:
@@ -404,14 +404,14 @@ def _number(value: Fraction | None) -> str:
 
 
 def _whole_per_cent(value: Fraction | None) -> str:
-    """Return `81 %`; what is not all is never `100 %`, and what is not nothing never `0 %`."""
+    """Return `81 %`; only all is `100 %`, and only nothing is `0 %`."""
     if value is None:
         return "-"
     return f"{round(100 * value) if value in (0, 1) else min(99, max(1, round(100 * value)))} %"
 
 
 def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:
-    """Yield what changes the meaning of a score, in a few words each.
+    """Yield remarks that change the meaning of a score, a few words each.
 
     Args:
         unjudged: Planned cases without a verdict.
@@ -429,8 +429,8 @@ def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:
     if missing:
         yield f"safety floor not evaluated: {', '.join(missing)}"
     span = (1.0, 0.0) if interval is None else (interval.low, interval.high)
-    said = total.score is None or bounds is None or span[0] <= bounds.low <= bounds.high <= span[1]
-    if unjudged and bounds is not None and not said:
+    is_inside = bounds is not None and span[0] <= bounds.low <= bounds.high <= span[1]
+    if unjudged and bounds is not None and total.score is not None and not is_inside:
         yield f"partial: {100 * float(bounds.low):.1f} – {_number(bounds.high)} once all are judged"
     if run.sample is not None and run.sample.cases < run.sample.of:
         yield f"sample of {run.sample.cases} of {run.sample.of}"
@@ -489,12 +489,12 @@ def _lost(losses: Losses, titles: Mapping[str, str], most: int) -> list[str]:
 
 
 def labelled(label: str, text: str) -> str:
-    """Return a line of the summary: what it is about, then what is said."""
+    """Return a line of the summary with its label."""
     return f"{label:<12} {text}"
 
 
 def not_judged_lines(runs: Sequence[SummaryRun], hint: str) -> Iterator[str]:
-    """Yield why cases were not judged, and what helps: one line, and one for each kind of skip where there are several.
+    """Yield why cases were not judged and what helps, then a line for each kind of skip where there are several.
 
     Args:
         hint: The command that resumes the session; empty for none, or where another line has it.
@@ -508,19 +508,19 @@ def not_judged_lines(runs: Sequence[SummaryRun], hint: str) -> Iterator[str]:
         reasons["not asked"] += missing
     if not reasons_text(reasons):
         return
-    found = [(said, count) for said, count in counts.skips.most_common() if count > 0 and said]
+    skips = [(reason, count) for reason, count in counts.skips.most_common() if count > 0 and reason]
     first = reasons_text(reasons)
-    if len(found) == 1 and found[0][1] == reasons.total():
-        hint = _one_line(found[0][0])
-        found = []
+    if len(skips) == 1 and skips[0][1] == reasons.total():
+        hint = _one_line(skips[0][0])
+        skips = []
     yield labelled("not judged", ": ".join(filter(None, (first, hint))))
-    yield from (labelled("", f"{count} × {_one_line(said)}") for said, count in found[:_SKIPS_SHOWN])
-    if len(found) > _SKIPS_SHOWN:
-        yield labelled("", f"{len(found) - _SKIPS_SHOWN} more reasons for skips: pytest -rs shows each")
+    yield from (labelled("", f"{count} × {_one_line(reason)}") for reason, count in skips[:_SKIPS_SHOWN])
+    if len(skips) > _SKIPS_SHOWN:
+        yield labelled("", f"{len(skips) - _SKIPS_SHOWN} more reasons for skips: pytest -rs shows each")
 
 
-def _one_line(said: str) -> str:
-    first, *rest = (line.strip().removeprefix("hint: ") for line in scrub(said).splitlines() if line.strip())
+def _one_line(text: str) -> str:
+    first, *rest = (line.strip().removeprefix("hint: ") for line in scrub(text).splitlines() if line.strip())
     return ": ".join((first, " ".join(rest))) if rest else first
 
 
