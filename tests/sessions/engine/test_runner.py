@@ -186,7 +186,7 @@ def test_a_judge_is_asked_without_what_its_provider_refuses(
         ({"reset": True}, "reset", "the connection to the provider broke"),
         ({"status": 400, "body": {"error": {"message": "no such field"}}}, None, "no such field"),
         ({"finish_reason": "content_filter"}, "blocked", "moderation"),
-        ({"body": b"<html>"}, "not_json", "no JSON object"),
+        ({"body": b"<html>"}, "not_json", "not a JSON object"),
     ],
     ids=["hangs", "resets", "rejects", "moderates", "babbles"],
 )
