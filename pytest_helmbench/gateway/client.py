@@ -264,14 +264,7 @@ def _target(endpoint: Endpoint) -> _Target:
     if url.startswith("https:") or options:
         options |= _certificates()
     # "Expect" stays empty: few servers answer whether to go on with a long body.
-    return _Target(
-        endpoint,
-        url,
-        [*lines, "Expect:"],
-        options,
-        KeyRedactor(endpoint.secrets),
-        handles=[],
-    )
+    return _Target(endpoint, url, [*lines, "Expect:"], options, KeyRedactor(endpoint.secrets), handles=[])
 
 
 def _ascii(url: str) -> str:

@@ -14,13 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.limits import (
-    AdaptiveLimit,
-    Budget,
-    CallCosts,
-    Rate,
-    may_have_cost_usd,
-)
+from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, CallCosts, Rate, may_have_cost_usd
 from pytest_helmbench.gateway.permits import (
     AttemptResult,
     BudgetSpentError,

@@ -11,9 +11,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.stated_pauses import used_up_s
 
-_RETRIED = frozenset(
-    {FaultKind.RATE_LIMITED, FaultKind.TRANSIENT, FaultKind.TIMEOUT, FaultKind.MALFORMED},
-)
+_RETRIED = frozenset({FaultKind.RATE_LIMITED, FaultKind.TRANSIENT, FaultKind.TIMEOUT, FaultKind.MALFORMED})
 _UNAUTHORIZED = 401
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 30.0

@@ -39,11 +39,7 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _NO_CLIENT_TOOL = "is not a tool that the client runs (type function or custom)"
 _CLIENT_TOOLS = ("function", "custom")
 _CHOICES = (*_CLIENT_TOOLS, "allowed_tools", "auto", "any", "none", "required", "tool")
-_TYPES: Mapping[int, str] = {
-    401: "authentication_error",
-    402: "insufficient_quota",
-    429: "rate_limit_error",
-}
+_TYPES: Mapping[int, str] = {401: "authentication_error", 402: "insufficient_quota", 429: "rate_limit_error"}
 _ACCOUNT_STATUSES = (401, 402, 404, 407, 408, 429)
 _MOST_PARTS = 4_000_000  # a decoded part takes many times the bytes that it is written in
 _OF_REASONS: Mapping[str, int] = {NOT_ON_RECORD: 404, "record_unreadable": 500}

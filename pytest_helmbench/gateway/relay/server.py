@@ -18,12 +18,7 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.gateway.http_answers import LiveStream, events_of, stream_events
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.relay.conversation import Conversation, NotAdmittedError, RawReply
-from pytest_helmbench.gateway.relay.refusals import (
-    BadRequestError,
-    ItemEndedError,
-    error_body,
-    read_request,
-)
+from pytest_helmbench.gateway.relay.refusals import BadRequestError, ItemEndedError, error_body, read_request
 from pytest_helmbench.gateway.replies import first_choice, reply_document
 
 _BACKLOG = 1024

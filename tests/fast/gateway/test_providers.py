@@ -74,22 +74,8 @@ def test_a_server_at_any_loopback_address_is_the_users_own(host: str, is_own: bo
     [
         ("baseline/lexical", {}, "baseline", "baseline/lexical", "", None),
         ("ollama/llama3:8b", ALL_KEYS, "ollama", "llama3:8b", "http://localhost:11434/v1", None),
-        (
-            "vendor/m",
-            ALL_KEYS,
-            "openrouter",
-            "vendor/m",
-            "https://openrouter.ai/api/v1",
-            "router-key",
-        ),
-        (
-            "openai/m",
-            ALL_KEYS,
-            "openrouter",
-            "openai/m",
-            "https://openrouter.ai/api/v1",
-            "router-key",
-        ),
+        ("vendor/m", ALL_KEYS, "openrouter", "vendor/m", "https://openrouter.ai/api/v1", "router-key"),
+        ("openai/m", ALL_KEYS, "openrouter", "openai/m", "https://openrouter.ai/api/v1", "router-key"),
         (
             "openai/m",
             {"OPENAI_API_KEY": "openai-key", "OPENROUTER_API_KEY": " "},
@@ -214,15 +200,7 @@ def test_a_base_url_is_normalised(given: str, used: str) -> None:
     assert normalise_base_url(given) == used
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "localhost:8000/v1",
-        "ftp://h/v1",
-        "http://h:99999/v1",
-        "http://a b/v1",
-    ],
-)
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://h/v1", "http://h:99999/v1", "http://a b/v1"])
 def test_what_is_no_address_is_named_with_an_example(url: str) -> None:
     with pytest.raises(HelmbenchError) as caught:
         normalise_base_url(url)
