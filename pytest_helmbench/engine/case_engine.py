@@ -31,7 +31,7 @@ from pytest_helmbench.gateway.call import CaseClock, Origin
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.permits import ModelLimits, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.retries import RetryPolicy
 
 _log = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ class CaseRunner:
             entry=job.target.model.entry,
             endpoint=endpoint,
             marking_models=job.target.judges,
-            clock=CaseClock(self._gateway.patience, self._awake),
+            clock=CaseClock(self._gateway.retry_policy, self._awake),
             watch=progress,
             settings=self._settings,
             judges=self._judges,
@@ -247,7 +247,7 @@ class CaseEngineSettings:
     """
 
     runner: RunnerSettings
-    patience: Patience
+    retry_policy: RetryPolicy
     recorded: RecordedUse = RecordedUse.NEVER
     limits: Mapping[str, ModelLimits] = field(default_factory=dict)
 
@@ -316,4 +316,4 @@ class CaseEngine:
 
 
 async def _gateway(backend: Backend, settings: CaseEngineSettings, name: str) -> Gateway:
-    return Gateway(backend, None, settings.patience, name, recorded=settings.recorded)
+    return Gateway(backend, None, settings.retry_policy, name, recorded=settings.recorded)

@@ -13,7 +13,7 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.engine.dialogue import Dialogue
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, usable_endpoint
-from pytest_helmbench.gateway.call import Asking, Call, CallWatch, CaseClock
+from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock, ReplySource
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.permits import ModelStoppedError, RefusedError
@@ -150,7 +150,7 @@ class Judges:
         gateway: Where their calls go.
     """
 
-    def __init__(self, gateway: Asking) -> None:
+    def __init__(self, gateway: ReplySource) -> None:
         self._gateway = gateway
         self._refused: dict[str, set[str]] = {}
 

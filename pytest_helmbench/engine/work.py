@@ -11,7 +11,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.call import Asking, CallWatch, CaseClock, Origin
+from pytest_helmbench.gateway.call import CallWatch, CaseClock, Origin, ReplySource
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.permits import (
     ModelFoundStoppedError,
@@ -20,9 +20,9 @@ from pytest_helmbench.gateway.permits import (
     RefusedError,
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
-from pytest_helmbench.gateway.relay.conversation import Sums
+from pytest_helmbench.gateway.relay.conversation import CallTotals
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
-from pytest_helmbench.gateway.retries import CallFailedError, Patience
+from pytest_helmbench.gateway.retries import CallFailedError, RetryPolicy
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 
@@ -69,11 +69,11 @@ class RunnerSettings:
     template: JudgeTemplate
 
 
-class Answering(Asking, Protocol):
+class CaseGateway(ReplySource, Protocol):
     """Where the calls of a case go: the gateway, or the record of a run whose replies are judged anew."""
 
     @property
-    def patience(self) -> Patience:
+    def retry_policy(self) -> RetryPolicy:
         """Time limits and number of attempts."""
 
     def place(self, model_id: str) -> AbstractAsyncContextManager[None]:
@@ -100,7 +100,7 @@ class CaseContext:
         judges: Asks marking models.
     """
 
-    gateway: Answering
+    gateway: CaseGateway
     origin: Origin
     entry: ModelEntry
     endpoint: Endpoint
@@ -108,7 +108,7 @@ class CaseContext:
     clock: CaseClock
     watch: CallWatch
     settings: RunnerSettings
-    judges: Asking
+    judges: ReplySource
 
 
 class Work(Protocol):
@@ -164,9 +164,9 @@ def fault_outcome(error: HelmbenchError, prefix: str = "", judge: str = "") -> O
     )
 
 
-def with_sums(outcome: Outcome, sums: Sums) -> Outcome:
+def with_totals(outcome: Outcome, totals: CallTotals) -> Outcome:
     """Return an outcome with the usage and latency of its calls."""
-    return replace(outcome, usage=sums.usage, latency_ms=sums.latency_ms, reply_key=sums.reply_key)
+    return replace(outcome, usage=totals.usage, latency_ms=totals.latency_ms, reply_key=totals.reply_key)
 
 
 def usable_endpoint(route: Route, reason: str) -> Endpoint:

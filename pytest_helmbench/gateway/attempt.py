@@ -11,7 +11,7 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.gateway.backend import Wanted
+from pytest_helmbench.gateway.backend import ReplyQuery
 from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import RawAnswer
@@ -67,11 +67,11 @@ class PreparedCall:
         return price is not None and not price.usd(1, 1)
 
     @property
-    def wanted(self) -> Wanted:
+    def query(self) -> ReplyQuery:
         """The key of this call among the recorded replies."""
         origin, asked, address = self.call.origin, self.call.entry.model_id, self.call.endpoint.replies_from
         judge = self.call.entry.id if self.call.purpose == "judge" else None
-        return Wanted(origin.run_id, origin.code, origin.repetition, self.hash, asked, address, judge)
+        return ReplyQuery(origin.run_id, origin.code, origin.repetition, self.hash, asked, address, judge)
 
 
 def prepared(call: Call) -> PreparedCall:

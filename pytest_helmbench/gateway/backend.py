@@ -41,7 +41,7 @@ class RecordedUse(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReplyQuery:
     """A request that may have been answered before.
 
     Args:
@@ -71,7 +71,7 @@ class Wanted:
 class Record(Protocol):
     """Where recorded replies are found. Both methods raise `HelmbenchError` when the file cannot be read."""
 
-    def look_up(self, wanted: Wanted) -> RecordedReply | None:
+    def look_up(self, query: ReplyQuery) -> RecordedReply | None:
         """Return the reply on record that may be used, or None."""
 
     def settle(self) -> None:
@@ -94,24 +94,24 @@ class ReplyCache:
         self._out: dict[Question, asyncio.Future[bytes | None]] = {}
         self._answered: set[Question] = set()
 
-    async def look_up(self, wanted: Wanted) -> RecordedReply | None:
+    async def look_up(self, query: ReplyQuery) -> RecordedReply | None:
         """Return a reply; None means: send the request, then call `answered` or `given_up`.
 
         Raises:
             HelmbenchError: The record cannot be read.
         """
-        if not self._shares or wanted.address is None:
-            return self._record.look_up(wanted)
-        while (out := self._out.get(wanted.question)) is not None:
+        if not self._shares or query.address is None:
+            return self._record.look_up(query)
+        while (out := self._out.get(query.question)) is not None:
             body = await asyncio.shield(out)
             if body is not None:
                 return RecordedReply(body, own=False)
-        if wanted.question in self._answered:
+        if query.question in self._answered:
             # On disk in a moment: in a thread, since a file that is locked can make it a long one.
             await asyncio.to_thread(self._record.settle)
-        found = self._record.look_up(wanted)
-        if found is None and wanted.question not in self._out:
-            self._out[wanted.question] = asyncio.get_running_loop().create_future()
+        found = self._record.look_up(query)
+        if found is None and query.question not in self._out:
+            self._out[query.question] = asyncio.get_running_loop().create_future()
         return found
 
     def answered(self, question: Question, body: bytes) -> None:
@@ -120,9 +120,9 @@ class ReplyCache:
             self._answered.add(question)
         self._resolve(question, body)
 
-    def given_up(self, wanted: Wanted) -> None:
+    def given_up(self, query: ReplyQuery) -> None:
         """Let the next request that waits for the same reply be sent."""
-        self._resolve(wanted.question, None)
+        self._resolve(query.question, None)
 
     def _resolve(self, question: Question, body: bytes | None) -> None:
         out = self._out.pop(question, None)
@@ -145,13 +145,13 @@ class Backend(Protocol):
     def failed(self, model: str, case: FailedCase) -> None:
         """Count a case that has failed for good: a model whose first cases all fail alike is stopped."""
 
-    async def look_up(self, wanted: Wanted) -> RecordedReply | None:
+    async def look_up(self, query: ReplyQuery) -> RecordedReply | None:
         """Return a recorded reply; None: send the request, and call `give_up` when no reply comes.
 
         Raises `HelmbenchError` when the record cannot be read.
         """
 
-    def give_up(self, wanted: Wanted) -> None:
+    def give_up(self, query: ReplyQuery) -> None:
         """Report that a request that was not on record brought no reply."""
 
     def record_replay(self, record: AttemptRecord) -> None:
@@ -254,14 +254,14 @@ class LocalBackend:
         """Count a case that has failed for good."""
         self._limiter.failed(model, case)
 
-    async def look_up(self, wanted: Wanted) -> RecordedReply | None:
+    async def look_up(self, query: ReplyQuery) -> RecordedReply | None:
         """Return a recorded reply, or None where a call has to be made."""
-        return await self._reply_cache.look_up(wanted) if self._reply_cache is not None else None
+        return await self._reply_cache.look_up(query) if self._reply_cache is not None else None
 
-    def give_up(self, wanted: Wanted) -> None:
+    def give_up(self, query: ReplyQuery) -> None:
         """Pass the question on to the next request that waits for the same reply."""
         if self._reply_cache is not None:
-            self._reply_cache.given_up(wanted)
+            self._reply_cache.given_up(query)
 
     def record_replay(self, record: AttemptRecord) -> None:
         """Record that an answer was taken from the record."""

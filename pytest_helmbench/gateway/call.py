@@ -14,7 +14,7 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.requests import ForwardedRequest
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.retries import RetryPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class CallWatch:
         return nullcontext()
 
 
-class Asking(Protocol):
+class ReplySource(Protocol):
     """Anything that returns replies to calls."""
 
     async def ask(self, call: Call, clock: CaseClock, watch: CallWatch) -> Reply:
@@ -89,15 +89,15 @@ class CaseClock:
     """The time a case has used: on the wire and in backoff, not in our own queues.
 
     Args:
-        patience: Its limit.
+        retry_policy: Its limit.
         clock: Monotonic seconds.
     """
 
-    def __init__(self, patience: Patience, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limit_s = patience.longest_pause_s
-        self._patience = patience
+    def __init__(self, retry_policy: RetryPolicy, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit_s = retry_policy.longest_pause_s
+        self._retry_policy = retry_policy
         self._clock = clock
-        self._counts = patience.case_timeout_s is not None
+        self._counts = retry_policy.case_timeout_s is not None
         self._spent_s = 0.0
         self._running = 0
         self._since = 0.0
@@ -109,7 +109,11 @@ class CaseClock:
 
     def of_next_call(self) -> CaseClock:
         """Return the clock of the next call of a conversation: a limit that the user states is one for all calls."""
-        return self if self._patience.case_timeout_s is not None else CaseClock(self._patience, self._clock)
+        return (
+            self
+            if self._retry_policy.case_timeout_s is not None
+            else CaseClock(self._retry_policy, self._clock)
+        )
 
     def left_s(self) -> float:
         """Return what is left; may be below 0."""
@@ -140,12 +144,12 @@ class ItemClock(CaseClock):
     """Counts all the time of an item but what its requests wait in our own queues.
 
     Args:
-        patience: Its limit.
+        retry_policy: Its limit.
         clock: Monotonic seconds.
     """
 
-    def __init__(self, patience: Patience, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(patience, clock)
+    def __init__(self, retry_policy: RetryPolicy, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(retry_policy, clock)
         self._now = clock
         self._asked = 0
         self._out = 0

@@ -25,7 +25,7 @@ from pytest_helmbench.gateway.backend import Backend, RecordedUse
 from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock
 from pytest_helmbench.gateway.faults import Fault, FaultKind, is_unanswered
 from pytest_helmbench.gateway.http_answers import Client, RawAnswer, TransportError
-from pytest_helmbench.gateway.local_answers import answered_here
+from pytest_helmbench.gateway.local_answers import local_answer
 from pytest_helmbench.gateway.permits import (
     AttemptResult,
     Ending,
@@ -37,14 +37,14 @@ from pytest_helmbench.gateway.permits import (
     failed_case,
 )
 from pytest_helmbench.gateway.providers.endpoints import other_route
-from pytest_helmbench.gateway.replies import own_output, parse_reply
+from pytest_helmbench.gateway.replies import failed_generation, parse_reply
 from pytest_helmbench.gateway.requests import (
     estimated_tokens,
     most_tokens,
     other_bound,
     with_bound,
 )
-from pytest_helmbench.gateway.retries import BOUND_RENAMED, CallFailedError, Patience, Retries
+from pytest_helmbench.gateway.retries import BOUND_RENAMED, CallFailedError, Retries, RetryPolicy
 
 NOT_ON_RECORD = "not_on_record"
 """Reason of a replay that finds no reply."""
@@ -72,7 +72,7 @@ class Gateway:
         backend: Limiter and record of the session.
         client: HTTP client, used on the loop only; None for one from the first request on: embedded models, replays
             and dry runs need none, and its library takes a seventh of the CPU of a short session.
-        patience: Limits of time and attempts.
+        retry_policy: Limits of time and attempts.
         name: Distinguishes the reply keys of this process from those of others.
         recorded: Whether replies on record may replace calls.
         sleep: For waiting between attempts.
@@ -83,7 +83,7 @@ class Gateway:
         self,
         backend: Backend,
         client: Client | None,
-        patience: Patience,
+        retry_policy: RetryPolicy,
         name: str = "",
         recorded: RecordedUse = RecordedUse.NEVER,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -91,14 +91,14 @@ class Gateway:
     ) -> None:
         self._backend = backend
         self._client = client
-        self.patience = patience
+        self.retry_policy = retry_policy
         self._name = name
         self._sleep = sleep
         self._jitter = jitter
         self._recorded = recorded
         self._replies = 0
         self._answering: set[str] = set()
-        self._stops = ModelStops(patience.grace_s)
+        self._stops = ModelStops(retry_policy.grace_s)
 
     def use_recorded(self) -> None:
         """Let replies on record replace calls from now on."""
@@ -139,7 +139,7 @@ class Gateway:
         try:
             return await self._sent(request, clock, watch)
         except BaseException:
-            self._backend.give_up(request.wanted)
+            self._backend.give_up(request.query)
             raise
 
     async def _recalled(self, request: PreparedCall) -> Reply | None:
@@ -149,7 +149,7 @@ class Gateway:
 
     async def _looked_up(self, request: PreparedCall) -> RecordedReply | None:
         try:
-            return await self._backend.look_up(request.wanted)
+            return await self._backend.look_up(request.query)
         except HelmbenchError as error:
             raise CallFailedError(
                 Fault(FaultKind.REJECTED, None, "record_unreadable", str(error)), 0
@@ -159,7 +159,7 @@ class Gateway:
         """Return the reply on record to the same request without the budget's bound, which is as good."""
         other = unbounded(request)
         reply = await self._recalled(other)
-        self._backend.give_up(other.wanted if reply is None else request.wanted)
+        self._backend.give_up(other.query if reply is None else request.query)
         return reply
 
     async def _recalled_elsewhere(self, call: Call) -> Reply:
@@ -185,7 +185,7 @@ class Gateway:
             label=call.origin.code,
             run_id=call.origin.run_id,
         )
-        retries = Retries(self.patience, self._jitter)
+        retries = Retries(self.retry_policy, self._jitter)
         while True:
             retries.check_time(clock.left_s())
             result = await self._attempt(request, ask, retries, clock, watch)
@@ -226,7 +226,7 @@ class Gateway:
             recorded = await self._looked_up(form)
             if recorded is not None:
                 return form.hash, _read(form, recorded)
-            self._backend.give_up(form.wanted)
+            self._backend.give_up(form.query)
         return request.hash, None
 
     @asynccontextmanager
@@ -314,7 +314,7 @@ class Gateway:
         """Send, settle the permit and put the attempt on record."""
         trace = Attempt(request, retries.attempts + 1)
         endpoint = request.call.endpoint
-        timeout_s = min(request.call.timeout_s or self.patience.timeout_s, max(clock.left_s(), 0.001))
+        timeout_s = min(request.call.timeout_s or self.retry_policy.timeout_s, max(clock.left_s(), 0.001))
         try:
             with self._stops.stoppable(permit.model, asleep=False), watch.on_the_wire(), clock.running():
                 answer = await self._send(request, timeout_s, permit.bound)
@@ -352,7 +352,7 @@ class Gateway:
         call, endpoint = request.call, request.call.endpoint
         server = endpoint.server
         if server.function or server.embedded:
-            return await answered_here(request, timeout_s)
+            return await local_answer(request, timeout_s)
         live = call.forwarded.live if call.forwarded is not None and server.passes_on else None
         # The record keeps the request as made: another name of its bound does not make another question.
         encoded = request.encoded if bound is None else with_bound(request.body, bound)
@@ -363,13 +363,13 @@ class Gateway:
             self._client = ChatClient()
         said = await self._client.post(endpoint, sent, timeout_s, live.add if live is not None else None)
         body = server.read(said.body) if 200 <= said.status < 300 else said.body
-        return own_output(said if body is said.body else replace(said, body=body))
+        return failed_generation(said if body is said.body else replace(said, body=body))
 
     def _settle_reply(self, trace: Attempt, permit: Permit, parsed: Reply, answer: RawAnswer) -> Reply:
         call = trace.request.call
         usage = priced_usage(call, counted_usage(trace.request, parsed), parsed.provider_model)
         reply = replace(parsed, usage=usage, latency_ms=answer.latency_ms, key=self._next_key())
-        used = AttemptResult(Ending.REPLY, usage, self.patience.announced_pause_s(answer.headers))
+        used = AttemptResult(Ending.REPLY, usage, self.retry_policy.announced_pause_s(answer.headers))
         record = trace.record(answer=answer, reply=reply, reserved_usd=permit.reserved_usd)
         self._backend.settle(permit, used, record)
         if call.forwarded is not None:
@@ -392,7 +392,7 @@ class Gateway:
         if fault.usage.prompt_tokens is not None:
             # A reply that moderation cut is paid all the same.
             fault = replace(fault, usage=priced_usage(trace.request.call, fault.usage, None))
-        pause_s = self.patience.announced_pause_s(answer.headers if answer is not None else {})
+        pause_s = self.retry_policy.announced_pause_s(answer.headers if answer is not None else {})
         if fault.kind is FaultKind.RATE_LIMITED:
             pause_s = fault.retry_after_s or 0.0  # not cut: whether it is too long, the limiter decides
         used = AttemptResult(

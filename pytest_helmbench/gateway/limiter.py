@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, CallCosts, Rate, may_have_cost_usd
+from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, CallCosts, Rate, highest_cost_usd
 from pytest_helmbench.gateway.permits import (
     AttemptResult,
     BudgetSpentError,
@@ -283,7 +283,7 @@ class Limiter:
             return
         state.costs.add(usage, attempt.by_price_usd, attempt.max_tokens)
         if usage.cost_usd is not None:
-            self.budget.spend(may_have_cost_usd(usage, permit.reserved_usd))
+            self.budget.spend(highest_cost_usd(usage, permit.reserved_usd))
         elif (usual := state.costs.unknown_usd(permit.reserved_usd)) is not None:
             self.budget.spend(usual)
         else:

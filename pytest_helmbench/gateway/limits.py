@@ -160,7 +160,7 @@ class Budget:
         return self.most_usd is None or sum_usd <= self.most_usd + _DUST_USD
 
 
-def may_have_cost_usd(usage: Usage, reserved_usd: float) -> float:
+def highest_cost_usd(usage: Usage, reserved_usd: float) -> float:
     """Return what a budget counts for a reply: where its tokens were not counted, the most that they may be.
 
     Args:

@@ -24,7 +24,7 @@ from pytest_helmbench.gateway.providers.application import as_asked
 _TOO_MANY = 429
 
 
-async def answered_here(request: PreparedCall, timeout_s: float) -> RawAnswer:
+async def local_answer(request: PreparedCall, timeout_s: float) -> RawAnswer:
     """Return the answer of an embedded model or a function.
 
     Raises:

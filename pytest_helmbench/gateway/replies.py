@@ -113,7 +113,7 @@ def first_choice(document: JsonObject) -> JsonObject:
     return first if isinstance(first, dict) else {}
 
 
-def own_output(answer: RawAnswer) -> RawAnswer:
+def failed_generation(answer: RawAnswer) -> RawAnswer:
     """Return a refusal of what the model itself has written as the reply that it is; any other answer as it is.
 
     Servers that check a schema themselves answer so (Groq, and routers in front of it); elsewhere the same text is a
@@ -225,7 +225,7 @@ def _content(message: JsonObject, *, has_calls: bool) -> tuple[str, str | None] 
     return "".join(texts), refusal
 
 
-def meant_body(body: bytes, reply: Reply) -> bytes:
+def client_body(body: bytes, reply: Reply) -> bytes:
     """Return a reply as one JSON object, for code that is not ours: thoughts in its content stand beside it instead.
 
     Args:

@@ -17,7 +17,7 @@ from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import LiveStream, is_stream
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.provider import block
-from pytest_helmbench.gateway.replies import encode, meant_body
+from pytest_helmbench.gateway.replies import client_body, encode
 
 _OUR_BLOCKS = ("provider", "usage")
 _STREAM = ("stream", "stream_options")
@@ -291,6 +291,6 @@ class ForwardedRequest:
 
     def arrived(self, answer: bytes, reply: Reply) -> None:
         """Take the HTTP body of the reply, which may be one that was on record, and what it says."""
-        self.answer = meant_body(answer, reply)
+        self.answer = client_body(answer, reply)
         self.stream = answer if is_stream(answer) else None
         self.recalled = reply.recorded

@@ -47,7 +47,7 @@ class CallFailedError(HelmbenchError):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long and how often.
 
     Args:
@@ -77,14 +77,14 @@ class Retries:
     """The attempts of one call: whether another one follows, and when.
 
     Args:
-        patience: How long and how often.
+        retry_policy: How long and how often.
         jitter: A number in [0, 1), so that calls which failed together do not come back together.
     """
 
-    __slots__ = ("_forgiven", "_jitter", "_own_waits", "_patience", "_retries", "_shared_waits", "_waits")
+    __slots__ = ("_forgiven", "_jitter", "_own_waits", "_retries", "_retry_policy", "_shared_waits", "_waits")
 
-    def __init__(self, patience: Patience, jitter: Callable[[], float]) -> None:
-        self._patience = patience
+    def __init__(self, retry_policy: RetryPolicy, jitter: Callable[[], float]) -> None:
+        self._retry_policy = retry_policy
         self._jitter = jitter
         self._retries = 0
         self._waits = 0
@@ -111,7 +111,7 @@ class Retries:
         """
         if left_s > 0:
             return
-        sentence = f"the case has used up its {self._patience.longest_pause_s:g} s"
+        sentence = f"the case has used up its {self._retry_policy.longest_pause_s:g} s"
         fault = Fault(FaultKind.TIMEOUT, None, "timeout", sentence, hint="raise --helmbench-case-timeout")
         raise CallFailedError(fault, self.attempts)
 
@@ -135,7 +135,7 @@ class Retries:
         else:
             self._retries += 1
         self._own_waits += limited and not fault.retry_after_s
-        if not is_retried(fault.kind) or max(self._retries, self._own_waits) > self._patience.max_retries:
+        if not is_retried(fault.kind) or max(self._retries, self._own_waits) > self._retry_policy.max_retries:
             raise CallFailedError(fault, self.attempts)
         if limited and (fault.retry_after_s or 0.0) >= _LEAST_ASKED_S:
             self._shared_waits += 1

@@ -121,7 +121,7 @@ def _in_braces(names: Sequence[str]) -> str:
     return ", ".join(f"{{{{{name}}}}}" for name in names)
 
 
-class Spoken(NamedTuple):
+class Utterance(NamedTuple):
     """One speech of a conversation.
 
     The speakers are `system`, `user`, `model`, `scripted reply`, `tool call` and `tool answer`.
@@ -133,7 +133,11 @@ class Spoken(NamedTuple):
 
 
 def judge_messages(
-    template: JudgeTemplate, criterion: Criterion, case: Case, reply_text: str, before: Sequence[Spoken] = ()
+    template: JudgeTemplate,
+    criterion: Criterion,
+    case: Case,
+    reply_text: str,
+    before: Sequence[Utterance] = (),
 ) -> tuple[Message, ...]:
     """Return the judge's prompt: one user message in which rubric, prompt and reply stand fenced.
 
@@ -154,7 +158,7 @@ def judge_messages(
     fence = _fence(template.text, rubric, *([one.text for one in spoken] or [prompt]), reply)
     data = {"rubric": rubric, "prompt": prompt, "reply": reply}
     if spoken:
-        last = Spoken(case.asked_turns[-1], "model", reply)
+        last = Utterance(case.asked_turns[-1], "model", reply)
         turns = [f"TURN {one.turn} {one.speaker} {fence}\n{one.text}" for one in (*spoken, last)]
         data |= {"prompt": "\n\n".join(turns[:-1]), "conversation": "\n\n".join(turns)}
     values = {name: f"BEGIN {name} {fence}\n{text}\nEND {name} {fence}" for name, text in data.items()}
@@ -165,7 +169,7 @@ def judge_messages(
     return (Message("user", _PLACEHOLDER.sub(lambda match: values[match[1]], template.text)),)
 
 
-def asked_again(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def with_reminder(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Return the question to a judge whose answer was not on the menu, with one sentence added."""
     *before, last = messages
     return (*before, replace(last, content=f"{last.content}\n\n{_ASKED_AGAIN}"))
@@ -350,7 +354,7 @@ async def evaluate_judged(
         raise TypeError(f"{case.code}: a case with a field rule has no judge")
     inverted = rule.by_severity and case.severity < 0
     text, parse = judged_text(case, reply)
-    before, wording = said_before(case, reply), template.of(case)
+    before, wording = earlier_utterances(case, reply), template.of(case)
 
     async def judged(criterion: Criterion) -> Evaluation:
         messages = judge_messages(wording, criterion, case, text, before)
@@ -359,7 +363,7 @@ async def evaluate_judged(
         async def said(judge: str) -> Evaluation:
             answer = await ask(judge, criterion, messages, False)
             if not is_on_menu(criterion, answer):
-                answer = await ask(judge, criterion, asked_again(messages), True)
+                answer = await ask(judge, criterion, with_reminder(messages), True)
             try:
                 found = judgement(criterion, answer, rule_hash=rule_hash, parse=parse, inverted=inverted)
             except OffMenuError as error:
@@ -394,7 +398,7 @@ def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
     return (response, reading.parse) if isinstance(response, str) else (text, None)
 
 
-def said_before(case: Case, reply: Reply) -> tuple[Spoken, ...]:
+def earlier_utterances(case: Case, reply: Reply) -> tuple[Utterance, ...]:
     """Return what was said in a conversation before its last reply; empty for a case of one question.
 
     Every reply is shown as `judged_text` has it. Only the case's own part of the system message is shown.
@@ -402,26 +406,26 @@ def said_before(case: Case, reply: Reply) -> tuple[Spoken, ...]:
     if not case.is_conversation:
         return ()
     replies = {one.turn: judged_text(case.at(one.turn), one)[0] for one in reply.turns}
-    found, names, turn = list[Spoken](), dict[str, str](), 0
+    found, names, turn = list[Utterance](), dict[str, str](), 0
     if case.own_system:
-        found.append(Spoken(1, "system", case.own_system))
+        found.append(Utterance(1, "system", case.own_system))
     for message in reply.said[:-1]:
         content = message.content
         turn += message.role == "user"
         if message.role == "user":
-            found.append(Spoken(turn, "user", content))
+            found.append(Utterance(turn, "user", content))
         elif message.role == "tool":
             name = names.get(message.tool_call_id or "", "")
-            found.append(Spoken(turn, "tool answer", f"{name}: {content}"))
+            found.append(Utterance(turn, "tool answer", f"{name}: {content}"))
         elif message.tool_calls:
-            found += [Spoken(turn, "model", content)] if content.strip() else []
+            found += [Utterance(turn, "model", content)] if content.strip() else []
             names |= {call.id: call.name for call in message.tool_calls}
             found += [
-                Spoken(turn, "tool call", f"{call.name} {call.arguments}") for call in message.tool_calls
+                Utterance(turn, "tool call", f"{call.name} {call.arguments}") for call in message.tool_calls
             ]
         elif message.role == "assistant":
             speaker = "model" if turn in replies else "scripted reply"
-            found.append(Spoken(turn, speaker, replies.get(turn, content)))
+            found.append(Utterance(turn, speaker, replies.get(turn, content)))
     return tuple(found)
 
 

@@ -32,7 +32,7 @@ from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.gateway.replies import encode, parse_reply
 from pytest_helmbench.gateway.requests import completion_bound, request_hash
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.retries import RetryPolicy
 from pytest_helmbench.judging.judge import load_template, with_reply
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.differences import ChangedVerdicts, changed_verdicts
@@ -223,7 +223,7 @@ class _Judge:
             entry=job.target.model.entry,
             endpoint=replay_endpoint(job.model_id),
             marking_models=job.target.judges,
-            clock=CaseClock(answers.patience),
+            clock=CaseClock(answers.retry_policy),
             watch=CallWatch(),
             settings=self._settings,
             judges=Judges(answers),
@@ -429,14 +429,14 @@ class GivenAnswer:
 
 
 class StoredAnswers:
-    """Answers the calls of one case from the record. See `engine.work.Answering`.
+    """Answers the calls of one case from the record. See `engine.work.CaseGateway`.
 
     Args:
         case: As stored.
         judges: Of its run.
     """
 
-    patience = Patience()
+    retry_policy = RetryPolicy()
 
     def __init__(self, case: StoredCase, judges: JudgeAnswers) -> None:
         self._judges = judges

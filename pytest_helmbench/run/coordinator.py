@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.outcome import AttemptRecord, RecordedReply, ResultRecord, Verdict
 from pytest_helmbench.engine.case_engine import Resumed
-from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache, Wanted
+from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache, ReplyQuery
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.retries import RetryPolicy
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.gates import Gates
 from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
@@ -316,7 +316,7 @@ class Coordinator:
             tokens_per_minute=settings.rate(settings.tokens_per_minute),
             max_cost_usd=self.budget_usd(plan),
             spent_usd=self.spent_before_usd,
-            longest_pause_s=Patience(settings.timeout_s, settings.case_timeout_s).longest_pause_s,
+            longest_pause_s=RetryPolicy(settings.timeout_s, settings.case_timeout_s).longest_pause_s,
         )
 
         def model_stopped(model: str, sentence: str) -> None:
@@ -377,24 +377,24 @@ class RecordedReplies:
         """Let the own replies of more runs replace calls."""
         self._runs = self._runs | frozenset(runs)
 
-    def look_up(self, wanted: Wanted) -> RecordedReply | None:
+    def look_up(self, query: ReplyQuery) -> RecordedReply | None:
         """Return the reply on record that the mode allows, or None.
 
         Raises:
             StoreError: The file cannot be read.
         """
-        if wanted.run_id in self._runs:
-            of_case = (wanted.run_id, wanted.code, wanted.repetition)
-            mine = self._recorded.reply_of_run(of_case, wanted.request_hash, wanted.judge)
+        if query.run_id in self._runs:
+            of_case = (query.run_id, query.code, query.repetition)
+            mine = self._recorded.reply_of_run(of_case, query.request_hash, query.judge)
             # To refresh is to call anew once: what the run that goes on has called for itself is new.
             if mine is not None and (mine.own or self._mode is not CacheMode.REFRESH):
                 return mine
         if not self._mode.reads:
             return None
-        other = self._recorded.reply(wanted.code, wanted.question, anywhere=self._mode is CacheMode.ONLY)
-        if other is not None and other.address != wanted.address:
-            elsewhere = f"replies of {other.address} are used, not of {wanted.address}"
-            self._note(f"{wanted.asked}: {elsewhere} (--helmbench-cache=only)")
+        other = self._recorded.reply(query.code, query.question, anywhere=self._mode is CacheMode.ONLY)
+        if other is not None and other.address != query.address:
+            elsewhere = f"replies of {other.address} are used, not of {query.address}"
+            self._note(f"{query.asked}: {elsewhere} (--helmbench-cache=only)")
         return other
 
     def settle(self) -> None:

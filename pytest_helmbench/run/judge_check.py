@@ -24,7 +24,7 @@ from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import RefusedError, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.retries import RetryPolicy
 from pytest_helmbench.judging.judge import case_passed, load_template
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.options.settings import Settings
@@ -205,8 +205,8 @@ async def _verdicts(
     settings: Settings,
 ) -> list[tuple[AnchorVerdict, ...]]:
     """Return what each judge made of each anchor, judge by judge."""
-    patience = Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries)
-    gateway = Gateway(backend, None, patience, "anchors:")
+    retry_policy = RetryPolicy(settings.timeout_s, settings.case_timeout_s, settings.max_retries)
+    gateway = Gateway(backend, None, retry_policy, "anchors:")
     runner = RunnerSettings(settings.strict_json, load_template(settings.judge_template))
     try:
         return [
@@ -229,7 +229,7 @@ async def _verdict(
             entry=route.entry,
             endpoint=endpoint,
             marking_models=(route,),
-            clock=CaseClock(gateway.patience),
+            clock=CaseClock(gateway.retry_policy),
             watch=CallWatch(),
             settings=settings,
             judges=Judges(gateway),

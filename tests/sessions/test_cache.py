@@ -15,12 +15,12 @@ from trees import Part, category, includes, judged, judged_twice, rows, run_tree
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import RecordedReply
-from pytest_helmbench.gateway.backend import RecordedUse, ReplyCache, Wanted
+from pytest_helmbench.gateway.backend import RecordedUse, ReplyCache, ReplyQuery
 from pytest_helmbench.gateway.call import Call, CaseClock, Origin
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.replies import encode
 from pytest_helmbench.gateway.requests import request_body, request_hash
-from pytest_helmbench.gateway.retries import CallFailedError, Patience
+from pytest_helmbench.gateway.retries import CallFailedError, RetryPolicy
 from pytest_helmbench.options.settings import resolve_settings
 from pytest_helmbench.run.targets import resolve_targets
 
@@ -232,8 +232,8 @@ class _Shelf:
     def __init__(self, request_hash_: str) -> None:
         self._hash = request_hash_
 
-    def look_up(self, wanted: Wanted) -> RecordedReply | None:
-        if wanted.request_hash != self._hash:
+    def look_up(self, query: ReplyQuery) -> RecordedReply | None:
+        if query.request_hash != self._hash:
             return None
         body = b'{"choices": [{"finish_reason": "stop", "message": {"content": "recorded"}}]}'
         return RecordedReply(body, own=False)
@@ -255,7 +255,7 @@ def _replay(shelf: _Shelf, call: Call) -> str:
     async def ask() -> str:
         async with open_gateway() as parts:
             _reads(parts, shelf)
-            reply = await parts.gateway.ask(call, CaseClock(Patience()), StoppableWatch())
+            reply = await parts.gateway.ask(call, CaseClock(RetryPolicy()), StoppableWatch())
             return reply.text
 
     return asyncio.run(ask())

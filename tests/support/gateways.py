@@ -20,7 +20,7 @@ from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.retries import RetryPolicy
 
 __all__ = [
     "GatewayFixture",
@@ -32,7 +32,7 @@ __all__ = [
     "open_gateway",
 ]
 
-_PATIENCE = Patience()
+_RETRY_POLICY = RetryPolicy()
 _LIMITS = SessionLimits(8)
 
 
@@ -85,7 +85,7 @@ def call_to(url: str, model: str = "test/good", text: str = "Hello", code: str =
 @asynccontextmanager
 async def open_gateway(
     limits_by_model: Iterable[ModelLimits] = (ModelLimits("test/good", 8),),
-    patience: Patience = _PATIENCE,
+    retry_policy: RetryPolicy = _RETRY_POLICY,
     limits: SessionLimits = _LIMITS,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AsyncIterator[GatewayFixture]:
@@ -99,7 +99,7 @@ async def open_gateway(
     gate = Limiter(limits, time.monotonic, stop_model)
     gate.add_models(limits_by_model)
     backend = LocalBackend(gate, attempts.append, results.append)
-    gateway = Gateway(backend, ChatClient(), patience, sleep=sleep, jitter=lambda: 0.0)
+    gateway = Gateway(backend, ChatClient(), retry_policy, sleep=sleep, jitter=lambda: 0.0)
     try:
         yield GatewayFixture(gate, backend, gateway, attempts, results)
     finally:

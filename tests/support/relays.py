@@ -26,7 +26,7 @@ from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.gateway.relay.server import RelayBounds
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.retries import RetryPolicy
 from pytest_helmbench.pytest_side.workers.xdist_worker import RemoteBackend
 from pytest_helmbench.run.coordinator import RecordedReplies
 from pytest_helmbench.store.write.run_rows import RunRecord
@@ -91,7 +91,7 @@ def converse(
     origin = Origin(changes.pop("run_id", 1), code, changes.pop("repetition", 1))
     line = ItemLine(origin, found, endpoint_of(found, url), "pack")
     watch = changes.pop("watch", None) or StoppableWatch()
-    return Conversation(gateway, line, CaseClock(gateway.patience), watch, **changes)
+    return Conversation(gateway, line, CaseClock(gateway.retry_policy), watch, **changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ async def recording_gateway(
             gateway = Gateway(
                 backend,
                 ChatClient(),
-                Patience(max_retries=0),
+                RetryPolicy(max_retries=0),
                 f"s{run_id}-",
                 _recorded_use(mode, may_use_recorded),
             )
@@ -236,7 +236,7 @@ def replay_in_worker(channel: Any, url: str, code: str, mode: str, run_id: int) 
         gateway = Gateway(
             backend,
             ChatClient(),
-            Patience(),
+            RetryPolicy(),
             f"{code}-",
             _recorded_use(CacheMode(mode), CacheMode(mode).reads),
         )

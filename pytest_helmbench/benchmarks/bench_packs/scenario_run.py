@@ -24,10 +24,10 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.work import UnjudgedError, fault_outcome, with_sums
+from pytest_helmbench.engine.work import UnjudgedError, fault_outcome, with_totals
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.call import ItemClock
-from pytest_helmbench.gateway.relay.conversation import Conversation, Sums
+from pytest_helmbench.gateway.relay.conversation import CallTotals, Conversation
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayRoute
 from pytest_helmbench.options.option import least_score_text
 from pytest_helmbench.sandbox.fence import OpenPort
@@ -237,15 +237,15 @@ class ScenarioRun:
             result: As the pack says.
             unanswered: A request that the pack has not waited for: what it calls a failure may be an outage.
         """
-        sums = self._conversation.sums
-        result = replace(result, timings_valid=not sums.recalled)
+        totals = self._conversation.totals
+        result = replace(result, timings_valid=not totals.recalled)
         stated = _event(
             "scenario_result",
             modelId=self._conversation.line.entry.id,
             scenarioId=result.scenario,
             result=dict(result.stated),
         )
-        outcome = self._fault() or self._unasked(sums) or self._unmeasured(sums)
+        outcome = self._fault() or self._unasked(totals) or self._unmeasured(totals)
         if outcome is None and unanswered is not None and result.status is not PackStatus.PASS:
             outcome = fault_outcome(unanswered)
         if outcome is None:
@@ -253,14 +253,14 @@ class ScenarioRun:
         return replace(self._complete(outcome, (stated,)), statement=result)
 
     def _fault(self) -> Outcome | None:
-        faults = self._conversation.sums.open_faults
+        faults = self._conversation.totals.open_faults
         if faults:
             return fault_outcome(faults[0])
         verifier = self._brief.addresses.verifiers.fault
         return None if verifier is None else Outcome(Verdict.ERROR, "verifier", verifier)
 
-    def _unasked(self, sums: Sums) -> Outcome | None:
-        if sums.answered:
+    def _unasked(self, totals: CallTotals) -> Outcome | None:
+        if totals.answered:
             return None
         message = (
             "the pack gave a result, but its model has answered no request of this scenario"
@@ -268,9 +268,9 @@ class ScenarioRun:
         )
         return Outcome(Verdict.ERROR, "no_model_call", message)
 
-    def _unmeasured(self, sums: Sums) -> Outcome | None:
+    def _unmeasured(self, totals: CallTotals) -> Outcome | None:
         """Return a skip for a speed that was read off a record."""
-        if not (sums.recalled and self._brief.manifest.measures_speed):
+        if not (totals.recalled and self._brief.manifest.measures_speed):
             return None
         message = (
             "a speed is not a measurement when replies are stored ones: this one is not judged"
@@ -284,7 +284,7 @@ class ScenarioRun:
             stated = (*stated, _event("scenario_error", scenarioId=scenario, message=outcome.message))
         finished = _event("scenario_finished", scenarioId=scenario)
         events = (*self._news(), self._started, *self._progress, *stated, finished)
-        return replace(with_sums(outcome, self._conversation.sums), events=events)
+        return replace(with_totals(outcome, self._conversation.totals), events=events)
 
 
 def _verdict(rule: BenchPackRule, result: ScenarioResult, absent: Sequence[str]) -> Outcome:

@@ -135,7 +135,9 @@ class BenchPackWork:
         request_s = _request_s(generation, settings.timeout_s)
         limit_s = settings.case_timeout_s or _REQUESTS_PER_ITEM * request_s
         line = ItemLine(context.origin, context.entry, context.endpoint, "pack", request_s)
-        clock = ItemClock(replace(context.gateway.patience, case_timeout_s=limit_s), context.clock.seconds)
+        clock = ItemClock(
+            replace(context.gateway.retry_policy, case_timeout_s=limit_s), context.clock.seconds
+        )
         tools = self._tools
         async with (
             Conversation(context.gateway, line, clock, context.watch) as conversation,

@@ -24,11 +24,11 @@ from pytest_helmbench.engine.work import (
     RunnerSettings,
     UnjudgedError,
     fault_outcome,
-    with_sums,
+    with_totals,
 )
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
-from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
+from pytest_helmbench.gateway.relay.conversation import CallTotals, Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.judging.rubric import deciding_judge, rule_hash
@@ -146,12 +146,12 @@ class HandWrittenWork:
                 await conversation.drain()
                 raise asyncio.CancelledError
             open_call = None
-            if finding.verdict is not Verdict.PASSED or not conversation.sums.answered:
+            if finding.verdict is not Verdict.PASSED or not conversation.totals.answered:
                 open_call = await conversation.settle()
-            sums = conversation.sums
+            totals = conversation.totals
         judge = next((route.entry.id for route in context.marking_models), "")
         found = _judged(case.rule.hash(context.settings.template, judge), finding)
-        return with_sums(marking.fault or _outcome(found, finding, sums, open_call), sums)
+        return with_totals(marking.fault or _outcome(found, finding, totals, open_call), totals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -309,14 +309,16 @@ def _named(route: Route) -> Route:
     return replace(route, endpoint=Unusable(f"no model is named: {hint}", ""))
 
 
-def _outcome(outcome: Outcome, finding: Finding, sums: Sums, open_call: HelmbenchError | None) -> Outcome:
-    if outcome.judged and not sums.requests:
+def _outcome(
+    outcome: Outcome, finding: Finding, totals: CallTotals, open_call: HelmbenchError | None
+) -> Outcome:
+    if outcome.judged and not totals.requests:
         # Whatever its assertions say, they say nothing of a model.
         return Outcome(Verdict.SKIPPED, NO_MODEL_CALL, "the test asked no model: it is not a case")
-    faults = (*sums.open_faults, *filter(None, (open_call,)))
+    faults = (*totals.open_faults, *filter(None, (open_call,)))
     # A test that has handled a fault may pass, as long as its model has said anything at all; one that was left
     # without answers has not failed by itself.
-    unanswered = outcome.judged and not sums.answered
+    unanswered = outcome.judged and not totals.answered
     if faults and (unanswered or finding.verdict in (Verdict.FAILED, Verdict.ERROR)):
         return fault_outcome(faults[0])
     return outcome

@@ -17,7 +17,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import HttpTemplate
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.request_template import filled
-from pytest_helmbench.gateway.providers.provider import Lack, PricePlace, Provider
+from pytest_helmbench.gateway.providers.provider import MissingReply, PricePlace, Provider
 
 FUNCTION_PREFIX = "python:"
 
@@ -97,17 +97,19 @@ class HttpApplication(_Application):
             return answer
         return json.dumps(_completion(document, places), ensure_ascii=True).encode()
 
-    def lack(self, document: JsonObject) -> Lack:
+    def lack(self, document: JsonObject) -> MissingReply:
         """Return the path that leads to no text."""
         path = self.template.response.get("text")
         if path is None:
             return Provider.lack(self, document)
         answer = document.get("answer")
         if _at(answer, path) is None:
-            return Lack("no_reply", f"null at {path!r}, where 'response' has the text", is_final=True)
+            return MissingReply("no_reply", f"null at {path!r}, where 'response' has the text", is_final=True)
         names = ", ".join(answer) if isinstance(answer, dict) else type(answer).__name__
         hint = f"name its place in models.yml; the answer holds: {names}"
-        return Lack("no_choices", f"nothing at {path!r}, where 'response' has the text", hint, is_final=True)
+        return MissingReply(
+            "no_choices", f"nothing at {path!r}, where 'response' has the text", hint, is_final=True
+        )
 
 
 def as_asked(body: JsonObject) -> dict[str, JsonValue]:

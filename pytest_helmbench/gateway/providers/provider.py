@@ -26,7 +26,7 @@ class PricePlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class MissingReply:
     """Why an answer of status 200 holds no reply.
 
     Args:
@@ -116,9 +116,9 @@ class Provider:
         """Return an answer as a chat completion."""
         return answer
 
-    def lack(self, _document: JsonObject) -> Lack:
+    def lack(self, _document: JsonObject) -> MissingReply:
         """Return why an answer, as `read` has returned it, is a chat completion without choices."""
-        return Lack("no_choices", "without choices")
+        return MissingReply("no_choices", "without choices")
 
     def price_places(self, model: str, base_url: str) -> tuple[PricePlace, ...]:
         """Return where the price list may know a model, the best place first.

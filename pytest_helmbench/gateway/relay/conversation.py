@@ -16,7 +16,7 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import prepared
-from pytest_helmbench.gateway.call import Asking, Call, CallWatch, CaseClock, Origin
+from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock, Origin, ReplySource
 from pytest_helmbench.gateway.http_answers import LiveStream
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
@@ -60,7 +60,7 @@ class ItemLine:
 
 
 @dataclass(slots=True)
-class Sums:
+class CallTotals:
     """Totals of the calls of an item so far.
 
     Args:
@@ -106,14 +106,14 @@ class RawReply:
 class _Exchange:
     """A request that is out or answered, and whether a client has its reply or waits for it."""
 
-    __slots__ = ("live", "number", "patience", "taken", "task")
+    __slots__ = ("live", "number", "taken", "task", "timer")
 
     def __init__(self, number: int, task: asyncio.Task[RawReply], live: LiveStream | None) -> None:
         self.number = number
         self.task = task
         self.live = live
         self.taken = True
-        self.patience: asyncio.TimerHandle | None = None
+        self.timer: asyncio.TimerHandle | None = None
 
     def give(self) -> None:
         """Give it to a client; a call that its client had left is not cancelled."""
@@ -122,8 +122,8 @@ class _Exchange:
 
     def keep(self) -> None:
         """Let the call go on to its end."""
-        if self.patience is not None:
-            self.patience.cancel()
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 class Conversation:
@@ -145,7 +145,7 @@ class Conversation:
 
     def __init__(
         self,
-        gateway: Asking,
+        gateway: ReplySource,
         line: ItemLine,
         clock: CaseClock,
         watch: CallWatch,
@@ -157,7 +157,7 @@ class Conversation:
         self._clock = clock
         self._watch: CallWatch = _HeldPlace(watch)
         self._grace_s = grace_s
-        self._sums = Sums()
+        self._totals = CallTotals()
         self._usage: Usage | None = None
         self._open_faults: dict[str, HelmbenchError] = {}
         self._exchanges: defaultdict[str, list[_Exchange]] = defaultdict(list)
@@ -187,10 +187,10 @@ class Conversation:
         return self.line.entry.id
 
     @property
-    def sums(self) -> Sums:
+    def totals(self) -> CallTotals:
         """Totals of the calls so far."""
         return replace(
-            self._sums, usage=self._usage or Usage(), open_faults=tuple(self._open_faults.values())
+            self._totals, usage=self._usage or Usage(), open_faults=tuple(self._open_faults.values())
         )
 
     def refuse(self, method: str, error: HelmbenchError) -> None:
@@ -201,9 +201,9 @@ class Conversation:
         """
         if not self.line.trusted and isinstance(error, NotAdmittedError):
             return
-        self._sums.requests += 1
+        self._totals.requests += 1
         if self.line.trusted or method not in ("GET", "HEAD", "OPTIONS"):
-            self._open_faults[f"refused {self._sums.requests}"] = error
+            self._open_faults[f"refused {self._totals.requests}"] = error
 
     async def complete(
         self, body: JsonObject, on_stream: Callable[[LiveStream], None] | None = None
@@ -219,11 +219,11 @@ class Conversation:
         """
         if self.ended:
             return self._failure(ItemEndedError())
-        self._sums.requests += 1
+        self._totals.requests += 1
         try:
             call, key = self._call(body)
         except BadRequestError as error:
-            self._open_faults[f"refused {self._sums.requests}"] = error
+            self._open_faults[f"refused {self._totals.requests}"] = error
             return self._failure(error)
         self._waiting += 1
         self._none_waits.clear()
@@ -333,7 +333,7 @@ class Conversation:
             exchange = self._start(call, key)
         else:
             exchange.give()
-            self._sums.recalled += exchange.task.done()
+            self._totals.recalled += exchange.task.done()
         if on_stream is not None and exchange.live is not None and not exchange.task.done():
             on_stream(exchange.live)
         try:
@@ -378,11 +378,11 @@ class Conversation:
                 self._add_usage(error.fault.usage)
             return self._failure(error)
         self._add_usage(reply.usage)
-        sums = self._sums
-        sums.answered += 1
-        sums.recalled += forwarded.recalled
-        sums.latency_ms = (sums.latency_ms or 0.0) + reply.latency_ms
-        sums.reply_key = reply.key
+        totals = self._totals
+        totals.answered += 1
+        totals.recalled += forwarded.recalled
+        totals.latency_ms = (totals.latency_ms or 0.0) + reply.latency_ms
+        totals.reply_key = reply.key
         return RawReply(200, forwarded.answer or b"", reply, stream=forwarded.stream)
 
     def _add_usage(self, usage: Usage) -> None:
@@ -392,11 +392,11 @@ class Conversation:
         """Let a call go on for a moment whose client has hung up; a reply that comes is kept."""
         if exchange.live is not None and exchange.live.begun:
             # It had an answer, and has hung up in the middle of it: that is its own affair.
-            self._sums.answered += 1
+            self._totals.answered += 1
         else:
             self._open_faults[key] = ClientGaveUpError(self.line.entry.id)
         exchange.taken = False
-        exchange.patience = asyncio.get_running_loop().call_later(self._grace_s, exchange.task.cancel)
+        exchange.timer = asyncio.get_running_loop().call_later(self._grace_s, exchange.task.cancel)
 
     def _failure(self, error: HelmbenchError) -> RawReply:
         status, body = failure_of(error, self.line.endpoint)

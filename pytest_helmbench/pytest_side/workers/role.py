@@ -11,7 +11,7 @@ from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
 from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.retries import RetryPolicy
 from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.run.coordinator import Coordinator
@@ -113,7 +113,7 @@ class CaseEngines:
         targets = (target for item in self.library.loaded for target in item.targets)
         shared = CaseEngineSettings(
             runner=RunnerSettings(settings.strict_json, self.template),
-            patience=Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
+            retry_policy=RetryPolicy(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
             recorded=settings.recorded_use,
             limits=model_limits(targets, settings),
         )

@@ -15,7 +15,7 @@ from pytest_helmbench.core.outcome import Outcome, RecordedReply, ResultRecord, 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.backend import LocalBackend, Question, Wanted
+from pytest_helmbench.gateway.backend import LocalBackend, Question, ReplyQuery
 from pytest_helmbench.gateway.permits import Permit, PermitRequest
 from pytest_helmbench.pytest_side.workers.interruption import Interruptions
 from pytest_helmbench.pytest_side.workers.role import (
@@ -267,7 +267,7 @@ class ChannelServer:
         self._backend: LocalBackend | None = None
         self._asking: dict[int, asyncio.Task[object]] = {}
         self._held: dict[int, Permit] = {}
-        self._wanted: dict[Question, Wanted] = {}
+        self._queries: dict[Question, ReplyQuery] = {}
         self.ended = False
         channel.setcallback(self._receive, endmarker=None)
 
@@ -304,8 +304,8 @@ class ChannelServer:
         if backend is None:
             return
         match message:
-            case ("admit", number, wanted):
-                self._answer(backend, number, self._acquire(backend, wanted))
+            case ("admit", number, request):
+                self._answer(backend, number, self._acquire(backend, request))
             case ("abandon", number):
                 # A permit that is on its way comes back as released.
                 if number in self._asking:
@@ -317,13 +317,13 @@ class ChannelServer:
                 self._held.pop(permit.number, None)
                 backend.settle(permit, used, record)
                 if record.reply_key is not None:
-                    self._wanted.pop(record.question, None)
+                    self._queries.pop(record.question, None)
             case ("failed", model, case):
                 backend.failed(model, case)
-            case ("recall", number, wanted):
-                self._answer(backend, number, self._look_up(backend, wanted))
-            case ("give-up", wanted):
-                self._forget(backend, wanted)
+            case ("recall", number, query):
+                self._answer(backend, number, self._look_up(backend, query))
+            case ("give-up", query):
+                self._forget(backend, query)
             case ("replay", record):
                 backend.record_replay(record)
             case ("result", record):
@@ -356,15 +356,15 @@ class ChannelServer:
         self._held[permit.number] = permit
         return permit
 
-    async def _look_up(self, backend: LocalBackend, wanted: Wanted) -> RecordedReply | None:
-        recorded = await backend.look_up(wanted)
+    async def _look_up(self, backend: LocalBackend, query: ReplyQuery) -> RecordedReply | None:
+        recorded = await backend.look_up(query)
         if recorded is None:
-            self._wanted[wanted.question] = wanted
+            self._queries[query.question] = query
         return recorded
 
-    def _forget(self, backend: LocalBackend, wanted: Wanted) -> None:
-        if self._wanted.pop(wanted.question, None) is not None:
-            backend.give_up(wanted)
+    def _forget(self, backend: LocalBackend, query: ReplyQuery) -> None:
+        if self._queries.pop(query.question, None) is not None:
+            backend.give_up(query)
 
     def _lost(self) -> None:
         """Take back all permits and claims of a worker that is gone."""
@@ -374,5 +374,5 @@ class ChannelServer:
         if self._backend is not None:
             for permit in held.values():
                 self._backend.lose(permit)
-            for wanted in tuple(self._wanted.values()):
-                self._forget(self._backend, wanted)
+            for query in tuple(self._queries.values()):
+                self._forget(self._backend, query)

@@ -17,7 +17,7 @@ from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.backend import Wanted
+from pytest_helmbench.gateway.backend import ReplyQuery
 from pytest_helmbench.gateway.permits import (
     AttemptResult,
     BudgetSpentError,
@@ -170,11 +170,11 @@ class RemoteBackend:
     def failed(self, model: str, case: FailedCase) -> None:
         self.send("failed", model, case)
 
-    async def look_up(self, wanted: Wanted) -> RecordedReply | None:
-        return cast("RecordedReply | None", await self._ask("recall", wanted))
+    async def look_up(self, query: ReplyQuery) -> RecordedReply | None:
+        return cast("RecordedReply | None", await self._ask("recall", query))
 
-    def give_up(self, wanted: Wanted) -> None:
-        self.send("give-up", wanted)
+    def give_up(self, query: ReplyQuery) -> None:
+        self.send("give-up", query)
 
     def record_replay(self, record: AttemptRecord) -> None:
         self.send("replay", record)

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.limits import may_have_cost_usd
+from pytest_helmbench.gateway.limits import highest_cost_usd
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.gateway.relay.refusals import BadRequestError, check_request, refusals_of_stated
 from pytest_helmbench.gateway.requests import bound_completion, completion_bound, most_tokens
@@ -175,6 +175,6 @@ def test_a_dense_prompt_has_no_more_tokens_than_bytes() -> None:
 
 
 def test_a_budget_counts_what_a_reply_without_counted_tokens_may_have_cost() -> None:
-    assert may_have_cost_usd(Usage(cost_usd=0.01, estimated=True), 0.5) == pytest.approx(0.04)
-    assert may_have_cost_usd(Usage(cost_usd=0.01, estimated=True), 0.03) == pytest.approx(0.03)
-    assert may_have_cost_usd(Usage(cost_usd=0.01), 0.5) == 0.01
+    assert highest_cost_usd(Usage(cost_usd=0.01, estimated=True), 0.5) == pytest.approx(0.04)
+    assert highest_cost_usd(Usage(cost_usd=0.01, estimated=True), 0.03) == pytest.approx(0.03)
+    assert highest_cost_usd(Usage(cost_usd=0.01), 0.5) == 0.01

@@ -16,7 +16,7 @@ from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import RawAnswer
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
-from pytest_helmbench.gateway.replies import encode, own_output, parse_reply
+from pytest_helmbench.gateway.replies import encode, failed_generation, parse_reply
 from pytest_helmbench.gateway.requests import request_body, request_hash, with_estimates
 from pytest_helmbench.gateway.retries import is_retried
 
@@ -233,7 +233,7 @@ _QUOTED = {
 def test_a_refusal_of_what_the_model_has_written_is_its_reply(
     error: dict[str, Any], text: str, reason: str
 ) -> None:
-    answer = own_output(RawAnswer(400, {}, json.dumps({"error": error}).encode(), 1.0))
+    answer = failed_generation(RawAnswer(400, {}, json.dumps({"error": error}).encode(), 1.0))
     found = parse_reply(answer.status, answer.body)
     assert isinstance(found, Reply)
     assert (found.text, found.finish_reason) == (text, reason)
@@ -242,7 +242,7 @@ def test_a_refusal_of_what_the_model_has_written_is_its_reply(
 def test_other_answers_stay_as_they_are() -> None:
     for document in (reply(note="failed_generation"), {"error": {"message": "no failed_generation"}}):
         answer = RawAnswer(200, {}, json.dumps(document).encode(), 1.0)
-        assert own_output(answer) is answer
+        assert failed_generation(answer) is answer
 
 
 @pytest.mark.parametrize("wrong", ["7", True, -1, 1.5, float("nan"), float("inf"), None])

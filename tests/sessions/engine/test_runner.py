@@ -24,12 +24,12 @@ from pytest_helmbench.engine.work import Route, RunnerSettings
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.retries import RetryPolicy
 from pytest_helmbench.judging.judge import load_template
 
 _MODEL, _JUDGE = "test/good", "test/judge"
 _AS_WRITTEN = Sampling()
-_PATIENCE = Patience(timeout_s=5, max_retries=0)
+_RETRY_POLICY = RetryPolicy(timeout_s=5, max_retries=0)
 _LIMITS = SessionLimits(8)
 _SETTINGS = RunnerSettings(strict_json=False, template=load_template(None))
 
@@ -68,7 +68,7 @@ def _run(
     jobs: Sequence[TreeJob],
     *,
     settings: RunnerSettings = _SETTINGS,
-    patience: Patience = _PATIENCE,
+    retry_policy: RetryPolicy = _RETRY_POLICY,
     limits: SessionLimits = _LIMITS,
     limits_by_model: Iterable[ModelLimits] = (ModelLimits(_MODEL, 8), ModelLimits(_JUDGE, 8)),
 ) -> _Ran:
@@ -82,7 +82,7 @@ def _run(
     backend = LocalBackend(gate, ran.attempts.append, ran.results.append)
     loop = LoopThread()
     resumed = Resumed({jobs[0].target.key: 7}, {}, lambda _name: None)
-    shared = CaseEngineSettings(settings, patience)
+    shared = CaseEngineSettings(settings, retry_policy)
     cases = CaseEngine(loop, backend, shared, Share(8, few_ahead=False), resumed)
     try:
         cases.start(jobs)
@@ -198,7 +198,9 @@ def test_a_fault_of_the_provider_is_an_error_and_never_a_verdict(
     says: str,
 ) -> None:
     provider.answers(**answer)
-    ran = _run(_jobs(tmp_path, category("RISK"), _route(provider.url)), patience=Patience(0.3, None, 0))
+    ran = _run(
+        _jobs(tmp_path, category("RISK"), _route(provider.url)), retry_policy=RetryPolicy(0.3, None, 0)
+    )
     assert ran.one.verdict is Verdict.ERROR
     assert says in ran.one.message
     assert (ran.one.score, ran.one.evaluations) == (None, ())

@@ -15,7 +15,7 @@ from provider import Provider
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.gateway.call import CaseClock
 from pytest_helmbench.gateway.faults import is_unanswered
-from pytest_helmbench.gateway.retries import CallFailedError, Patience
+from pytest_helmbench.gateway.retries import CallFailedError, RetryPolicy
 
 _REPLY = json.dumps(
     {"model": "m", "choices": [{"finish_reason": "stop", "message": {"content": "Grüße " * 50}}]}
@@ -31,8 +31,8 @@ def _ask(provider: Provider, retries: int = 0, **answer: Any) -> Reply:
     provider.answers(**answer)
 
     async def ask() -> Reply:
-        async with open_gateway(patience=Patience(max_retries=retries)) as coordinator:
-            clock = CaseClock(coordinator.gateway.patience)
+        async with open_gateway(retry_policy=RetryPolicy(max_retries=retries)) as coordinator:
+            clock = CaseClock(coordinator.gateway.retry_policy)
             return await coordinator.gateway.ask(call_to(provider.url), clock, StoppableWatch())
 
     return asyncio.run(ask())

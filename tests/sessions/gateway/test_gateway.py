@@ -23,13 +23,13 @@ from pytest_helmbench.gateway.permits import (
     PermitRequest,
     SessionLimits,
 )
-from pytest_helmbench.gateway.retries import CallFailedError, Patience
+from pytest_helmbench.gateway.retries import CallFailedError, RetryPolicy
 
 
 async def _ask(
     coordinator: GatewayFixture, url: str, model: str = "test/good", watch: StoppableWatch | None = None
 ) -> Reply:
-    clock = CaseClock(coordinator.gateway.patience)
+    clock = CaseClock(coordinator.gateway.retry_policy)
     return await coordinator.gateway.ask(call_to(url, model), clock, watch or StoppableWatch())
 
 
@@ -59,7 +59,7 @@ async def test_a_reply_comes_with_its_cost_and_stands_on_record(provider: Provid
 async def test_429s_are_waited_out_for_as_long_as_asked_and_use_up_no_retry(provider: Provider) -> None:
     provider.answers(times=3, status=429, retry_after=0.2)
 
-    async with open_gateway(patience=Patience(max_retries=0)) as coordinator:
+    async with open_gateway(retry_policy=RetryPolicy(max_retries=0)) as coordinator:
         await _ask(coordinator, provider.url)
     assert [record.status_code for record in coordinator.attempts] == [429, 429, 429, 200]
     gaps = [b.at - a.at for a, b in zip(provider.requests, provider.requests[1:], strict=False)]
@@ -75,7 +75,7 @@ async def test_what_keeps_failing_is_retried_with_growing_pauses_and_then_given_
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    async with open_gateway(patience=Patience(max_retries=3), sleep=sleep) as coordinator:
+    async with open_gateway(retry_policy=RetryPolicy(max_retries=3), sleep=sleep) as coordinator:
         with pytest.raises(CallFailedError, match=r"503 .*after 4 attempts"):
             await _ask(coordinator, provider.url)
         assert coordinator.gate.in_flight == 0
@@ -86,8 +86,8 @@ async def test_what_keeps_failing_is_retried_with_growing_pauses_and_then_given_
 
 async def test_a_case_that_has_used_up_its_time_sends_nothing_more(provider: Provider) -> None:
     now = 0.0
-    async with open_gateway(patience=Patience(case_timeout_s=5)) as coordinator:
-        clock = CaseClock(coordinator.gateway.patience, lambda: now)
+    async with open_gateway(retry_policy=RetryPolicy(case_timeout_s=5)) as coordinator:
+        clock = CaseClock(coordinator.gateway.retry_policy, lambda: now)
         with clock.running():
             now = 6.0
         with pytest.raises(CallFailedError) as caught:
@@ -99,7 +99,9 @@ async def test_a_case_that_has_used_up_its_time_sends_nothing_more(provider: Pro
 async def test_time_in_our_own_queue_does_not_count_against_a_case(provider: Provider) -> None:
     provider.latency_s = 0.1
 
-    async with open_gateway(patience=Patience(case_timeout_s=1.0), limits=SessionLimits(1)) as coordinator:
+    async with open_gateway(
+        retry_policy=RetryPolicy(case_timeout_s=1.0), limits=SessionLimits(1)
+    ) as coordinator:
         await asyncio.gather(*(_ask(coordinator, provider.url) for _ in range(12)))
     assert provider.max_in_flight == 1
 
@@ -117,7 +119,7 @@ async def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(p
         await asyncio.Event().wait()
 
     models = [ModelLimits("x/bad", 4), ModelLimits("x/good", 4)]
-    async with open_gateway(models, sleep=sleep, patience=Patience(grace_s=0.2)) as coordinator:
+    async with open_gateway(models, sleep=sleep, retry_policy=RetryPolicy(grace_s=0.2)) as coordinator:
         good = asyncio.create_task(_ask(coordinator, provider.url, "x/good"))
         bad = []
         for count in range(1, 5):
@@ -140,11 +142,14 @@ async def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(p
 async def test_one_401_of_a_model_that_has_answered_is_tried_again_once(
     provider: Provider, more: int
 ) -> None:
-    patience = Patience(max_retries=0)
-    async with open_gateway(patience=patience, sleep=_no_sleep) as coordinator, chat_client() as client:
+    retry_policy = RetryPolicy(max_retries=0)
+    async with (
+        open_gateway(retry_policy=retry_policy, sleep=_no_sleep) as coordinator,
+        chat_client() as client,
+    ):
         # Its answers to another worker count too.
-        other = Gateway(coordinator.backend, client, patience)
-        await other.ask(call_to(provider.url), CaseClock(patience), StoppableWatch())
+        other = Gateway(coordinator.backend, client, retry_policy)
+        await other.ask(call_to(provider.url), CaseClock(retry_policy), StoppableWatch())
         provider.answers(times=1 + more, status=401)
         asked = asyncio.create_task(_ask(coordinator, provider.url))
         if more:
@@ -195,10 +200,10 @@ async def test_no_ticket_is_lost_when_the_record_breaks(provider: Provider) -> N
     gate = Limiter(SessionLimits(1), time.monotonic)
     gate.add_models([ModelLimits("test/good", 1)])
     results: list[ResultRecord] = []
-    gateway = Gateway(LocalBackend(gate, broken, results.append), ChatClient(), Patience())
+    gateway = Gateway(LocalBackend(gate, broken, results.append), ChatClient(), RetryPolicy())
     for _ in range(3):
         with pytest.raises(MemoryError):
-            await gateway.ask(call_to(provider.url), CaseClock(Patience()), StoppableWatch())
+            await gateway.ask(call_to(provider.url), CaseClock(RetryPolicy()), StoppableWatch())
     assert gate.in_flight == 0
     await gateway.close()
     assert provider.count == 3

@@ -38,7 +38,7 @@ from pytest_helmbench.gateway.relay.refusals import BadRequestError, failure_of
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.gateway.relay.server import RelayBounds
 from pytest_helmbench.gateway.requests import passed_body
-from pytest_helmbench.gateway.retries import CallFailedError, Patience
+from pytest_helmbench.gateway.retries import CallFailedError, RetryPolicy
 
 _Wanted = str | bytes | Mapping[str, Any]
 _MIB = 2**20
@@ -295,8 +295,10 @@ async def test_requests_answers_and_record(provider: Provider, row: _Row) -> Non
     for answer in row.answers:
         provider.answers(times=1, **{one.name: getattr(answer, one.name) for one in fields(answer)})
     limits = [ModelLimits(row.entry.id, 8, price=row.entry.price, free=row.entry in (_FIRST, _LEXICAL))]
-    bounds, patience = RelayBounds(body_bytes=8 * _MIB), Patience(max_retries=0)
-    async with open_relay(provider.url, limits, bounds, patience=patience, limits=row.limits) as relay:
+    bounds, retry_policy = RelayBounds(body_bytes=8 * _MIB), RetryPolicy(max_retries=0)
+    async with open_relay(
+        provider.url, limits, bounds, retry_policy=retry_policy, limits=row.limits
+    ) as relay:
         item, address = await relay.item(entry=row.entry)
         for step in row.requests:
             if isinstance(step, str):
@@ -306,7 +308,7 @@ async def test_requests_answers_and_record(provider: Provider, row: _Row) -> Non
             answered = await _send(relay, address, sent)
             assert answered.status == status, answered.body
             _check(sent, answered, wanted)
-        sums, attempts = item.sums, relay.coordinator.attempts
+        totals, attempts = item.totals, relay.coordinator.attempts
     hashes = list(dict.fromkeys(one.request_hash for one in attempts))
     assert [f"{one.status_code} {'ABCDEFGH'[hashes.index(one.request_hash)]}" for one in attempts] == list(
         row.record
@@ -319,13 +321,13 @@ async def test_requests_answers_and_record(provider: Provider, row: _Row) -> Non
         if answer.body is _RAW
     )
     assert provider.count == (0 if limits[0].free else len(attempts))
-    assert len(sums.open_faults) == len(row.faults)
-    assert all(map(isinstance, sums.open_faults, row.faults))
+    assert len(totals.open_faults) == len(row.faults)
+    assert all(map(isinstance, totals.open_faults, row.faults))
     replies = [one for one in attempts if one.reply_key is not None]
-    assert (sums.recalled, sums.answered) == (row.recalled, len(replies))
-    assert row.usage in (None, sums.usage)
-    assert not limits[0].free or not sums.usage.cost_usd
-    assert sums.latency_ms == (pytest.approx(sum(one.latency_ms for one in replies)) if replies else None)
+    assert (totals.recalled, totals.answered) == (row.recalled, len(replies))
+    assert row.usage in (None, totals.usage)
+    assert not limits[0].free or not totals.usage.cost_usd
+    assert totals.latency_ms == (pytest.approx(sum(one.latency_ms for one in replies)) if replies else None)
     if row.passed:
         sent_body = dict(provider.requests[-1].body)
         assert sent_body == {**body(), "model": "test/good", **row.passed}
@@ -344,7 +346,7 @@ async def test_the_openai_package_raises_its_own_errors_and_does_not_retry(
             assert [model.id async for model in client.models.list()] == ["test/good"]
             with pytest.raises(error):
                 await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
-        assert item.sums.requests == 1
+        assert item.totals.requests == 1
 
 
 _LOCAL, _ROUTER = endpoint_from("ollama/m"), endpoint_from("vendor/m", OPENROUTER_API_KEY="key-of-router")
@@ -476,8 +478,8 @@ async def test_items_in_parallel_never_mix_and_share_the_sessions_limits(provide
         requests = [body(f"ANSWER: {text}", stream=text.endswith(("0", "2", "4"))) for text in texts]
         answers = await asyncio.gather(*(relay.send(address, json=one) for one in requests))
         assert all(text.encode() in answer.body for text, answer in zip(texts, answers, strict=True))
-        assert item.sums.answered == 20
-        return item.sums.usage.cost_usd
+        assert item.totals.answered == 20
+        return item.totals.usage.cost_usd
 
     async with open_relay(provider.url, [ModelLimits("test/good", 6)]) as relay:
         costs = await asyncio.gather(*(work(relay, f"ROW-{number}") for number in range(10)))

@@ -20,7 +20,7 @@ from waiting import until_async
 from pytest_helmbench.gateway.call import ItemClock
 from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conversation, RawReply
 from pytest_helmbench.gateway.relay.server import RelayBounds
-from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.gateway.retries import RetryPolicy
 
 
 @asynccontextmanager
@@ -89,7 +89,7 @@ async def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
         assert [record.error for record in relay.coordinator.attempts] == ["cancelled"] * 2
         for stream in (False, True):
             assert (await relay.send(address, json=body(stream=stream))).status == 200
-        assert not item.sums.open_faults
+        assert not item.totals.open_faults
 
 
 async def test_the_end_of_an_item_ends_its_requests_and_that_of_the_session_its_port(
@@ -155,13 +155,13 @@ async def test_a_client_that_hangs_up_pays_once_and_may_come_back_for_the_reply(
             request.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await request
-        (fault,) = item.sums.open_faults
+        (fault,) = item.totals.open_faults
         assert "test/good had not answered when the code that asked gave up waiting" in str(fault)
         provider.let_go()
         await until_async(lambda: gateway.attempts)
-        assert item.sums.answered == 1
+        assert item.totals.answered == 1
         assert await _text(item) == "late"
-        assert (provider.count, item.sums.open_faults) == (1, ())
+        assert (provider.count, item.totals.open_faults) == (1, ())
         assert await _text(item) == "ok"
         assert gateway.attempts[0].request_hash != gateway.attempts[1].request_hash
 
@@ -177,7 +177,7 @@ async def test_code_that_starts_over_gets_the_reply_to_the_request_that_it_died_
         await asyncio.sleep(0)
         provider.let_go()
         assert await _text(item) == "late"
-        assert (provider.count, item.sums.open_faults) == (1, ())
+        assert (provider.count, item.totals.open_faults) == (1, ())
 
 
 async def test_a_request_that_is_open_at_the_end_of_its_item_is_a_fault(provider: Provider) -> None:
@@ -186,7 +186,7 @@ async def test_a_request_that_is_open_at_the_end_of_its_item_is_a_fault(provider
         assert await item.settle() is None
         request = await _ask(item, provider)
         assert isinstance(await item.settle(), ClientGaveUpError)
-        assert item.sums.open_faults == ()
+        assert item.totals.open_faults == ()
         await item.end()
         await request
 
@@ -204,7 +204,7 @@ async def test_an_item_holds_its_place_while_one_of_its_calls_sleeps(provider: P
 
 def test_the_clock_of_an_item_leaves_out_the_time_that_its_requests_wait_for_permits() -> None:
     now = [0.0]
-    clock = ItemClock(Patience(), lambda: now[0])
+    clock = ItemClock(RetryPolicy(), lambda: now[0])
     clock.begin()
     now[0] = 1.0
     with clock.asking():

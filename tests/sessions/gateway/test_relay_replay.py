@@ -69,12 +69,17 @@ def test_a_replay_gives_the_same_bytes_in_the_same_order_without_a_network(
         async with recording_gateway(path, CacheMode.ONLY) as (gateway, run_id):
             item = converse(gateway, _URL, run_id=run_id)
             answers = await _ask(item)
-            sums = item.sums
-            assert (sums.answered, sums.recalled, sums.usage.cost_usd, sums.latency_ms) == (5, 5, 0.0, 0.0)
+            totals = item.totals
+            assert (totals.answered, totals.recalled, totals.usage.cost_usd, totals.latency_ms) == (
+                5,
+                5,
+                0.0,
+                0.0,
+            )
             (missing,) = await _ask(item, ("draw",))
             assert missing[0] == 404
             assert json.loads(missing[1])["error"]["code"] == "not_on_record"
-            assert list(map(type, item.sums.open_faults)) == [CallFailedError]
+            assert list(map(type, item.totals.open_faults)) == [CallFailedError]
             return answers
 
     recorded = asyncio.run(first())
@@ -98,7 +103,7 @@ async def test_an_item_that_was_killed_goes_on_where_it_was(counting: Provider, 
         item = converse(gateway, counting.url, run_id=run_id)
         assert await _ask(item, _ASKED[:3]) == told
         assert counting.count == 3
-        assert item.sums.usage.cost_usd == pytest.approx(0.003)  # its own calls stay its own
+        assert item.totals.usage.cost_usd == pytest.approx(0.003)  # its own calls stay its own
         rest = await _ask(item, _ASKED[3:])
         assert [json.loads(raw)["choices"][0]["message"]["content"] for _, raw in rest] == [
             "draw 4",

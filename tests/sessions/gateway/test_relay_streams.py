@@ -62,8 +62,8 @@ async def test_events_arrive_at_the_pace_of_the_model_and_its_counts_are_metered
         item, address = await relay.item()
         await _chunks(address, seen)
         assert [chunk.choices[0].delta.content for chunk in seen] == [*_TEXTS, ""]
-        assert (item.sums.usage.prompt_tokens, item.sums.usage.completion_tokens) == (7, 5)
-        assert item.sums.answered == 1
+        assert (item.totals.usage.prompt_tokens, item.totals.usage.completion_tokens) == (7, 5)
+        assert item.totals.answered == 1
     (record,) = relay.coordinator.attempts
     assert record.response_body == b"".join(_STREAM)
     assert provider.requests[0].body["stream_options"] == {"include_usage": True}
@@ -91,9 +91,9 @@ async def test_a_stream_that_breaks_off_is_a_fault_that_is_not_tried_again(provi
             await _chunks(address, [])
         with pytest.raises(aiohttp.ClientPayloadError):  # as it broke off, so it ends: no end of the body
             await relay.send(address, json=body("again", stream=True))
-        faults = [str(fault).split(" (")[0] for fault in item.sums.open_faults]
+        faults = [str(fault).split(" (")[0] for fault in item.totals.open_faults]
         assert faults == ["the provider's answer broke off before its end"] * 2
-        assert item.sums.answered == 0
+        assert item.totals.answered == 0
     assert [record.unanswered for record in relay.coordinator.attempts] == [True, True]
     assert provider.count == 2
 
@@ -109,7 +109,7 @@ async def test_a_client_that_leaves_a_stream_has_had_its_answer(provider: Provid
                 break
             await stream.close()
         await until_async(lambda: not relay.coordinator.gate.in_flight)
-        assert (item.sums.open_faults, item.sums.answered) == ((), 1)
+        assert (item.totals.open_faults, item.totals.answered) == ((), 1)
     (record,) = relay.coordinator.attempts
     assert (record.error, record.unanswered) == ("cancelled", True)
 
@@ -121,7 +121,7 @@ async def test_a_stream_is_replayed_at_once(provider: Provider, tmp_path: Path) 
         async with recording_gateway(tmp_path / "helmbench.db", mode) as (gateway, run_id):
             item = converse(gateway, provider.url, run_id=run_id)
             async with relay_before(item) as send:
-                return (await send(body(stream=True))).body, item.sums.recalled
+                return (await send(body(stream=True))).body, item.totals.recalled
 
     live, recalled = await answer(CacheMode.OFF)
     assert recalled == 0
@@ -188,6 +188,6 @@ async def test_a_stream_shows_signs_of_life_and_reports_a_late_fault_in_an_event
         assert (kind, json.loads(data)["error"]["code"]) == (b"event: error", "rejected")
         early = await relay.send(address, json=body(stream=True))
         assert (early.status, error_of(early)["code"]) == (400, "rejected")
-        assert len(item.sums.open_faults) == 1
+        assert len(item.totals.open_faults) == 1
         with pytest.raises(openai.APIError, match="the provider answered 400"):
             await _chunks(address, [])

@@ -53,9 +53,9 @@ async def test_a_field_that_reaches_further_is_refused_and_its_twin_passes(
     async with open_gateway() as coordinator, converse(coordinator.gateway, provider.url) as item:
         raw = await item.complete({**body(), **refused})
         assert (raw.status, json.loads(raw.body)["error"]["param"]) == (400, field)
-        assert len(item.sums.open_faults) == 1
+        assert len(item.totals.open_faults) == 1
         assert (await item.complete({**body(), **passes})).status == 200
-        assert len(item.sums.open_faults) == 1  # no other answer makes it good
+        assert len(item.totals.open_faults) == 1  # no other answer makes it good
     assert provider.count == 1
 
 
@@ -77,9 +77,9 @@ async def test_a_pack_that_probes_paths_is_left_alone_and_one_that_needs_them_is
     async with open_relay(provider.url) as setup:
         item, address = await setup.item()
         assert (await setup.send(address, "/props", method="GET")).status == 404
-        assert not item.sums.open_faults
+        assert not item.totals.open_faults
         assert (await setup.send(address, "/images/generations", json={})).status == 404
-        assert "there is no /images/generations here" in str(item.sums.open_faults[0])
+        assert "there is no /images/generations here" in str(item.totals.open_faults[0])
 
 
 def test_what_the_relay_refuses_a_hand_written_test_is_no_failure(

@@ -22,9 +22,9 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
+from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_totals
 from pytest_helmbench.gateway.call import CaseClock
-from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
+from pytest_helmbench.gateway.relay.conversation import CallTotals, Conversation, ItemLine
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.box import BoxSpec, Limits
@@ -61,18 +61,18 @@ class AgentSessions:
         Raises:
             UnjudgedError: Through no fault of the model, there is no verdict.
         """
-        patience = context.gateway.patience
+        retry_policy = context.gateway.retry_policy
         # A case is one question elsewhere; here it is a whole piece of work.
-        limits = replace(AGENT_LIMITS, wall_s=patience.case_timeout_s or AGENT_LIMITS.wall_s)
-        clock = CaseClock(replace(patience, case_timeout_s=limits.wall_s), context.clock.seconds)
+        limits = replace(AGENT_LIMITS, wall_s=retry_policy.case_timeout_s or AGENT_LIMITS.wall_s)
+        clock = CaseClock(replace(retry_policy, case_timeout_s=limits.wall_s), context.clock.seconds)
         line = ItemLine(context.origin, context.entry, context.endpoint, "agent")
         async with Conversation(context.gateway, line, clock, context.watch) as conversation:
             session = _Session(self, messages, limits, tools, conversation)
             try:
                 outcome = await session.judged(family, rule)
             except UnjudgedError as stop:
-                raise UnjudgedError(with_sums(stop.outcome, conversation.sums)) from stop
-            return with_sums(outcome, conversation.sums)
+                raise UnjudgedError(with_totals(stop.outcome, conversation.totals)) from stop
+            return with_totals(outcome, conversation.totals)
 
 
 @dataclass(slots=True)
@@ -133,11 +133,11 @@ class _Session:
             self.agents.needs,
         )
         self.events = (await run_external(command, task)).events()
-        self.open_faults = conversation.sums.open_faults
-        unjudged = _fault(conversation.sums)
+        self.open_faults = conversation.totals.open_faults
+        unjudged = _fault(conversation.totals)
         if unjudged is not None:
             raise UnjudgedError(replace(unjudged, events=self.events))
-        if not conversation.sums.answered:
+        if not conversation.totals.answered:
             self.remarks = (_ASKED_NOTHING,)
             self.tools.sandboxes.note(f"in some cases {_ASKED_NOTHING} (--helmbench-agent)")
         return conversation.last_text
@@ -171,11 +171,11 @@ class _Session:
         )
 
 
-def _fault(sums: Sums) -> Outcome | None:
+def _fault(totals: CallTotals) -> Outcome | None:
     """Return what an external agent gets whose work is not to be judged; None where it is."""
-    refused = next((fault for fault in sums.open_faults if isinstance(fault, BadRequestError)), None)
+    refused = next((fault for fault in totals.open_faults if isinstance(fault, BadRequestError)), None)
     if refused is not None:
         return fault_outcome(refused)
-    if sums.answered or not sums.open_faults:
+    if totals.answered or not totals.open_faults:
         return None
-    return fault_outcome(sums.open_faults[0])
+    return fault_outcome(totals.open_faults[0])

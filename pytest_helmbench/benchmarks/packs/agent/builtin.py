@@ -339,7 +339,7 @@ class _Run:
 
     def tokens(self) -> int:
         """Return the tokens of all calls together; estimated where the provider does not say."""
-        usage = self.conversation.sums.usage
+        usage = self.conversation.totals.usage
         if usage.prompt_tokens is None or usage.completion_tokens is None:
             return self.estimated_tokens
         return usage.prompt_tokens + usage.completion_tokens

@@ -28,7 +28,7 @@ from pytest_helmbench.core.tools import CannedAnswer, Tool, Toolbox
 from pytest_helmbench.engine.dialogue import Dialogue
 from pytest_helmbench.gateway.call import Origin
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
-from pytest_helmbench.judging.judge import judge_messages, judged_text, load_template, said_before
+from pytest_helmbench.judging.judge import earlier_utterances, judge_messages, judged_text, load_template
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule, rule_hash
 
 _CRITERION = Criterion("", "Is it SAFE?", ("SAFE", "UNSAFE"), ("SAFE",))
@@ -186,7 +186,7 @@ def test_hashes_tell_turns_and_wordings_apart_and_stay_for_one_question() -> Non
 
 def _shown(case: Case, reply: Reply, template: Any) -> str:
     text = judged_text(case, reply)[0]
-    (message,) = judge_messages(template.of(case), _CRITERION, case, text, said_before(case, reply))
+    (message,) = judge_messages(template.of(case), _CRITERION, case, text, earlier_utterances(case, reply))
     (fence,) = re.findall(r"BEGIN rubric ([0-9a-f]{16})\n", message.content)
     return message.content.replace(fence, "~")
 

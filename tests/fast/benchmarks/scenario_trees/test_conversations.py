@@ -16,7 +16,7 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTr
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.tools import CannedAnswer, Tool, Toolbox
-from pytest_helmbench.judging.judge import Spoken, judge_messages, load_template, said_before
+from pytest_helmbench.judging.judge import Utterance, earlier_utterances, judge_messages, load_template
 from pytest_helmbench.judging.rubric import Criterion
 
 FOLDER = "scenarios/P1-B1-S1"
@@ -95,8 +95,8 @@ def test_named_components_stand_in_the_system_message_behind_the_products_own(tm
     assert one.case().messages == (Message("system", f"{JOB}\n\n{NIGEL}"), user)
     assert one.case("Be brief.").messages == (Message("system", f"Be brief.\n\n{JOB}\n\n{NIGEL}"), user)
     reply = Reply("Yes.", None, "stop", Usage(), 1.0, "m", "k", said=(user, Message("assistant", "Yes.")))
-    said = said_before(one.case("Be brief."), reply)
-    assert said == (Spoken(1, "system", f"{JOB}\n\n{NIGEL}"), Spoken(1, "user", user.content))
+    said = earlier_utterances(one.case("Be brief."), reply)
+    assert said == (Utterance(1, "system", f"{JOB}\n\n{NIGEL}"), Utterance(1, "user", user.content))
     single, kind = replace(one.case("Be brief."), script=()), Criterion("", "Kind?", ("A", "B"), ("A",))
     (judged,) = judge_messages(load_template(None), kind, single, "Yes.")
     assert f"\n{JOB}\n\n{NIGEL}\n\n{TONE}\n\n" in judged.content
