@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.read.connection import reading
+from pytest_helmbench.store.read.credits import credits_of
 
 _DIGITS = 16
 
@@ -33,12 +34,6 @@ class JudgedCase:
     recorded: int = 0
 
 
-_REPLIES = """
-    SELECT results.code, results.repetition, evaluations.criterion, evaluations.rule_hash, evaluations.credit
-    FROM results JOIN evaluations ON evaluations.result_id = results.id
-    WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')
-    ORDER BY results.code, results.repetition
-"""
 _RECORDED = """
     SELECT code, count(DISTINCT repetition) FROM calls
     WHERE run_id = ? AND from_cache = 1 AND purpose <> 'judge' GROUP BY code
@@ -48,17 +43,17 @@ _RECORDED = """
 def judged_cases(path: Path, run_id: int) -> Mapping[str, JudgedCase]:
     """Return the judged cases of a run by code."""
     replies: defaultdict[str, defaultdict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    rules: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    rules: defaultdict[str, defaultdict[str, set[str | None]]] = defaultdict(lambda: defaultdict(set))
     with reading(path) as conn:
-        for code, repetition, criterion, rule, credit in conn.execute(_REPLIES, (run_id,)):
+        for code, repetition, criterion, _, credit, rule_hash in credits_of(conn, run_id):
             replies[code][repetition][criterion] = credit
-            rules[code][criterion].add(rule)
+            rules[code][criterion].add(rule_hash)
         recorded = dict(conn.execute(_RECORDED, (run_id,)).fetchall())
         contents = _contents(conn, run_id, replies)
     return {
         code: JudgedCase(
             contents.get(code),
-            {name: min(known) if len(known) == 1 else None for name, known in rules[code].items()},
+            {name: next(iter(known)) if len(known) == 1 else None for name, known in rules[code].items()},
             tuple(found.values()),
             recorded.get(code, 0),
         )

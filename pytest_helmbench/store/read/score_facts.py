@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from sys import intern
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
@@ -16,6 +15,7 @@ from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.store.plan_rows import IS_CASE, broken_cases, planned_codes, sample_of, unpacked
 from pytest_helmbench.store.read.connection import reading
+from pytest_helmbench.store.read.credits import credits_of
 
 _ONE = Fraction(1)
 
@@ -134,32 +134,22 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         conditions=_codes(conditions),
         perturbations=_codes(perturbations),
         titles={code: title for code, title in conn.execute(_TITLES, {"id": benchmark_id}) if title},
-        verdicts=_verdicts(conn, run_id, benchmark_id),
+        verdicts=_verdicts(conn, run_id),
         rows=_flat_rows(conn, benchmark_id, settings.get("cluster")),
         broken=broken_cases(conn, run_id),
         sample=sample_of(conn, run_id),
     )
 
 
-def _verdicts(
-    conn: sqlite3.Connection, run_id: int, benchmark_id: str
-) -> dict[tuple[str, int, str], CriterionVerdict]:
-    """Return the verdicts of a run; equal ones are one object, since a run may have a million.
-
-    A case with rules for single turns is one row: it passes when all of them pass, and its credit is the least.
-    """
-    shared: dict[tuple[int, float], CriterionVerdict] = {}
-    in_turns = {code for (code,) in conn.execute(_IN_TURNS, (benchmark_id,))}
+def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str], CriterionVerdict]:
+    """Return the verdicts of a run; equal ones are one object, since a run may have a million."""
+    shared: dict[tuple[bool, float], CriterionVerdict] = {}
     found: dict[tuple[str, int, str], CriterionVerdict] = {}
-    for code, repetition, criterion, passed, credit in conn.execute(_VERDICTS, (run_id,)):
-        one_row = bool(in_turns) and "-".join(code.split("-", 3)[:3]) in in_turns
-        key = code, repetition, "" if one_row else intern(criterion)
+    for code, repetition, criterion, passed, credit, _ in credits_of(conn, run_id):
         verdict = shared.get((passed, credit))
         if verdict is None:
-            verdict = shared[passed, credit] = CriterionVerdict(bool(passed), credit)
-        if one_row:
-            verdict = min(found.get(key, verdict), verdict, key=lambda one: (one.passed, one.credit))
-        found[key] = verdict
+            verdict = shared[passed, credit] = CriterionVerdict(passed, credit)
+        found[code, repetition, criterion] = verdict
     return found
 
 
@@ -191,21 +181,12 @@ _SCENARIOS = (
     "SELECT full_code, evaluation FROM scenarios WHERE benchmark_id = ? AND behaviour_id IS NOT NULL"
     " ORDER BY rowid"
 )
-_IN_TURNS = (
-    "SELECT full_code FROM scenarios WHERE benchmark_id = ?"
-    " AND (json_type(evaluation, '$.turns') = 'object' OR json_type(evaluation, '$.each') = 'object')"
-)
 _TITLES = (
     "SELECT code, name FROM pillars WHERE benchmark_id = :id UNION ALL"
     " SELECT pillars.code || '-' || behaviours.code, behaviours.title FROM behaviours"
     " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"
 )
 _NO_CASES = f"SELECT code FROM results WHERE run_id = ? GROUP BY code HAVING NOT max({IS_CASE})"
-_VERDICTS = (
-    "SELECT results.code, results.repetition, evaluations.criterion, evaluations.passed, evaluations.credit"
-    " FROM results JOIN evaluations ON evaluations.result_id = results.id"
-    " WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')"
-)
 
 
 def _by_scenario(conn: sqlite3.Connection, query: str, benchmark_id: str) -> dict[str, list[tuple[str, int]]]:
