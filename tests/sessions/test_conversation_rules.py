@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,41 @@ def test_rules_of_turns_and_a_judge_decide_and_decide_alike_from_the_record(
         again = run_tree(pytester, judged, "--helmbench-resume=1", url=provider.url)
         assert ("PT1[test/good], P1-B1-S1-PT2[test/good], " in again.stdout.str()) is ran_again
         assert provider.count == calls
+
+
+def test_score_comparison_gate_pairs_and_rescore_count_one_credit_for_a_conversation(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = ", ".join(f"{turn}: {{type: contains, expected: sure}}" for turn in (1, 2, 3))
+    evaluation = f"evaluation: {{type: length, max: 99, turns: {{{rules}}}, each: {{type: length, max: 99}}}}"
+    talk = "## Turn 1\nOne, {n}?\n## Turn 2\nTwo?\n## Turn 3\nThree?"
+    talks = {f"PT{n}": Part(talk.format(n=n), 5) for n in range(1, 13)}
+    asked = {f"PT{n}": Part(f"One, {n}?", 5) for n in range(1, 5)}
+    single = ("evaluation: {type: contains, expected: sure}",)
+    trees = {"P1-B1-S1": Tree((evaluation,), None, talks, {}), "P1-B1-S2": Tree(single, None, asked, {})}
+    write_tree(pytester.path / "benchmark", trees)
+    provider.reply = lambda request: (
+        "no" if "bad" in request.model and "Two?" in str(request.body) else "sure"
+    )
+
+    both = ("--helmbench-model=test/good", "--helmbench-model=test/bad", "--helmbench-json=r.json")
+    run_tree(pytester, *both, url=provider.url)
+    database = pytester.path / "helmbench.db"
+    scores = [stored_score(database, run) for run in (1, 2)]
+    assert [score and score.score for score in scores] == [1, Fraction(1, 4)]
+    (standing,) = json.loads((pytester.path / "r.json").read_text())["standings"]
+    assert [(pair["difference"], pair["units"]) for pair in standing["pairs"]] == [(0.75, 16)]
+
+    run_tree(pytester, "--helmbench-model=test/good", "--helmbench-db=good.db", url=provider.url)
+    assert main(["export", "1", "--format=baseline", "-o", "base.json", "--db=good.db"]) == 0
+    assert main(["rescore", "2"]) == 0
+    for first, second in product(("1", "base.json"), ("2", "3")):
+        capsys.readouterr()
+        assert main(["compare", first, second, "--json"]) == 1
+        (found,) = json.loads(capsys.readouterr().out)
+        assert (found["baseline_score"], found["score"], found["change"]) == (1, 0.25, -0.75), (first, second)
+        assert (found["units"], found["changed"]) == (16, 12)
+    gate = ("--helmbench-baseline=base.json", "--helmbench-max-drop=0.3", "--helmbench-db=g.db")
+    gated = run_tree(pytester, "--helmbench-model=test/bad", *gate, url=provider.url)
+    gated.stdout.fnmatch_lines(["✗ FAILS*\N{MINUS SIGN}75.0 points*"])
+    assert gated.ret == 1
