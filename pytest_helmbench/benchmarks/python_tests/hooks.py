@@ -37,7 +37,6 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_id, escaped_path
 from pytest_helmbench.engine.job_queue import CancelledRunError, JobQueue
 from pytest_helmbench.engine.work import UnjudgedError
-from pytest_helmbench.gateway.relay.relay import RelayAddress
 
 _NOTHING_NAMED = (
     "the fixtures helmbench_model, helmbench_openai, helmbench_async_openai and helmbench_judge cannot be asked for"
@@ -57,6 +56,30 @@ _TESTS: pytest.StashKey[HandWrittenTests] = pytest.StashKey()
 _OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 _RAISED: pytest.StashKey[BaseException] = pytest.StashKey()
 """The exception that we raised in place of a test."""
+_RUN: pytest.StashKey[_Run] = pytest.StashKey()
+_PASSED = Finding(Verdict.PASSED)
+_ASSERTIONS = (AssertionError, pytest.fail.Exception)
+
+
+@dataclass(slots=True)
+class _Run:
+    """A test between its setup and the end of its teardown.
+
+    Args:
+        in_code: Its function runs: a report that is made now is one of a subtest.
+        failed_subtests: How many so far.
+        finding: How it has ended so far.
+    """
+
+    in_code: bool = False
+    failed_subtests: int = 0
+    finding: Finding | None = None
+
+    @property
+    def subtests_text(self) -> str:
+        """`2 failed subtests`; empty for none."""
+        failed = self.failed_subtests
+        return f"{failed} failed subtest{'s' if failed > 1 else ''}" if failed else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +157,6 @@ class HandWrittenTests:
             for repetition in range(1, repeat + 1)
         ]
         self._digests: dict[Path, str] = {}
-        self._open: set[CaseJob] = set()
         config.stash[_TESTS] = self
 
     @property
@@ -187,7 +209,9 @@ class HandWrittenTests:
 
     @contextmanager
     def opened(self, item: pytest.Item, job: HandWrittenJob) -> Iterator[Connection]:
-        """Lead the calls of a test to its model, until the test has ended or the context is left."""
+        """Lead the calls of a test to its model, until its teardown has ended."""
+        if item.stash.get(_RUN, None) is not None:
+            self._end(item, job)  # another plugin runs it again before its report
         self._report_again(item, job)
         engine = self._session.engine()
         if engine is None:
@@ -195,61 +219,126 @@ class HandWrittenTests:
             self._skip(item, "dry run")
         if not job.target.model.usable:
             self._skip(item, self._obtain(item, job, engine).message)
-        address, marking = self._opened(item, job, engine)
-        connection = Connection(job.model_id, address, lambda: self._judge(item, job, marking))
-        self._open.add(job)
-        try:
-            yield connection
-        finally:
-            if job in self._open and engine.cancelled is None:
-                self._conclude(item, job, Finding(Verdict.SKIPPED, "not_run", "the test was not run"))
+        opened = job.own_work.begin()
+        engine.launch(job)
+        while not wait((opened,), SLICE_S).done:
+            if engine.has_ended(job):
+                self._raise(item, CaseError(error_text(self._obtain(item, job, engine))))
+            self._session.tick()
+        address, marking = opened.result()
+        item.stash[_RUN] = _Run()
+        yield Connection(job.model_id, address, lambda: self._judges(item, job, marking))
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Put on record what ends a test before it begins."""
-        try:
+        """Judge a test that ends before it begins."""
+        __tracebackhide__ = True
+        with self._judging(item, in_setup=True):
             return (yield)
-        except BaseException as error:
-            self._conclude_early(item, error, in_setup=True)
-            raise
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Put on record how a test ends."""
+        """Judge a test when its function has ended; raise where its outcome is another one than pytest has seen."""
         __tracebackhide__ = True
-        try:
-            result = yield
-        except BaseException as error:
-            self._conclude_early(item, error, in_setup=False)
-            raise
-        job = self.job_of(item)
-        if job is not None and job in self._open:
-            self._conclude_and_report(item, job, Finding(Verdict.PASSED))
+        run = item.stash.get(_RUN, None)
+        if run is None:
+            return (yield)
+        run.in_code = True
+        with self._judging(item, in_setup=False):
+            try:
+                result = yield
+            finally:
+                run.in_code = False
+        subtests = run.failed_subtests
+        self._judge_and_raise(item, Finding(Verdict.FAILED, words=run.subtests_text) if subtests else _PASSED)
         return result
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Wait for nothing where the session is stopped."""
+        with self._stoppable(item):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let the report carry verdict and ids; what was never judged is an error, not a failure."""
+        """Put on record how a test ends, as its reports say when all other plugins have had their say.
+
+        Its reports carry verdict and ids; what was never judged is an error, not a failure.
+        """
         report = yield
-        job, outcome = self.job_of(item), item.stash.get(_OUTCOME, None)
-        raised = item.stash.get(_RAISED, None)
-        if job is None or report.when == "teardown":
+        job, run = self.job_of(item), item.stash.get(_RUN, None)
+        if job is None:
             return report
+        if run is not None and run.in_code:  # of a subtest
+            run.failed_subtests += report.failed
+            report.__dict__["helmbench_subtest"] = True  # the report of its test decides
+            return report
+        raised = item.stash.get(_RAISED, None)
         if call.excinfo is not None and call.excinfo.value is raised:
             if report.failed:
                 report.longrepr = str(raised)  # as it is: pytest would put "Failed: " before it
             elif isinstance(raised, pytest.skip.Exception):
-                report.longrepr = (escaped_path(str(item.path)), job.test.line, str(raised))
+                _make_skipped(report, item, job, str(raised))
+        elif run is not None:
+            self._take_report(item, job, run, call, report)
+        outcome = item.stash.get(_OUTCOME, None)
         if outcome is None or outcome.reason == NO_MODEL_CALL:
             return report
-        if report.failed:
+        if report.failed and report.when != "teardown":
             report.when = "call" if outcome.judged else "setup"
         if report.failed or report.when == "call":
-            verdict = str(outcome.verdict)
-            report.__dict__["helmbench"] = {**job.carried(verdict), "hand_written": True}
+            report.__dict__["helmbench"] = {**job.carried(str(outcome.verdict)), "hand_written": True}
         return report
+
+    def _take_report(
+        self,
+        item: pytest.Item,
+        job: HandWrittenJob,
+        run: _Run,
+        call: pytest.CallInfo[None],
+        report: pytest.TestReport,
+    ) -> None:
+        """Take from a report what the code of a test has not shown, and have the report say what the record does."""
+        if report.passed and report.when == "call" and run.failed_subtests:
+            report.outcome, report.longrepr = "failed", f"contains {run.subtests_text}"
+        if run.finding is None and report.when == "teardown":
+            self._judge(item, job, Finding(Verdict.SKIPPED, "not_run", "the test was not run"))
+        if report.failed and run.finding is _PASSED:
+            outcome = self._judge(item, job, _late_finding(item, job, call, report))
+            if outcome.verdict is Verdict.ERROR and report.when == "call":
+                report.longrepr = error_text(outcome)
+        if report.when == "teardown":
+            self._end(item, job)
+        report.user_properties = list(item.user_properties)
+
+    @contextmanager
+    def _judging(self, item: pytest.Item, *, in_setup: bool) -> Iterator[None]:
+        """Judge a test whose setup or function raises."""
+        __tracebackhide__ = True  # here and below: pytest-retry makes reports of its own, with tracebacks
+        try:
+            with self._stoppable(item):
+                yield
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            raise
+        except BaseException as error:
+            run, job = item.stash.get(_RUN, None), self.job_of(item)
+            if run is not None and job is not None and run.finding is None:
+                self._judge_and_raise(item, _raised(item, job, error, in_setup=in_setup))
+            raise
+
+    @contextmanager
+    def _stoppable(self, item: pytest.Item) -> Iterator[None]:
+        """Where the session is stopped, let the calls of a test in and wait for no more."""
+        try:
+            yield
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            job = self.job_of(item)
+            if job is not None and item.stash.get(_RUN, None) is not None:
+                del item.stash[_RUN]
+                job.own_work.end(Finding(Verdict.SKIPPED, INTERRUPTED))
+            raise
 
     def _report_again(self, item: pytest.Item, job: HandWrittenJob) -> None:
         """End a test that was judged before: its first verdict stands."""
@@ -270,53 +359,44 @@ class HandWrittenTests:
             item, pytest.fail.Exception(failure_text(job, before, with_text=with_text), pytrace=False)
         )
 
-    def _opened(
-        self, item: pytest.Item, job: HandWrittenJob, engine: JobQueue[CaseJob]
-    ) -> tuple[RelayAddress, Marking]:
-        opened = job.own_work.begin()
-        engine.launch(job)
-        while not wait((opened,), SLICE_S).done:
-            if engine.has_ended(job):
-                self._raise(item, CaseError(error_text(self._obtain(item, job, engine))))
-            self._session.tick()
-        return opened.result()
-
-    def _judge(self, item: pytest.Item, job: HandWrittenJob, marking: Marking) -> AskedJudge:
+    def _judges(self, item: pytest.Item, job: HandWrittenJob, marking: Marking) -> AskedJudge:
         try:
             marking.judges()
         except UnjudgedError as error:
             none = Finding(error.outcome.verdict, error.outcome.reason, error.outcome.message)
-            self._skip(item, self._conclude(item, job, none).message)
+            self._skip(item, self._judge(item, job, none).message)
         return AskedJudge(marking, self._session.tick)
 
-    def _conclude_early(self, item: pytest.Item, error: BaseException, *, in_setup: bool) -> None:
-        """Say how a test has ended that raised something; raise what is to be reported instead, if anything."""
-        __tracebackhide__ = True  # here and below: pytest-retry makes reports of its own, with tracebacks
-        job = self.job_of(item)
-        stops = isinstance(error, KeyboardInterrupt | pytest.exit.Exception)
-        if job is None or job not in self._open:
-            return
-        if stops:
-            # Nothing waits for its outcome any more: what is on the wire is let in, and no more is waited for.
-            self._open.discard(job)
-            job.own_work.end(Finding(Verdict.SKIPPED, INTERRUPTED))
-            return
-        self._conclude_and_report(item, job, _finding(item, job, error, in_setup=in_setup))
-
-    def _conclude_and_report(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> None:
-        """Say how a test has ended; raise where its outcome is another one than pytest has seen."""
+    def _judge_and_raise(self, item: pytest.Item, finding: Finding) -> None:
+        """Judge a test; raise where its outcome is another one than pytest has seen."""
         __tracebackhide__ = True
-        outcome = self._conclude(item, job, finding)
+        job = self.job_of(item)
+        if job is None:
+            return
+        outcome = self._judge(item, job, finding)
         if outcome.reason in (finding.reason, NO_MODEL_CALL):
             return
         if outcome.verdict is Verdict.SKIPPED:
             self._skip(item, outcome.message)
         self._raise(item, CaseError(error_text(outcome)))
 
-    def _conclude(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> Outcome:
-        self._open.discard(job)
-        job.own_work.end(finding)
-        return self._obtain(item, job, self._session.engine())
+    def _judge(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> Outcome:
+        """Return what a test has come to so far."""
+        item.stash[_RUN].finding = finding
+        judged, engine = job.own_work.judge(finding), self._session.engine()
+        while engine is not None and not wait((judged,), SLICE_S).done:
+            if engine.has_ended(job):
+                return self._obtain(item, job, engine)
+            self._session.tick()
+        return self._kept(item, job, judged.result())
+
+    def _end(self, item: pytest.Item, job: HandWrittenJob) -> None:
+        """Put a test on record."""
+        finding = item.stash[_RUN].finding
+        del item.stash[_RUN]
+        if finding is not None:
+            job.own_work.end(finding)
+        self._obtain(item, job, self._session.engine())
 
     def _obtain(self, item: pytest.Item, job: HandWrittenJob, engine: JobQueue[CaseJob] | None) -> Outcome:
         """Wait for the outcome of a test; it is on its way to the record by then."""
@@ -373,7 +453,26 @@ def _code(item: pytest.Function, choice: _Choice) -> str:
     raise RuntimeError(f"{item.nodeid}: the id does not name the model {choice.id!r}")
 
 
-def _finding(item: pytest.Item, job: HandWrittenJob, error: BaseException, *, in_setup: bool) -> Finding:
+def _make_skipped(report: pytest.TestReport, item: pytest.Item, job: HandWrittenJob, text: str) -> None:
+    report.outcome = "skipped"
+    report.longrepr = (escaped_path(str(item.path)), job.test.line, text)
+
+
+def _late_finding(
+    item: pytest.Item, job: HandWrittenJob, call: pytest.CallInfo[None], report: pytest.TestReport
+) -> Finding:
+    """Return why the report of a test has failed whose code has passed."""
+    if call.excinfo is None:
+        return Finding(Verdict.FAILED, words="another plugin failed its report")
+    found = _raised(item, job, call.excinfo.value)
+    if report.when == "teardown" and not isinstance(call.excinfo.value, _ASSERTIONS):
+        return Finding(Verdict.ERROR, "teardown_failed", f"a fixture failed after the test: {found.words}")
+    return found
+
+
+def _raised(
+    item: pytest.Item, job: HandWrittenJob, error: BaseException, *, in_setup: bool = False
+) -> Finding:
     if isinstance(error, pytest.skip.Exception):
         return Finding(Verdict.SKIPPED, "skipped", str(error))
     lines = [

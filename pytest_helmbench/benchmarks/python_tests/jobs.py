@@ -101,8 +101,13 @@ class _Turn:
 
     def __init__(self) -> None:
         self.opened: Future[tuple[RelayAddress, Marking]] = Future()
-        self.finding: Future[Finding] = Future()
-        self.finding.set_running_or_notify_cancel()  # a waiting caller that is cancelled must not cancel it
+        self.findings: asyncio.Queue[tuple[Finding, Future[Outcome] | None]] = asyncio.Queue()
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def put(self, finding: Finding, outcome: Future[Outcome] | None) -> None:
+        """Hand on how the test has ended so far, from any thread, once it is opened."""
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.findings.put_nowait, (finding, outcome))
 
 
 class HandWrittenWork:
@@ -114,22 +119,30 @@ class HandWrittenWork:
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
-        self._turn: _Turn | None = None
+        self._turn = _Turn()
 
     def begin(self) -> Future[tuple[RelayAddress, Marking]]:
         """Get ready to be performed (anew); return where the test will reach its model, and its marking model."""
-        self._turn = turn = _Turn()
-        return turn.opened
+        self._turn = _Turn()
+        return self._turn.opened
+
+    def judge(self, finding: Finding) -> Future[Outcome]:
+        """Return the outcome of a test that has ended like that so far, for its reports."""
+        outcome: Future[Outcome] = Future()
+        self._turn.put(finding, outcome)
+        return outcome
 
     def end(self, finding: Finding) -> None:
-        """Say how the test has ended. Once, from any thread."""
-        if self._turn is not None:
-            self._turn.finding.set_result(finding)
+        """Take how the test has ended, its teardown included."""
+        self._turn.put(finding, None)
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
         turn = self._turn
-        if turn is None or not isinstance(case.rule, AssertionRule):
-            raise RuntimeError(f"{case.code}: its code is not run here")
+        if not isinstance(case.rule, AssertionRule):
+            raise TypeError(f"{case.code}: its code is not run here")
+        turn.loop = asyncio.get_running_loop()
+        judge = next((route.entry.id for route in context.marking_models), "")
+        rule_hash = case.rule.hash(context.settings.template, judge)
         line = ItemLine(context.origin, context.entry, context.endpoint, "case", trusted=True)
         async with Conversation(context.gateway, line, context.clock, context.watch) as conversation:
             try:
@@ -140,18 +153,14 @@ class HandWrittenWork:
             marking = Marking(case, context)
             turn.opened.set_result((address, marking))
             conversation.call_at_end(marking.cancel)
-            finding = await asyncio.wrap_future(turn.finding)
-            await marking.drain()
-            if finding.reason == INTERRUPTED:
-                await conversation.drain()
-                raise asyncio.CancelledError
-            open_call = None
-            if finding.verdict is not Verdict.PASSED or not conversation.totals.answered:
-                open_call = await conversation.settle()
+            asked: Future[Outcome] | None = Future()
+            while asked is not None:
+                finding, asked = await turn.findings.get()
+                outcome = await _outcome(finding, rule_hash, conversation, marking)
+                if asked is not None:
+                    asked.set_result(outcome)
             totals = conversation.totals
-        judge = next((route.entry.id for route in context.marking_models), "")
-        found = _judged(case.rule.hash(context.settings.template, judge), finding)
-        return with_totals(marking.fault or _outcome(found, finding, totals, open_call), totals)
+        return with_totals(outcome, totals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -309,7 +318,20 @@ def _named(route: Route) -> Route:
     return replace(route, endpoint=Unusable(f"no model is named: {hint}", ""))
 
 
-def _outcome(
+async def _outcome(finding: Finding, rule_hash: str, conversation: Conversation, marking: Marking) -> Outcome:
+    """Return what a finding makes of a test, once the calls are answered that may explain it."""
+    await marking.drain()
+    if finding.reason == INTERRUPTED:
+        await conversation.drain()
+        raise asyncio.CancelledError
+    open_call = None
+    if finding.verdict is not Verdict.PASSED or not conversation.totals.answered:
+        open_call = await conversation.settle()
+    found = _judged(rule_hash, finding)
+    return marking.fault or _explained(found, finding, conversation.totals, open_call)
+
+
+def _explained(
     outcome: Outcome, finding: Finding, totals: CallTotals, open_call: HelmbenchError | None
 ) -> Outcome:
     if outcome.judged and not totals.requests:
