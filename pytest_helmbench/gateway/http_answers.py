@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
@@ -172,7 +173,13 @@ def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
 def stream_events(body: bytes) -> Iterator[str]:
     """Yield the data of each event of a stream."""
     lines: list[str] = []
-    for line in body.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+    for line in (
+        body.removeprefix(BOM_UTF8)
+        .decode("utf-8", "replace")
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+        .split("\n")
+    ):
         if line.startswith("data:"):
             lines.append(line[5:].removeprefix(" "))
         elif not line and lines:

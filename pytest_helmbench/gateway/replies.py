@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -88,7 +89,7 @@ def _decoded(body: bytes) -> JsonValue:
     if is_stream(body):
         return streamed_document(body)
     try:
-        document: JsonValue = json.loads(body.decode("utf-8-sig", "replace"))
+        document: JsonValue = json.loads(body.removeprefix(BOM_UTF8).decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     return document

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pycurl
 
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
+from pytest_helmbench.gateway.open_files import are_used_up
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
 
 _IDLE_TURNS = 10  # of the loop: a read, the task that waited for it, and some to spare
@@ -257,6 +258,14 @@ def fault_of(error: BrokenTransferError, endpoint: Endpoint, head: Mapping[str, 
         endpoint: Where it went.
         head: Of the answer, names in lower case; None where none had come.
     """
+    if error.code in _UNREACHABLE and not error.errno and are_used_up():  # libcurl does not say so
+        return Fault(
+            FaultKind.TRANSIENT,
+            None,
+            "out_of_files",
+            "this machine has too many open files to make a connection",
+            hint="allow more open files (`ulimit -n 4096`), or ask fewer at once (--helmbench-concurrency)",
+        )
     if error.code in _TLS and error.errno not in _LOST:
         return Fault(
             FaultKind.DEAD_MODEL,

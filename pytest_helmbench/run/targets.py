@@ -22,6 +22,7 @@ from pytest_helmbench.engine.work import Route
 from pytest_helmbench.files.models_file import load_models, load_variants
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.baselines.schema_answer import BASELINE_IDS
+from pytest_helmbench.gateway.open_files import calls_that_fit, open_files
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.prices import context_tokens, is_confirmed, token_price
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
@@ -169,8 +170,26 @@ def _judge(entry: ModelEntry, tested: Sequence[str], settings: Settings, environ
 
 
 def session_concurrency(settings: Settings) -> int:
-    """Return how many calls may be in flight in the whole session; a shard has its share."""
+    """Return how many calls may be in flight in the whole session; a shard has its share.
+
+    A machine that allows few open files lowers it.
+    """
+    return calls_that_fit(wanted_concurrency(settings))
+
+
+def wanted_concurrency(settings: Settings) -> int:
+    """Return how many calls the options allow in flight."""
     return settings.divided(settings.concurrency or DEFAULT_CONCURRENCY)
+
+
+def few_open_files(settings: Settings) -> str:
+    """Return a sentence where the open files of this machine lower the calls in flight; empty where they do not."""
+    wanted, most = wanted_concurrency(settings), session_concurrency(settings)
+    if most == wanted:
+        return ""
+    return (
+        f"{most} calls at a time and not {wanted}: this machine allows {open_files()} open files (ulimit -n)"
+    )
 
 
 def calls_at_a_time(targets: Iterable[Target], settings: Settings) -> int:

@@ -22,7 +22,7 @@ from pytest_helmbench.reports.tables import UNKNOWN, cost_text, count_text, list
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.cost_estimate import PriceSpan, budget_bounds, least_call, price_span, rounded_up
 from pytest_helmbench.run.plan import Plan, PlannedRun
-from pytest_helmbench.run.targets import calls_at_a_time, session_concurrency
+from pytest_helmbench.run.targets import calls_at_a_time, few_open_files, session_concurrency
 
 _MOST_DRY_ROWS = 10
 _NOTHING_CALLED = "every prompt was composed, nothing was called, nothing was stored"
@@ -207,7 +207,9 @@ class Announcer:
         if reporter is not None:
             outlines = [one.outline for one in coordinator.library.loaded]
             read = [one.understood for one in outlines if isinstance(one, RowOutline) and one.understood]
-            for line in (*read, *share, *self._lines(plan, span)):
+            few = few_open_files(coordinator.settings)
+            fewer = (f"helmbench: {few}",) if few and not plan.dry else ()
+            for line in (*read, *share, *self._lines(plan, span), *fewer):
                 reporter.ensure_newline()
                 reporter.write_line(quoted(line))
         settings = coordinator.settings
