@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from code_rows import code_rows
@@ -21,7 +22,10 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply imp
     STARTER,
     composed,
 )
-from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob, Suite
+from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Suite
+
+if TYPE_CHECKING:
+    from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import ReplyJob
 
 
 @pytest.mark.parametrize(

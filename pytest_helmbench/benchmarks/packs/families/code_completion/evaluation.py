@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import NOT_STARTED
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import CodeBlock, code_blocks
@@ -28,11 +28,14 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     code_tests_of,
     references,
 )
-from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Suite, SuiteJob
+from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Suite
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, PackTask
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine, Limits
+
+if TYPE_CHECKING:
+    from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import SuiteJob
 
 _MIB = 1024 * 1024
 CODE_LIMITS = Limits(wall_s=30.0, memory_bytes=512 * _MIB, pids=64, output_bytes=_MIB, disk_bytes=64 * _MIB)
@@ -49,6 +52,15 @@ _TEST_LINE = re.compile(r"at line (\d+) of the tests\Z")
 _NAME = "{}"
 _WORD = re.compile(r"\w+")
 _ONE_NAME = re.compile(r"(?:: |')?(\w+)'?")
+_ENDINGS: dict[str, str] = dict(
+    re.findall(
+        r"(\S+):(\w+)",
+        "javascript:js js:js node:js typescript:ts ts:ts ruby:rb go:go rust:rs c:c c++:cpp cpp:cpp java:java "
+        "kotlin:kt swift:swift php:php perl:pl bash:sh sh:sh shell:sh lua:lua r:r scala:scala haskell:hs julia:jl "
+        "c#:cs csharp:cs sql:sql elixir:ex dart:dart",
+    )
+)
+_DECLARED = re.compile(r"([A-Za-z_]\w*)\s*\(|(?:class|struct|interface|trait|const|let|var|type)\s+(\w+)")
 _UNFIT = "not expressible"
 _VACUOUS = "the tests use nothing that the candidate defines"
 
@@ -123,7 +135,7 @@ async def _evaluate_python(
 
 
 class _Report(TypedDict):
-    """What the process of the tests says of its end; only it can, see `inside/tests.py`."""
+    """The report of the process of the tests on its end; no other process can write one."""
 
     verdict: str
     message: str
@@ -261,7 +273,7 @@ def _close(*descriptors: int) -> None:
 
 
 def _report(stderr: bytes, token: str) -> _Report | None:
-    """Return what the tests' process says of their end; None when it never came to that."""
+    """Return the report of the tests' process; None where it wrote none."""
     for line in stderr.splitlines():
         if line.startswith(token.encode()) and len(line) > len(token):
             report: _Report = json.loads(line[len(token) :])
@@ -280,17 +292,6 @@ def _broken_off(ended: Ended, *, has_begun: bool) -> CodeFinding:
         return CodeFinding(Verdict.ERROR, "cannot_start", f"the tests cannot be started: {why}")
     message = f"the tests were broken off (exit code {ended.exit_code})"
     return CodeFinding(Verdict.FAILED, "broken_off", message)
-
-
-_ENDINGS: dict[str, str] = dict(
-    re.findall(
-        r"(\S+):(\w+)",
-        "javascript:js js:js node:js typescript:ts ts:ts ruby:rb go:go rust:rs c:c c++:cpp cpp:cpp java:java "
-        "kotlin:kt swift:swift php:php perl:pl bash:sh sh:sh shell:sh lua:lua r:r scala:scala haskell:hs julia:jl "
-        "c#:cs csharp:cs sql:sql elixir:ex dart:dart",
-    )
-)
-_DECLARED = re.compile(r"([A-Za-z_]\w*)\s*\(|(?:class|struct|interface|trait|const|let|var|type)\s+(\w+)")
 
 
 async def _evaluate_in_image(

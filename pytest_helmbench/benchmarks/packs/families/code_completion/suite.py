@@ -15,13 +15,16 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypedDict
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.reply import (
     names_of,
     top_statements,
     tree_of,
 )
+
+if TYPE_CHECKING:
+    from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import ReplyJob, SuiteJob
 
 
 def _words(text: str) -> frozenset[str]:
@@ -66,60 +69,6 @@ _MADE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-class ReplyJob(TypedDict):
-    """What a reply's program is made of.
-
-    Attributes:
-        blocks: The reply's blocks of code that may be Python.
-        reply: All of it, for a reply without any.
-        starter: Where the row's code starts; may be empty.
-        whole: The starter with a body where its last function lacks one.
-        imports: Import statements of the starter.
-        declared: What the starter defines, by name: `function`, `class` or `value`.
-    """
-
-    blocks: list[str]
-    reply: str
-    starter: str
-    whole: str
-    imports: str
-    declared: dict[str, str]
-
-
-class SuiteJob(TypedDict):
-    """What the process of the tests is sent first.
-
-    Attributes:
-        token: Stands before its report.
-        in_process: The candidate is loaded beside the tests.
-        tests: Of the row.
-        given: What the tests take from the starter itself.
-        wanted: Names to ask the candidate for.
-        modules: Modules that the tests use without importing them.
-        needs: What the tests import, statement by statement, but for modules that represent the candidate.
-        tested: Modules by which the tests call the candidate.
-        entry: The function that the starter declares last; empty for none.
-        uncalled: Functions and classes of the tests that no statement of theirs calls.
-        runs_cases: The tests run their test cases themselves.
-        exits: Lines at which the tests may end by their own words.
-        reply: The candidate's program.
-    """
-
-    token: str
-    in_process: bool
-    tests: str
-    given: str
-    wanted: list[str]
-    modules: list[str]
-    needs: list[str]
-    tested: list[str]
-    entry: str
-    uncalled: list[str]
-    runs_cases: bool
-    exits: list[int]
-    reply: ReplyJob
-
-
 class Suite:
     """Tests and starter, read without running them.
 
@@ -147,7 +96,7 @@ class Suite:
         functions = [name for name, kind in facts.declared.items() if kind == "function"]
         own = "" if is_code else self._starter
         imports = [node for node in tops if isinstance(node, (ast.Import, ast.ImportFrom))]
-        program: ReplyJob = {
+        reply_job: ReplyJob = {
             "blocks": blocks,
             "reply": reply,
             "starter": own,
@@ -168,7 +117,7 @@ class Suite:
             "uncalled": facts.uncalled(),
             "runs_cases": bool(facts.reached & _RUNNERS),
             "exits": facts.exits(),
-            "reply": program,
+            "reply": reply_job,
         }
 
     def is_vacuous(self) -> bool:

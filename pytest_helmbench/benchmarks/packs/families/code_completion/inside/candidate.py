@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob
+    from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import ReplyJob
 
 _MODULE = "solution"
 _MESSAGE_LIMIT = 1 << 28

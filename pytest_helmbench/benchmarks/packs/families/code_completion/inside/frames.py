@@ -13,13 +13,66 @@ TYPE_CHECKING = False  # importing `typing` costs as much as a start of Python
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Iterable
-    from typing import Any, TypeAlias
+    from typing import Any, TypeAlias, TypedDict
 
     Container: TypeAlias = "list[object] | set[object] | deque[object] | dict[object, object] | bytearray"
     """A value that both sides can change: one of `_SEQUENCES` or `_MAPPINGS`, or a bytearray."""
 
     Value: TypeAlias = "tuple[Callable[[Any], list[object]], Callable[[Any, list[Any]], object]]"
     """How a value is taken apart, and how its type is put together from the parts."""
+
+    class ReplyJob(TypedDict):
+        """The parts of a reply's program.
+
+        Attributes:
+            blocks: The reply's blocks of code that may be Python.
+            reply: All of it, for a reply without any.
+            starter: Where the row's code starts; may be empty.
+            whole: The starter with a body where its last function lacks one.
+            imports: Import statements of the starter.
+            declared: What the starter defines, by name: `function`, `class` or `value`.
+        """
+
+        blocks: list[str]
+        reply: str
+        starter: str
+        whole: str
+        imports: str
+        declared: dict[str, str]
+
+    class SuiteJob(TypedDict):
+        """The first message to the process of the tests.
+
+        Attributes:
+            token: Stands before its report.
+            in_process: The candidate is loaded beside the tests.
+            tests: Of the row.
+            given: What the tests take from the starter itself.
+            wanted: Names to ask the candidate for.
+            modules: Modules that the tests use without importing them.
+            needs: What the tests import, statement by statement, but for modules that represent the candidate.
+            tested: Modules by which the tests call the candidate.
+            entry: The function that the starter declares last; empty for none.
+            uncalled: Functions and classes of the tests that no statement of theirs calls.
+            runs_cases: The tests run their test cases themselves.
+            exits: Lines at which the tests may end by their own words.
+            reply: The candidate's program.
+        """
+
+        token: str
+        in_process: bool
+        tests: str
+        given: str
+        wanted: list[str]
+        modules: list[str]
+        needs: list[str]
+        tested: list[str]
+        entry: str
+        uncalled: list[str]
+        runs_cases: bool
+        exits: list[int]
+        reply: ReplyJob
+
 
 _HEAD = 8  # bytes of a message's length
 _CHUNK = 1 << 16

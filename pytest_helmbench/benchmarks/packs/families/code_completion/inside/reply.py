@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import CodeType, ModuleType
 
-    from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob
+    from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import ReplyJob
 
 REPLY, STARTER = "reply.py", "starter.py"
 """Names of the parts, as tracebacks have them."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any, NoReturn
 
-    from pytest_helmbench.benchmarks.packs.families.code_completion.suite import ReplyJob, SuiteJob
+    from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import ReplyJob, SuiteJob
 else:
     ModuleType = type(sys)
 
@@ -199,13 +199,13 @@ class _Apart:
         if issubclass(cls, _ENDS_OF_ITERATION) and not is_pull:
             cls, args = RuntimeError, ("the candidate raised " + cls.__name__,)
         try:
-            made: BaseException = cls(*args)
-            if str(made) != text and str(cls(text)) == text:
-                made = cls(text)
-        except Exception:  # noqa: BLE001 - what the class makes of such arguments is its own
-            made = RuntimeError(str(text))
-        self._raised[id(made)] = (made, str(own), line)
-        return made
+            raised: BaseException = cls(*args)
+            if str(raised) != text and str(cls(text)) == text:
+                raised = cls(text)
+        except Exception:  # noqa: BLE001 - the class decides on its arguments
+            raised = RuntimeError(str(text))
+        self._raised[id(raised)] = (raised, str(own), line)
+        return raised
 
     def _encode_object(self, value: object) -> object:
         number = self._numbers.get(id(value))
@@ -228,13 +228,13 @@ class _Apart:
         if type(number) is not int or tag not in ("F", "y", "o"):
             raise BrokenWireError("its answer makes no sense")
         if number not in self._standing:
-            made: Any = _Object()
+            stand_in: Any = _Object()
             if tag == "F":
-                made = self._function(number, str(parts[1]))
+                stand_in = self._function(number, str(parts[1]))
             elif tag == "y":
-                made = _Iterator(lambda: self._ask("next", (number,)))
-            self._standing[number] = made
-            self._numbers[id(made)] = number
+                stand_in = _Iterator(lambda: self._ask("next", (number,)))
+            self._standing[number] = stand_in
+            self._numbers[id(stand_in)] = number
         return self._standing[number]
 
     def _function(self, number: int, name: str) -> Callable[..., object]:
