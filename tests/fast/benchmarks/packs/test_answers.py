@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from paths import DATA
 from properties import examples
+from specs import task_from_spec
 from text_rows import evaluate_answer, render, text_spec
 
 from pytest_helmbench.benchmarks.packs.families.text.text_family import AnswerFinding
-from pytest_helmbench.benchmarks.packs.format.spec import task_from_spec
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 
 _GOLDENS = json.loads((DATA / "pack-scoring.json").read_text(encoding="utf-8"))["scoring"]
