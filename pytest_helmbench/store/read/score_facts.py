@@ -15,7 +15,7 @@ from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.store.plan_rows import IS_CASE, broken_cases, planned_codes, sample_of, unpacked
 from pytest_helmbench.store.read.connection import reading
-from pytest_helmbench.store.read.credits import credits_of
+from pytest_helmbench.store.read.judged_replies import credits_of
 
 _ONE = Fraction(1)
 
