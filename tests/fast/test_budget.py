@@ -21,26 +21,26 @@ from pytest_helmbench.options.declarations import OPTIONS
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
 _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
-_PACKAGE_LINES = 77_010
+_PACKAGE_LINES = 76_800
 _ROOM_LINES = {
-    "benchmarks/packs": 13_030,
-    "benchmarks/bench_packs": 5_925,
-    "benchmarks/scenario_trees": 5_150,
-    "benchmarks": 1_770,
-    "gateway": 7_745,
-    "run, results": 7_430,
-    "store": 5_315,
-    "reports, view, imports": 7_290,
-    "pytest_side": 4_957,
-    "speed": 340,
-    "sandbox": 3_540,
-    "engine": 1_700,
-    "core": 3_183,
+    "benchmarks/packs": 12_958,
+    "benchmarks/bench_packs": 5_679,
+    "benchmarks/scenario_trees": 5_242,
+    "benchmarks": 1_874,
+    "gateway": 7_742,
+    "run, results": 7_351,
+    "store": 5_308,
+    "reports, view, imports": 7_176,
+    "pytest_side": 4_908,
+    "speed": 334,
+    "sandbox": 3_528,
+    "engine": 1_710,
+    "core": 3_219,
     "scoring": 2_635,
-    "cli": 2_785,
-    "files, judging, options, plugin": 4_280,
+    "cli": 2_837,
+    "files, judging, options, plugin": 4_299,
 }
-_TEST_LINES = 54_730
+_TEST_LINES = 54_737
 _MOST = {"modules": 400, "settings": 75, "commands": 20, "dependencies": 15}
 
 

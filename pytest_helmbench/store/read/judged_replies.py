@@ -1,4 +1,4 @@
-"""Judged replies of a run: their credits, which scores, comparisons, gates and baselines read here, rules and contents."""
+"""Judged replies of a run, with the credits that scores, comparisons, gates and baselines read here."""
 
 from __future__ import annotations
 
