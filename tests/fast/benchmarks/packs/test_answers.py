@@ -88,7 +88,7 @@ def test_lines_as_models_would_end_their_replies_are_judged_as_a_person_does() -
         ("How many legs has a spider?", 8, "A spider has 8 [1].", True, True),
         ("How many legs has a spider?", 8, "Answer: 8 [1]", True, True),
         ("How many legs has a spider?", 8, "Answer: 8【3†source】", True, True),
-        ("How many legs has a spider?", 8, "It has 8 legs.[1]\n\nSources:\n[1] https://example.org/7", True, True),
+        ("How many legs has a spider?", 8, "8 legs.[1]\n\nSources:\n[1] https://example.org/7", True, True),
         # Rule 4: text, number, date, yes or no, list.
         ("Which city is the capital?", "Canberra", "Answer: The **Canberra**.", True, True),
         ("How far is it in km?", "1,200", "Answer: 1200 km", True, True),

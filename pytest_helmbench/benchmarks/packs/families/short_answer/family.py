@@ -73,24 +73,21 @@ _FORMS = re.compile(
     re.IGNORECASE,
 )
 _PERCENT = re.compile(r"(?<!\w)(?:percent|percentage|per cent)(?!\w)", re.IGNORECASE)
-_ORDERED = re.compile(
-    r"(?<!\w)(?:order|sort\w*|rank\w*|sequence|steps?|first|last|largest|from|alphabetical\w*)(?!\w)",
-    re.IGNORECASE,
-)
 _YEAR = re.compile(r"1\d{3}|20\d\d")
 _COMMA = re.compile(r",(?!\d)")
 _MONEY = frozenset("$€£¥")
 _SCALED = re.compile(r"(?<!\w)(?:million|billion)s?(?!\w)", re.IGNORECASE)
 _LONGEST_STATEMENT = 300
 _MOST_YES_NO_WORDS = 6
-_SMALL_WORDS = """
-the a an is are was were be been it it's its that's that this he she they there here of in on at to for by with as
-from i i'd i'm i'll think believe would say so therefore thus hence answer final correct right about approximately
-around roughly exactly approx ca has have had which what who when where how does did do = ≈ :
-"""
-_NEVER_TAKEN_OFF = frozenset(("yes", "no", "true", "false", "not"))
-_STEM = 4
-"""First letters in which a word of the question may differ no more: `cost`, `costs`."""
+_NEVER_TAKEN_OFF = {*_YES_NO, "not"}
+_CUE = re.compile(r"(?:final\s++answer|answer)\s*(?:is)?\s*[:\-]?\s*(.+)$", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)")
+_Compared = tuple[str | None, bool]
+"""How a statement was compared, and whether it passes; None where it decides nothing."""
+_UNDECIDED: _Compared = (None, False)
+_folded = lru_cache(maxsize=2048)(folded)
+_amount = lru_cache(maxsize=2048)(amount)
+_moment = lru_cache(maxsize=2048)(moment)
 
 
 def _accepted(faults: RowFaults, where: str, value: JsonValue) -> None:
@@ -233,11 +230,6 @@ def _read_stated(stated: Stated, row: ShortRow) -> _Compared:
     return _statement(first, row)
 
 
-_Compared = tuple[str | None, bool]
-"""How a statement was compared, and whether it passes; None where it decides nothing."""
-_UNDECIDED: _Compared = (None, False)
-
-
 def _is_verbatim(reply: str, row: ShortRow) -> bool:
     """Return whether a reply is an accepted answer as written, alone or behind `Answer:`."""
     said = end_of(reply)
@@ -255,7 +247,7 @@ def _equals(text: str, row: ShortRow) -> bool:
         return False
     if any(_COMMA.sub("", _folded(answer)) == said for answer in row.texts):
         return True
-    ordered = _ORDERED.search(row.question) is not None
+    ordered = "order" in words_of(_folded(row.question))
     members = _members(text, ordered=ordered)
     return any(_members_of_accepted(answer, ordered=ordered) == members for answer in row.texts)
 
@@ -288,35 +280,24 @@ def _forms(statement: str, row: ShortRow) -> Iterator[str]:
         bare = head["head"]
     result = bare.rpartition("=")[2]
     parts = [] if is_several(folded(bare)) else [bare, result, *result.split("≈")]
-    own = [_own_words(part, row.question, row.texts) for part in parts]
+    own = [_own_words(part, row) for part in parts]
     yield from dict.fromkeys(form for form in (statement, bare, *parts, *own) if form.strip())
 
 
-def _own_words(statement: str, question: str, accepted: tuple[str, ...]) -> str:
-    """Return a folded statement without small words and those of the question, but for those of an accepted answer."""
-    gone, stems = _words_taken_off(question, accepted)
+def _own_words(statement: str, row: ShortRow) -> str:
+    """Return a folded statement without words of the question, but for those of an accepted answer."""
+    answers = [words_of(_folded(answer)) for answer in row.texts]
+    asked = words_of(_folded(row.question))
+    if any(answer and _is_run(answer, asked) for answer in answers):
+        return statement  # the question offers the answer
+    gone = set(asked) - {word for answer in answers for word in answer} - _NEVER_TAKEN_OFF
     kept: list[str] = []
     for word in folded(statement).split():
         bare = next(iter(words_of(word)), word)
-        counts = bool(kept) and kept[-1][-1:].isdigit() and is_unit(bare)
-        asked = bare in gone or (bare.isalpha() and len(bare) >= _STEM and bare[:_STEM] in stems)
-        if counts or not asked:
+        counted = bool(kept) and kept[-1][-1:].isdigit() and is_unit(bare)
+        if counted or bare not in gone:
             kept.append(word)
     return " ".join(kept)
-
-
-@lru_cache(maxsize=512)
-def _words_taken_off(question: str, accepted: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return words that are taken off, and beginnings of such. A question that offers the answer takes off none."""
-    asked = words_of(folded(question))
-    answers = [words_of(folded(answer)) for answer in accepted]
-    if any(answer and f" {' '.join(answer)} " in f" {' '.join(asked)} " for answer in answers):
-        return frozenset(), frozenset()
-    needed = {word for answer in answers for word in answer} | _NEVER_TAKEN_OFF
-    small = frozenset(_SMALL_WORDS.split())
-    gone = frozenset(word for word in (*asked, *small) if word not in needed)
-    stems = {word[:_STEM] for word in gone - small if len(word) >= _STEM and word.isalpha()}
-    return gone, frozenset(stems - {word[:_STEM] for word in needed})
 
 
 def _is_run(part: Sequence[str], whole: Sequence[str]) -> bool:
@@ -344,6 +325,9 @@ def _members(text: str, *, ordered: bool) -> list[str]:
     return parts if ordered else sorted(parts)
 
 
+_members_of_accepted = lru_cache(maxsize=2048)(_members)
+
+
 def _as_yes_no(said: str, accepted: Sequence[str]) -> bool | None:
     wanted = {_YES_NO[word] for word in accepted if word in _YES_NO}
     words = words_of(said)
@@ -354,12 +338,6 @@ def _as_yes_no(said: str, accepted: Sequence[str]) -> bool | None:
     if not opens and not (words[-1] in _YES_NO and len(words) < _MOST_YES_NO_WORDS):
         return None
     return told == wanted
-
-
-_folded = lru_cache(maxsize=2048)(folded)
-_members_of_accepted = lru_cache(maxsize=2048)(_members)
-_amount = lru_cache(maxsize=2048)(amount)
-_moment = lru_cache(maxsize=2048)(moment)
 
 
 def _as_number(form: str, row: ShortRow) -> bool | None:
@@ -420,10 +398,6 @@ def _as_moment(form: str, row: ShortRow) -> bool | None:
         return True
     known = all(None not in at for at in (said, *wanted)) and len(wanted) == len(row.texts)
     return False if known else None
-
-
-_CUE = re.compile(r"(?:final\s++answer|answer)\s*(?:is)?\s*[:\-]?\s*(.+)$", re.IGNORECASE)
-_NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)")
 
 
 def parity_short(row: ShortRow, reply: str) -> AnswerFinding:
