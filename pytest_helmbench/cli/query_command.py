@@ -12,7 +12,6 @@ from math import isfinite
 from pathlib import Path
 
 import click
-from sqlite_utils import Database
 
 from pytest_helmbench.cli.lookup import database_of
 from pytest_helmbench.cli.output import CommandError, db_option, say, say_json, say_whole
@@ -79,6 +78,8 @@ def _selected(path: Path, sql: str | None, *, with_text: bool) -> tuple[list[str
         CommandError: It writes, is not SQL, or does not end.
         StoreError: The file is missing or not a results file.
     """
+    from sqlite_utils import Database  # a third of a second, which the list of commands need not take
+
     with reading(path) as conn:
         database = Database(conn, recursive_triggers=False, execute_plugins=False)
         views = [view.name for view in database.views if with_text or not UNASKED_JOIN.search(view.schema)]

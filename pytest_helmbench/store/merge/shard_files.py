@@ -42,6 +42,56 @@ UNCHANGED = "give the files that the shards have written, as they are"
 _TIMEOUT_S = 30.0
 _LONGEST_PLAN = 2**30
 _STATUSES = ("running", "complete", "partial", "interrupted")
+_RUNS = f"""
+    SELECT runs.*, plans.codes, plans.whole, benchmarks.name AS benchmark, benchmarks.version, benchmarks.hash,
+        benchmarks.kind, llms.name AS model, llms.provider, llms.base_url,
+        (SELECT count(*) FROM results WHERE results.run_id = runs.id AND {IS_CASE}) AS results
+    FROM evaluation_runs AS runs JOIN plans ON plans.run_id = runs.id
+    JOIN benchmarks ON benchmarks.id = runs.benchmark_id JOIN llms ON llms.id = runs.llm_id
+    WHERE runs.shard IS NOT NULL AND runs.rescored_from IS NULL ORDER BY runs.id
+"""
+_RESULTS = "SELECT code, repetition, node_id FROM results WHERE run_id = ?"
+_COUNTED = ("requests", "calls", "evaluations", "judgements", "events")
+"""Tables whose ids only count the rows of one file."""
+_USED = ("latency_ms", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "cost_usd")
+_ODD = " UNION ALL ".join(
+    f"SELECT '{table}' FROM main.{table} WHERE {wrong}"
+    for table, wrong in (
+        *((table, f"{name} NOT BETWEEN 0 AND 1e12") for table in ("calls", "results") for name in _USED),
+        ("calls", "reserved_usd NOT BETWEEN 0 AND 1e12"),
+        ("scenarios", "NOT json_valid(evaluation) OR json_type(evaluation) <> 'object'"),
+        ("events", "NOT json_valid(payload)"),
+    )
+)
+_OF_RUN = "(SELECT {} FROM shard.evaluation_runs WHERE id = :old)"
+_OF_SCENARIO = "part.scenario_id IN (SELECT id FROM shard.scenarios WHERE benchmark_id = :old)"
+_CATALOGUE = (
+    ("benchmarks", "part.id = :old", "name, hash, kind"),
+    ("pillars", "part.benchmark_id = :old", "code, id"),
+    ("behaviours", "part.pillar_id IN (SELECT id FROM shard.pillars WHERE benchmark_id = :old)", "code, id"),
+    ("scenarios", "part.benchmark_id = :old", "full_code, id, family, evaluation"),
+    ("conditions", _OF_SCENARIO, "full_code, id, difficulty"),
+    ("user_contexts", _OF_SCENARIO, "full_code, id, severity"),
+    ("perturbations", _OF_SCENARIO, "full_code, id, severity"),
+)
+"""Tables, which of their rows belong to a benchmark, and what shards say alike of it."""
+_JUDGED = "('passed', 'failed')"
+_FIRST_VERDICT = (
+    "ON CONFLICT (run_id, code, repetition) DO UPDATE SET {} WHERE"
+    f" (results.outcome NOT IN {_JUDGED} AND excluded.outcome IN {_JUDGED})"
+    f" OR ((results.outcome IN {_JUDGED}) = (excluded.outcome IN {_JUDGED})"
+    " AND coalesce(results.completed_at, '~') > coalesce(excluded.completed_at, '~'))"
+)
+_PAYLOAD = (
+    "iif(json_type(part.payload, '$.runId') = 'text',"
+    " json_set(part.payload, '$.runId', CAST(:new AS TEXT)), part.payload)"
+)
+# Said about each share by itself; the merged run has an end of its own.
+_NEWS = (
+    "part.run_id = :old AND part.result_id IS NULL AND part.type <> 'run_finished'"
+    f" AND (part.type, {_PAYLOAD}) NOT IN"
+    " (SELECT type, payload FROM main.events WHERE run_id = :new AND result_id IS NULL)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +215,6 @@ def _check_form(conn: sqlite3.Connection, path: Path) -> None:
         raise StoreError(path, f"the database is damaged ({damage and damage[0]})", "take an undamaged copy")
 
 
-_RUNS = f"""
-    SELECT runs.*, plans.codes, plans.whole, benchmarks.name AS benchmark, benchmarks.version, benchmarks.hash,
-        benchmarks.kind, llms.name AS model, llms.provider, llms.base_url,
-        (SELECT count(*) FROM results WHERE results.run_id = runs.id AND {IS_CASE}) AS results
-    FROM evaluation_runs AS runs JOIN plans ON plans.run_id = runs.id
-    JOIN benchmarks ON benchmarks.id = runs.benchmark_id JOIN llms ON llms.id = runs.llm_id
-    WHERE runs.shard IS NOT NULL AND runs.rescored_from IS NULL ORDER BY runs.id
-"""
-
-
 def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
     for row in named_rows(conn.execute(_RUNS)):
         about = json.loads(_text(row["shard"]))
@@ -212,9 +252,6 @@ def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
             plugin_version=_text(row["plugin_version"]),
             place=None if place is None else _text(place),
         )
-
-
-_RESULTS = "SELECT code, repetition, node_id FROM results WHERE run_id = ?"
 
 
 def _check_share(conn: sqlite3.Connection, path: Path, run: ShardRun) -> None:
@@ -501,46 +538,3 @@ class MergedFile:
             " WHERE tables.type = 'table' AND part.name = 'result_id' AND part.pk"
         )
         return [name for (name,) in self._conn.execute(query)]
-
-
-_COUNTED = ("requests", "calls", "evaluations", "judgements", "events")
-"""Tables whose ids only count the rows of one file."""
-_USED = ("latency_ms", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "cost_usd")
-_ODD = " UNION ALL ".join(
-    f"SELECT '{table}' FROM main.{table} WHERE {wrong}"
-    for table, wrong in (
-        *((table, f"{name} NOT BETWEEN 0 AND 1e12") for table in ("calls", "results") for name in _USED),
-        ("calls", "reserved_usd NOT BETWEEN 0 AND 1e12"),
-        ("scenarios", "NOT json_valid(evaluation) OR json_type(evaluation) <> 'object'"),
-        ("events", "NOT json_valid(payload)"),
-    )
-)
-_OF_RUN = "(SELECT {} FROM shard.evaluation_runs WHERE id = :old)"
-_OF_SCENARIO = "part.scenario_id IN (SELECT id FROM shard.scenarios WHERE benchmark_id = :old)"
-_CATALOGUE = (
-    ("benchmarks", "part.id = :old", "name, hash, kind"),
-    ("pillars", "part.benchmark_id = :old", "code, id"),
-    ("behaviours", "part.pillar_id IN (SELECT id FROM shard.pillars WHERE benchmark_id = :old)", "code, id"),
-    ("scenarios", "part.benchmark_id = :old", "full_code, id, family, evaluation"),
-    ("conditions", _OF_SCENARIO, "full_code, id, difficulty"),
-    ("user_contexts", _OF_SCENARIO, "full_code, id, severity"),
-    ("perturbations", _OF_SCENARIO, "full_code, id, severity"),
-)
-"""Tables, which of their rows belong to a benchmark, and what shards say alike of it."""
-_JUDGED = "('passed', 'failed')"
-_FIRST_VERDICT = (
-    "ON CONFLICT (run_id, code, repetition) DO UPDATE SET {} WHERE"
-    f" (results.outcome NOT IN {_JUDGED} AND excluded.outcome IN {_JUDGED})"
-    f" OR ((results.outcome IN {_JUDGED}) = (excluded.outcome IN {_JUDGED})"
-    " AND coalesce(results.completed_at, '~') > coalesce(excluded.completed_at, '~'))"
-)
-_PAYLOAD = (
-    "iif(json_type(part.payload, '$.runId') = 'text',"
-    " json_set(part.payload, '$.runId', CAST(:new AS TEXT)), part.payload)"
-)
-# Said about each share by itself; the merged run has an end of its own.
-_NEWS = (
-    "part.run_id = :old AND part.result_id IS NULL AND part.type <> 'run_finished'"
-    f" AND (part.type, {_PAYLOAD}) NOT IN"
-    " (SELECT type, payload FROM main.events WHERE run_id = :new AND result_id IS NULL)"
-)

@@ -18,6 +18,93 @@ from pytest_helmbench.store.plan_rows import IS_CASE
 from pytest_helmbench.store.read.connection import reading
 from pytest_helmbench.store.table_rows import from_row, named_rows
 
+_RESULTS = """
+    SELECT found.*, CASE WHEN :with_text THEN (SELECT body FROM requests WHERE hash = request_hash) END AS request
+    FROM (
+        SELECT results.*, scenarios.full_code AS scenario, scenarios.title AS title, responses.body AS response_body,
+            CASE WHEN :with_text THEN responses.text END AS reply,
+            CASE WHEN :with_text THEN responses.thoughts END AS thoughts,
+            coalesce(responses.request_hash, (
+                SELECT calls.request_hash FROM calls
+                WHERE calls.run_id = results.run_id AND calls.code = results.code
+                    AND calls.repetition = results.repetition AND calls.purpose <> 'judge'
+                ORDER BY calls.rowid DESC LIMIT 1
+            )) AS request_hash
+        FROM results
+        LEFT JOIN scenarios ON scenarios.id = results.scenario_id
+        LEFT JOIN responses ON responses.id = results.response_id
+        WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
+            AND (:outcome IS NULL OR results.outcome = :outcome)
+    ) AS found
+"""
+_EVALUATIONS = """
+    SELECT evaluations.*, results.reason AS result_reason
+    FROM evaluations JOIN results ON results.id = evaluations.result_id
+    WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
+        AND (:outcome IS NULL OR results.outcome = :outcome)
+    ORDER BY evaluations.id
+"""
+_CALLS = "SELECT * FROM calls WHERE run_id = ? AND code = ? ORDER BY rowid"
+_TOLD_CALLS = """
+    SELECT calls.* FROM calls JOIN (
+        SELECT code, repetition FROM calls WHERE run_id = :run_id GROUP BY code, repetition
+        HAVING count(*) > 1 OR max(purpose <> 'case' OR error IS NOT NULL OR from_cache OR response_id IS NULL)
+    ) AS told ON told.code = calls.code AND told.repetition = calls.repetition
+    WHERE calls.run_id = :run_id ORDER BY calls.rowid
+"""
+_ASKED_TURNS = """
+    SELECT DISTINCT code, repetition, turn FROM calls
+    WHERE run_id = ? AND code = ifnull(?, code) AND turn IS NOT NULL
+"""
+_PERTURBATIONS = (
+    "SELECT DISTINCT results.code, body FROM results JOIN perturbations ON perturbations.id = perturbation_id"
+    " JOIN texts ON hash = text_hash WHERE run_id = ? AND results.code IN (SELECT value FROM json_each(?))"
+)
+_STEPS = """
+    SELECT results.code, results.repetition, events.type, events.payload, events.at
+    FROM events JOIN results ON results.id = events.result_id
+    WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code) ORDER BY events.id
+"""
+_TIMED = """
+    SELECT latency_ms, completion_tokens FROM results
+    WHERE run_id IN (SELECT value FROM json_each(:runs)) AND latency_ms > 0
+    AND (run_id, code, repetition) NOT IN (
+        SELECT run_id, code, repetition FROM calls
+        WHERE run_id IN (SELECT value FROM json_each(:runs)) AND from_cache = 1 AND purpose <> 'judge'
+    )
+    ORDER BY rowid
+"""
+_IN_FLIGHT = """
+    WITH ended AS (
+        SELECT round((julianday(started_at) - 2440587.5) * 86400000) AS began, latency_ms AS ms FROM calls
+        WHERE run_id IN (SELECT value FROM json_each(:runs)) AND from_cache = 0 AND purpose <> 'judge'
+    ), turns AS (SELECT began AS at, 1 AS change FROM ended UNION ALL SELECT began + ms, -1 FROM ended)
+    SELECT max(max(whole), 1), sum(CASE WHEN flying > 0 THEN next - at END) / 1000 FROM (
+        SELECT at, lead(at) OVER turn AS next, sum(change) OVER (turn ROWS UNBOUNDED PRECEDING) AS flying,
+            -- A call is known to begin at a millisecond, and ended before the one that took its place began.
+            sum(change) OVER (ORDER BY CAST(at AS INTEGER), change ROWS UNBOUNDED PRECEDING) AS whole
+        FROM turns WINDOW turn AS (ORDER BY at, change)
+    )
+"""
+_OUTCOMES = (
+    f"SELECT outcome, reason, neutral, count(*) FROM results WHERE run_id = ? AND {IS_CASE} GROUP BY 1, 2, 3"
+)
+_COUNTED_EVALUATIONS = """
+    SELECT evaluations.parse, evaluations.rule, count(*) FROM evaluations
+    JOIN results ON results.id = evaluations.result_id
+    WHERE results.run_id = ? GROUP BY 1, 2
+"""
+_IN_PROCESS = """
+    SELECT count(DISTINCT evaluations.result_id) FROM evaluations JOIN results ON results.id = evaluations.result_id
+    WHERE results.run_id = ? AND evaluations.in_process
+"""
+_FINISHES = """
+    SELECT finish_reason, count(*), total(inner_thoughts) FROM (
+        SELECT DISTINCT calls.code, calls.repetition, calls.finish_reason, responses.id, responses.inner_thoughts
+        FROM calls JOIN responses ON responses.id = calls.response_id WHERE calls.run_id = ?
+    ) GROUP BY 1
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -108,42 +195,6 @@ class CallRow:
     turn: int | None = None
 
 
-_RESULTS = """
-    SELECT found.*, CASE WHEN :with_text THEN (SELECT body FROM requests WHERE hash = request_hash) END AS request
-    FROM (
-        SELECT results.*, scenarios.full_code AS scenario, scenarios.title AS title, responses.body AS response_body,
-            CASE WHEN :with_text THEN responses.text END AS reply,
-            CASE WHEN :with_text THEN responses.thoughts END AS thoughts,
-            coalesce(responses.request_hash, (
-                SELECT calls.request_hash FROM calls
-                WHERE calls.run_id = results.run_id AND calls.code = results.code
-                    AND calls.repetition = results.repetition AND calls.purpose <> 'judge'
-                ORDER BY calls.rowid DESC LIMIT 1
-            )) AS request_hash
-        FROM results
-        LEFT JOIN scenarios ON scenarios.id = results.scenario_id
-        LEFT JOIN responses ON responses.id = results.response_id
-        WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
-            AND (:outcome IS NULL OR results.outcome = :outcome)
-    ) AS found
-"""
-_EVALUATIONS = """
-    SELECT evaluations.*, results.reason AS result_reason
-    FROM evaluations JOIN results ON results.id = evaluations.result_id
-    WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
-        AND (:outcome IS NULL OR results.outcome = :outcome)
-    ORDER BY evaluations.id
-"""
-_CALLS = "SELECT * FROM calls WHERE run_id = ? AND code = ? ORDER BY rowid"
-_TOLD_CALLS = """
-    SELECT calls.* FROM calls JOIN (
-        SELECT code, repetition FROM calls WHERE run_id = :run_id GROUP BY code, repetition
-        HAVING count(*) > 1 OR max(purpose <> 'case' OR error IS NOT NULL OR from_cache OR response_id IS NULL)
-    ) AS told ON told.code = calls.code AND told.repetition = calls.repetition
-    WHERE calls.run_id = :run_id ORDER BY calls.rowid
-"""
-
-
 def evaluations_of(
     conn: sqlite3.Connection, run_id: int, code: str | None = None, outcome: str | None = None
 ) -> Mapping[Cell, tuple[Evaluation, ...]]:
@@ -189,12 +240,6 @@ def results(
     return tuple(sorted(rows, key=lambda row: (natural_key(row.code), row.repetition)))
 
 
-_ASKED_TURNS = """
-    SELECT DISTINCT code, repetition, turn FROM calls
-    WHERE run_id = ? AND code = ifnull(?, code) AND turn IS NOT NULL
-"""
-
-
 def asked_turns(
     path: Path, run_id: int, code: str | None = None
 ) -> Mapping[tuple[str, int], Collection[int]]:
@@ -204,12 +249,6 @@ def asked_turns(
         for of_case, repetition, turn in conn.execute(_ASKED_TURNS, (run_id, code)):
             found[of_case, repetition].add(turn)
     return found
-
-
-_PERTURBATIONS = (
-    "SELECT DISTINCT results.code, body FROM results JOIN perturbations ON perturbations.id = perturbation_id"
-    " JOIN texts ON hash = text_hash WHERE run_id = ? AND results.code IN (SELECT value FROM json_each(?))"
-)
 
 
 def perturbation_texts(path: Path, run_id: int, codes: Sequence[str]) -> dict[str, str]:
@@ -245,13 +284,6 @@ def told_calls(path: Path, run_id: int) -> Mapping[tuple[str, int], tuple[CallRo
     return {key: tuple(calls) for key, calls in found.items()}
 
 
-_STEPS = """
-    SELECT results.code, results.repetition, events.type, events.payload, events.at
-    FROM events JOIN results ON results.id = events.result_id
-    WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code) ORDER BY events.id
-"""
-
-
 def case_steps(
     path: Path, run_id: int, code: str | None = None
 ) -> Mapping[tuple[str, int], tuple[Event, ...]]:
@@ -270,17 +302,6 @@ def case_steps(
     return {key: tuple(events) for key, events in found.items()}
 
 
-_TIMED = """
-    SELECT latency_ms, completion_tokens FROM results
-    WHERE run_id IN (SELECT value FROM json_each(:runs)) AND latency_ms > 0
-    AND (run_id, code, repetition) NOT IN (
-        SELECT run_id, code, repetition FROM calls
-        WHERE run_id IN (SELECT value FROM json_each(:runs)) AND from_cache = 1 AND purpose <> 'judge'
-    )
-    ORDER BY rowid
-"""
-
-
 def timed_cases(path: Path, run_ids: Sequence[int]) -> tuple[tuple[float, int | None], ...]:
     """Return milliseconds and reply tokens of every case that was answered in some runs.
 
@@ -288,20 +309,6 @@ def timed_cases(path: Path, run_ids: Sequence[int]) -> tuple[tuple[float, int | 
     """
     with reading(path) as conn:
         return tuple(conn.execute(_TIMED, {"runs": json.dumps(run_ids)}).fetchall())
-
-
-_IN_FLIGHT = """
-    WITH ended AS (
-        SELECT round((julianday(started_at) - 2440587.5) * 86400000) AS began, latency_ms AS ms FROM calls
-        WHERE run_id IN (SELECT value FROM json_each(:runs)) AND from_cache = 0 AND purpose <> 'judge'
-    ), turns AS (SELECT began AS at, 1 AS change FROM ended UNION ALL SELECT began + ms, -1 FROM ended)
-    SELECT max(max(whole), 1), sum(CASE WHEN flying > 0 THEN next - at END) / 1000 FROM (
-        SELECT at, lead(at) OVER turn AS next, sum(change) OVER (turn ROWS UNBOUNDED PRECEDING) AS flying,
-            -- A call is known to begin at a millisecond, and ended before the one that took its place began.
-            sum(change) OVER (ORDER BY CAST(at AS INTEGER), change ROWS UNBOUNDED PRECEDING) AS whole
-        FROM turns WINDOW turn AS (ORDER BY at, change)
-    )
-"""
 
 
 def in_flight(path: Path, run_ids: Sequence[int]) -> tuple[int | None, float | None]:
@@ -347,28 +354,6 @@ class RecordedOutcomes:
     rules: Mapping[str, int]
     in_process: int
     finishes: tuple[tuple[str | None, int, int], ...] = ()
-
-
-_OUTCOMES = (
-    f"SELECT outcome, reason, neutral, count(*) FROM results WHERE run_id = ? AND {IS_CASE} GROUP BY 1, 2, 3"
-)
-_COUNTED_EVALUATIONS = """
-    SELECT evaluations.parse, evaluations.rule, count(*) FROM evaluations
-    JOIN results ON results.id = evaluations.result_id
-    WHERE results.run_id = ? GROUP BY 1, 2
-"""
-_IN_PROCESS = """
-    SELECT count(DISTINCT evaluations.result_id) FROM evaluations JOIN results ON results.id = evaluations.result_id
-    WHERE results.run_id = ? AND evaluations.in_process
-"""
-
-
-_FINISHES = """
-    SELECT finish_reason, count(*), total(inner_thoughts) FROM (
-        SELECT DISTINCT calls.code, calls.repetition, calls.finish_reason, responses.id, responses.inner_thoughts
-        FROM calls JOIN responses ON responses.id = calls.response_id WHERE calls.run_id = ?
-    ) GROUP BY 1
-"""
 
 
 def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:

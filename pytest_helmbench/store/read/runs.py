@@ -24,6 +24,46 @@ from pytest_helmbench.store.table_rows import from_row, named_rows
 
 OWN_DATA = "own_data"
 """Key of the settings of a run: everything on this machine may show its texts and answers."""
+_RUNS = """
+    SELECT evaluation_runs.*, benchmarks.name AS benchmark, benchmarks.version, llms.name AS model,
+        llms.provider, llms.base_url, benchmarks.kind
+    FROM evaluation_runs
+    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
+    JOIN llms ON llms.id = evaluation_runs.llm_id
+"""
+_OUTCOMES = (
+    f"SELECT outcome, reason, count(*) FROM results WHERE run_id = ? AND {IS_CASE} GROUP BY outcome, reason"
+)
+DECIDING = (
+    "judge",
+    "judge_sampling",
+    "sampling",
+    "system_prompt",
+    "strict_json",
+    "add_no_context",
+    "judge_template",
+    "scoring",
+    "pack_rules",
+    "cluster",
+    "sample",
+)
+"""Settings that can change an answer or a verdict, the number of repetitions apart."""
+_ALIKE = """
+    SELECT other.id, other.settings, own.settings FROM evaluation_runs AS own
+    JOIN evaluation_runs AS other ON other.benchmark_hash = own.benchmark_hash AND other.llm_id = own.llm_id
+        AND other.benchmark_id = own.benchmark_id AND other.id <> own.id AND other.status = 'complete'
+        AND other.scope = own.scope AND other.rescored_from IS NULL
+    WHERE own.id = ? ORDER BY other.id DESC
+"""
+_PULSE_OUTCOMES = ("passed", "failed", "error", "skipped")
+_PULSE_RUNS = """
+    SELECT id, status, total_tests, passed_tests, failed_tests, error_tests, skipped_tests, completed_at,
+        session_id FROM evaluation_runs ORDER BY id
+"""
+_PULSE_RESULTS = """
+    SELECT outcome, count(*), max(rowid), max(completed_at) FROM results WHERE run_id = ?
+    GROUP BY outcome ORDER BY outcome
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +131,6 @@ class RunDetail(RunSummary):
     def count(self, outcome: str) -> int:
         """Return the number of results with an outcome so far."""
         return sum(count for (name, _), count in self.outcomes.items() if name == outcome)
-
-
-_RUNS = """
-    SELECT evaluation_runs.*, benchmarks.name AS benchmark, benchmarks.version, llms.name AS model,
-        llms.provider, llms.base_url, benchmarks.kind
-    FROM evaluation_runs
-    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
-    JOIN llms ON llms.id = evaluation_runs.llm_id
-"""
-_OUTCOMES = (
-    f"SELECT outcome, reason, count(*) FROM results WHERE run_id = ? AND {IS_CASE} GROUP BY outcome, reason"
-)
 
 
 def runs(path: Path) -> tuple[RunSummary, ...]:
@@ -185,30 +213,6 @@ def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[RunDetail, .
         )
 
 
-DECIDING = (
-    "judge",
-    "judge_sampling",
-    "sampling",
-    "system_prompt",
-    "strict_json",
-    "add_no_context",
-    "judge_template",
-    "scoring",
-    "pack_rules",
-    "cluster",
-    "sample",
-)
-"""Settings that can change an answer or a verdict, the number of repetitions apart."""
-
-_ALIKE = """
-    SELECT other.id, other.settings, own.settings FROM evaluation_runs AS own
-    JOIN evaluation_runs AS other ON other.benchmark_hash = own.benchmark_hash AND other.llm_id = own.llm_id
-        AND other.benchmark_id = own.benchmark_id AND other.id <> own.id AND other.status = 'complete'
-        AND other.scope = own.scope AND other.rescored_from IS NULL
-    WHERE own.id = ? ORDER BY other.id DESC
-"""
-
-
 def judges_of(settings: Mapping[str, object]) -> tuple[str, ...]:
     """Return the ids of a run's marking models, in order, from its settings; an older run names one at most."""
     several, one = settings.get("judges"), settings.get("judge")
@@ -227,9 +231,6 @@ def configured_alike(path: Path, run_id: int) -> tuple[tuple[int, int], ...]:
             if same and judges_of(first) == judges_of(second):
                 found.append((int(other), int(first.get("repeat") or 1)))
     return tuple(found)
-
-
-_PULSE_OUTCOMES = ("passed", "failed", "error", "skipped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,16 +258,6 @@ class RunProgress:
     def done(self) -> int:
         """Results so far."""
         return self.passed + self.failed + self.error + self.skipped
-
-
-_PULSE_RUNS = """
-    SELECT id, status, total_tests, passed_tests, failed_tests, error_tests, skipped_tests, completed_at,
-        session_id FROM evaluation_runs ORDER BY id
-"""
-_PULSE_RESULTS = """
-    SELECT outcome, count(*), max(rowid), max(completed_at) FROM results WHERE run_id = ?
-    GROUP BY outcome ORDER BY outcome
-"""
 
 
 class PulseReader:

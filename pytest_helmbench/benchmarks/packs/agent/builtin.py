@@ -23,6 +23,25 @@ from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
 from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.sandbox.box import Box, Command, Ended, Limits
 
+_NAME = "bash"
+_LONGEST_COMMAND = 100_000  # bytes: the kernel takes no argument of 128 KiB
+_BLOCK_STARTS = ("```bash", "```sh", "```shell")
+_RUN = 'exec 2>&1; if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
+AGENT_VERSION = 1
+"""Of prompts, tool and loop: what changes them makes other requests."""
+_MIB = 1024 * 1024
+_CHARACTERS_PER_TOKEN = 4
+_MOST_CALLS = 16
+_MOST_CUT = 3
+_SYSTEM_PROMPT = """\
+You are an agent that works in a sandbox, all on your own: nobody answers questions. Call the function bash to look \
+around, to change files and to check your work; its output comes back to you. When the task is done, reply without a \
+call: a sentence or two on what you did. If you cannot call functions, write one fenced code block labelled bash \
+instead, and it will be run."""
+_TOO_MANY = f"Not run: at most {_MOST_CALLS} calls of one reply are."
+_CUT_OFF = "Your reply was cut off at its token limit. Take smaller steps, and say less."
+_KEPT_FIELDS = ("reasoning_details", "reasoning_content")
+
 
 class Stop(StrEnum):
     """Why an agent stopped. What it left behind is judged, but for `fault`."""
@@ -58,12 +77,6 @@ class Transcript:
     turns: int
     stop: Stop
     fault: HelmbenchError | None = None
-
-
-_NAME = "bash"
-_LONGEST_COMMAND = 100_000  # bytes: the kernel takes no argument of 128 KiB
-_BLOCK_STARTS = ("```bash", "```sh", "```shell")
-_RUN = 'exec 2>&1; if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 
 
 class UnusableCallError(HelmbenchError):
@@ -132,15 +145,6 @@ def _shortened(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {left_out:,} characters left out …]\n{text[-tail:]}"
 
 
-AGENT_VERSION = 1
-"""Of prompts, tool and loop: what changes them makes other requests."""
-
-_MIB = 1024 * 1024
-_CHARACTERS_PER_TOKEN = 4
-_MOST_CALLS = 16
-_MOST_CUT = 3
-
-
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
     """Bounds of a run of the agent.
@@ -168,16 +172,6 @@ class AgentLimits:
 
 
 AGENT_LIMITS = AgentLimits()
-
-_SYSTEM_PROMPT = """\
-You are an agent that works in a sandbox, all on your own: nobody answers questions. Call the function bash to look \
-around, to change files and to check your work; its output comes back to you. When the task is done, reply without a \
-call: a sentence or two on what you did. If you cannot call functions, write one fenced code block labelled bash \
-instead, and it will be run."""
-
-_TOO_MANY = f"Not run: at most {_MOST_CALLS} calls of one reply are."
-_CUT_OFF = "Your reply was cut off at its token limit. Take smaller steps, and say less."
-_KEPT_FIELDS = ("reasoning_details", "reasoning_content")
 
 
 async def run_agent(

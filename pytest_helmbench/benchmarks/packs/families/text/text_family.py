@@ -30,6 +30,16 @@ ENDING_JSON = (
     "`answer`, {what}."
 )
 _IGNORANCE = "I do not know"
+STATEMENT_LIMIT = 200
+"""Most characters of a reply that a finding carries."""
+_SILENT = re.compile(
+    r"(?:i'm sorry,? )?(?:but )?i (?:do not|don't|cannot|can't) (?:know|say|answer|tell)\b[^,;.]*\.?(?: sorry\.?)?"
+    r"|unknown|n/a|no answer|no idea|not sure|idk|-*",
+    re.IGNORECASE,
+)
+_FEWEST_WORDS = 5
+"""Of a shown text whose repeat is no answer: a value of the context may well be one."""
+_EDGE = " \t\r\n\"'`.,;:"
 
 
 class ProofReply(NamedTuple):
@@ -215,10 +225,6 @@ def _of_text(judged: Evaluation) -> Evaluation:
     return replace(judged, observed=HIDDEN_TEXT, observed_text=judged.observed) if judged.observed else judged
 
 
-STATEMENT_LIMIT = 200
-"""Most characters of a reply that a finding carries."""
-
-
 @dataclass(frozen=True, slots=True)
 class AnswerFinding:
     """The verdict of one reply, and what it rests on. Holds no hidden value.
@@ -259,15 +265,6 @@ def no_answer(reply: str) -> AnswerFinding:
     if not text:
         return AnswerFinding(False, reason="empty")
     return AnswerFinding(False, statement=shown(text), reason="no_answer", certain=False)
-
-
-_SILENT = re.compile(
-    r"(?:i'm sorry,? )?(?:but )?i (?:do not|don't|cannot|can't) (?:know|say|answer|tell)\b[^,;.]*\.?(?: sorry\.?)?"
-    r"|unknown|n/a|no answer|no idea|not sure|idk|-*",
-    re.IGNORECASE,
-)
-_FEWEST_WORDS = 5
-"""Of a shown text whose repeat is no answer: a value of the context may well be one."""
 
 
 def leaves(context: object) -> Iterator[str]:
@@ -328,9 +325,6 @@ def echoes_given(given: Iterable[str], *texts: str) -> bool:
 
 
 _folded = lru_cache(maxsize=2048)(folded)
-
-
-_EDGE = " \t\r\n\"'`.,;:"
 
 
 def normalised(text: str, *, united_states: bool = False) -> str:
