@@ -88,7 +88,7 @@ def init_command(
         understood, kept = _kept(source, path, settings, as_rows=as_jsonl)
         _write(path, kept)
         say(understood)
-        context.invoke(check_command, path=path, install=False, as_json=False, unprotected=False)
+        context.invoke(check_command, path=path, as_json=False, unprotected=False)
         say("next:", f"  pytest {shlex.quote(str(path))} --helmbench-model=ID")
         return
     kind = next(places for places in all_places() if places.starter)
