@@ -73,3 +73,45 @@ def test_a_system_that_lets_no_thread_start_is_told(pytester: pytest.Pytester, p
     assert "ERROR: helmbench-" in session.text
     assert "can't start new thread\n  hint: the limits on memory (ulimit -v)" in session.text
     assert provider.count == 0
+
+
+_OPEN_FILES = """
+import resource
+
+soft, hard, held = {numbers}
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard or resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+kept = [open("/dev/null") for _ in range(held)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said", "errors"),
+    [
+        ((64, None, 0), "60 calls (60 at a time)", False),
+        (
+            (120, 120, 0),
+            "24 calls at a time and not 60: this machine allows 120 open files (ulimit -n)",
+            False,
+        ),
+        ((150, 150, 80), "this machine has too many open files to make a connection", True),
+    ],
+    ids=["raised", "fewer", "none left"],
+)
+def test_few_open_files_lose_no_reply_and_blame_no_provider(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    numbers: tuple[int, int | None, int],
+    said: str,
+    errors: bool,
+) -> None:
+    provider.latency_s = 0.3
+    plugin = _OPEN_FILES.format(numbers=numbers)
+    options = ("--helmbench-concurrency=60", "--helmbench-max-retries=0")
+    session = _session(pytester, provider, plugin, *options)
+    assert session.end() == (pytest.ExitCode.TESTS_FAILED if errors else pytest.ExitCode.OK), session.text
+    assert said in session.text
+    database = pytester.path / "helmbench.db"
+    found = dict(rows(database, "SELECT coalesce(reason, outcome), count(*) FROM results GROUP BY 1"))
+    assert found.keys() == ({"passed", "out_of_files"} if errors else {"passed"})
+    assert rows(database, "SELECT count(*) FROM responses") == [(provider.count,)]
+    assert sum(found.values()) == _CASES
