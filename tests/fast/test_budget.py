@@ -21,15 +21,15 @@ from pytest_helmbench.options.declarations import OPTIONS
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
 _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
-_PACKAGE_LINES = 76_800
+_PACKAGE_LINES = 76_733
 _ROOM_LINES = {
-    "benchmarks/packs": 12_958,
+    "benchmarks/packs": 12_920,
     "benchmarks/bench_packs": 5_679,
     "benchmarks/scenario_trees": 5_242,
     "benchmarks": 1_874,
     "gateway": 7_742,
     "run, results": 7_351,
-    "store": 5_308,
+    "store": 5_278,
     "reports, view, imports": 7_176,
     "pytest_side": 4_908,
     "speed": 334,
@@ -37,10 +37,10 @@ _ROOM_LINES = {
     "engine": 1_710,
     "core": 3_219,
     "scoring": 2_635,
-    "cli": 2_837,
+    "cli": 2_838,
     "files, judging, options, plugin": 4_299,
 }
-_TEST_LINES = 54_737
+_TEST_LINES = 54_783
 _MOST = {"modules": 400, "settings": 75, "commands": 20, "dependencies": 15}
 
 

@@ -19,3 +19,9 @@ def test_a_command_is_one_line_that_does_its_own_set_up(name: str) -> None:
 @pytest.mark.parametrize("page", TASK_PAGES)
 def test_the_readme_links_a_task_page(page: str) -> None:
     assert f"](docs/{page}.md)" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_tests_for_further_pythons_are_there() -> None:
+    named = (ROOT / "tests" / "support" / "smoke.txt").read_text("utf-8").splitlines()[1:]
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).is_file()] == []
