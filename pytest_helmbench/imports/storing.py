@@ -40,7 +40,6 @@ class _Outline:
         self.hash = hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()
 
     def catalogue(self, codes: Iterable[str], /) -> Catalogue:
-        """See `Outline.catalogue`."""
         return Catalogue(
             [
                 ScenarioEntry(code=code, full_code=code, family=IMPORTED, about={"groups": dict(case.groups)})
@@ -50,7 +49,6 @@ class _Outline:
         )
 
     def axes(self, code: str) -> CaseAxes:
-        """See `Outline.axes`."""
         return CaseAxes(scenario=code)
 
 

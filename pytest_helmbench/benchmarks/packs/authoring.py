@@ -152,7 +152,6 @@ class PackAuthoring:
         )
 
     def read(self, root: Path, session: SessionValues) -> ReadPack:
-        """See `Authoring.read`."""
         return ReadPack(
             load_pack(root, wishes=wishes_of(session.settings)), session.settings.packs.answer_form
         )

@@ -13,7 +13,6 @@ class Packs:
     name = PLACES.name
 
     def open(self, session: SessionValues) -> PackLoader:
-        """See `BenchmarkKind.open`."""
         return PackLoader(session.settings, session.note, in_ci=bool(session.environ.get("CI")))
 
 

@@ -59,7 +59,6 @@ class PackJob(CaseJob):
 
     @property
     def cluster(self) -> str | None:
-        """See `RowRef.cluster`."""
         return self.ref.cluster
 
     @property
@@ -76,7 +75,6 @@ class PackJob(CaseJob):
         )
 
     def marked_by(self, reply: Reply, /) -> JudgeRule | None:
-        """See `CaseJob.marked_by`."""
         rule = self.loaded.rule(self.task())
         family = family_of(rule.task) if isinstance(rule, PackRule) else None
         if isinstance(rule, JudgeRule):
@@ -149,11 +147,9 @@ class PackJob(CaseJob):
 
     @property
     def skip_reason(self) -> str | None:
-        """See `RowRef.skip_reason`."""
         return self.ref.skip_reason
 
     def rule_hashes(self, case: Case, settings: RunnerSettings) -> tuple[str, ...]:
-        """See `CaseJob.rule_hashes`."""
         rule = case.rule
         if isinstance(rule, JudgeRule):
             return rule.hashes(settings.template.hash, deciding_judge(self.target.judge_ids))
@@ -162,7 +158,6 @@ class PackJob(CaseJob):
 
     @property
     def not_rescored(self) -> str | None:
-        """See `Family.not_rescored`."""
         family = family_named(self.ref.family)
         return None if family is None else family.not_rescored
 
@@ -244,7 +239,6 @@ class LoadedPack:
         return path in self._rows
 
     def jobs(self, path: Path, file_id: str, repeat: int) -> Iterator[PackJob]:
-        """See `Loaded.jobs`."""
         for ref in self._rows[path]:
             for target in self.targets:
                 for repetition in range(1, repeat + 1):
@@ -259,13 +253,11 @@ class LoadedPack:
         return self.broken_in(self.pack.manifest.path)
 
     def broken_in(self, path: Path) -> Broken:
-        """See `Loaded.broken_in`."""
         rows = tuple((row.name, row.problems) for row in self._broken.get(path, ()))
         whole = self.pack.problems if path == self.pack.manifest.path else ()
         return ((self.pack.id or path.stem, whole), *rows) if whole else rows
 
     def count(self) -> int:
-        """See `Loaded.count`."""
         return len(self.pack.rows)
 
     def scenario_of(self, code: str) -> str:
@@ -273,7 +265,6 @@ class LoadedPack:
         return code
 
     def judge_calls(self, scenario: str) -> int:
-        """See `Loaded.judge_calls`."""
         ref = self.outline.rows.get(scenario)
         family = None if ref is None else family_named(ref.family)
         needs = family is not None and family.needs_judge and not self.work.settings.parity

@@ -41,7 +41,6 @@ class PackWork:
         return self.tools.settings
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
-        """See `Work.perform`."""
         if isinstance(case.rule, JudgeRule):
             judges = usable_judges(context)
             reply = await one_reply(case, context)

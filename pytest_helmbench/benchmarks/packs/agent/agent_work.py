@@ -90,7 +90,6 @@ class _Session:
 
     @property
     def command_limits(self) -> Limits:
-        """See `AgentSession.command_limits`."""
         return self.limits.command
 
     async def judged(self, family: AgentFamily, rule: PackRule) -> Outcome:
@@ -109,7 +108,6 @@ class _Session:
         return self._outcome(family, rule, finding)
 
     async def work(self, spec: BoxSpec, workspace: Workspace) -> str:
-        """See `AgentSession.work`."""
         if self.agents.command is not None:
             return await self._work_outside(self.agents.command, workspace)
         async with await (await self.tools.engine()).open(spec) as box:

@@ -117,7 +117,6 @@ class CodeCompletion(Family):
     )
 
     def skip_reason(self, public: JsonObject, hidden: JsonObject, place: RowPlace) -> str | None:
-        """See `Family.skip_reason`."""
         language = _code_of(public)
         if language == "python":
             return None
@@ -127,17 +126,14 @@ class CodeCompletion(Family):
         return f"the language {language!r} needs {' and '.join(missing)}" if missing else None
 
     def compiled_check(self, public: JsonObject, hidden: JsonObject, _files: PackFiles | None) -> CodeTests:
-        """See `Family.compiled_check`."""
         tests = object_in(hidden, "tests")
         command = command_check(tests) if tests.get("command") is not None else None
         return CodeTests(text_in(tests, "code") or "", _code_of(public), command)
 
     def image_of(self, task: PackTask) -> str | None:
-        """See `Family.image_of`."""
         return code_image(task)
 
     async def evaluate(self, rule: PackRule, reply: Reply, tools: RowTools) -> Evaluation:
-        """See `Family.evaluate`."""
         engine = await tools.engine()
         try:
             found = await evaluate_code(rule.task, reply.text, engine, parity=rule.parity)
@@ -153,7 +149,6 @@ class CodeCompletion(Family):
         return replace(judged, in_process=found.in_process)
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
-        """See `Family.trials`."""
         engine = await tools.engine()
         for label, reply, must_pass in code_self_check(rule.task):
             found = await evaluate_code(rule.task, split_reply(reply).answer, engine)

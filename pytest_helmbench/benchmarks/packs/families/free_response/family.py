@@ -111,7 +111,6 @@ class FreeResponse(TextFamily):
         return isinstance(hidden.get("rubric"), str)
 
     def judge_rule(self, task: PackTask, *, hidden: bool) -> JudgeRule | None:
-        """See `Family.judge_rule`."""
         rubric = task.eval_value("rubric")
         if not isinstance(rubric, str):
             return None
@@ -121,19 +120,16 @@ class FreeResponse(TextFamily):
         return JudgeRule((Criterion("", rubric, ("PASS", "FAIL"), ("PASS",)),), hidden=hidden)
 
     def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
-        """See `TextFamily.finding`."""
         row = free_row(given, wanted)
         return parity_free(row, reply) if parity else read_free(row, reply)
 
     def reading(self, rule: PackRule) -> Criterion:
-        """See `TextFamily.reading`."""
         row = free_row(rule.task.public(), rule.task.evaluation())
         listed = (_LISTS[0], row.accepted), (_LISTS[1], row.rejected)
         lists = (f"{head}\n" + "\n".join(f"- {text}" for text in texts) for head, texts in listed if texts)
         return Criterion("", "\n\n".join([_RUBRIC, *lists]), ("PASS", "FAIL"), ("PASS",))
 
     def grounds(self, rule: PackRule, finding: AnswerFinding, *, shows: bool) -> str:
-        """See `TextFamily.grounds`."""
         rubric = rule.task.eval_value("rubric")
         lists = rubric if isinstance(rubric, dict) else {}
         parts = [finding.strategy or finding.reason or "nothing matched"]
@@ -149,7 +145,6 @@ class FreeResponse(TextFamily):
         return "; ".join(parts)
 
     def own_proofs(self, given: JsonObject, wanted: JsonObject) -> Iterator[ProofReply]:
-        """See `TextFamily.own_proofs`."""
         row = free_row(given, wanted)
         for number, answer in enumerate(row.accepted, 1):
             yield ProofReply(f"accepted answer {number}", answer, must_pass=True)

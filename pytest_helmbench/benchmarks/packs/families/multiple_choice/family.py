@@ -98,7 +98,6 @@ class MultipleChoice(TextFamily):
     )
 
     def check_across(self, faults: RowFaults, public: JsonObject, hidden: JsonObject) -> None:
-        """See `Family.check_across`."""
         value, choices = hidden["answer"], texts_in(public, "choices")
         for number, item in enumerate(value if isinstance(value, list) else [value], start=1):
             if named_choice(item, choices) is None:
@@ -107,24 +106,20 @@ class MultipleChoice(TextFamily):
                 faults.error("eval.answer", f"{which} names no choice", f"{_NAMES}: {last}")
 
     def response_format(self, task: PackTask, form: str) -> JsonObject | None:
-        """See `Family.response_format`."""
         letters = ascii_uppercase[: len(texts_in(task.public(), "choices"))]
         return answer_format(letters) if form == "json" else None
 
     def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
-        """See `TextFamily.finding`."""
         row = choice_row(given, wanted)
         return parity_choice(row, reply) if parity else read_choice(row, reply)
 
     def reading(self, rule: PackRule) -> Criterion:
-        """See `TextFamily.reading`."""
         row = choice_row(rule.task.public(), rule.task.evaluation())
         right = [f"- {ascii_uppercase[at]}) {row.choices[at]}" for at in sorted(right_choices(row))]
         rubric = "\n".join([f"{_RUBRIC}\n\nRight choices:", *right])
         return Criterion("", rubric, ("PASS", "FAIL"), ("PASS",))
 
     def own_proofs(self, given: JsonObject, wanted: JsonObject) -> Iterator[ProofReply]:
-        """See `TextFamily.own_proofs`."""
         row = choice_row(given, wanted)
         right, letters = right_choices(row), ascii_uppercase[: len(row.choices)]
         for at in sorted(right):

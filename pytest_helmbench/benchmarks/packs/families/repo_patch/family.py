@@ -65,21 +65,18 @@ class RepoPatch(AgentFamily):
     )
 
     def prompt(self, task: PackTask, form: str | None = None) -> str:
-        """See `Family.prompt`."""
         path = artifact_path_of(task)
         if path is None:
             return super().prompt(task, form)
         return self.template.render(task.public(), _ARTIFACT_ENDING.format(path))
 
     def check_across(self, faults: RowFaults, _public: JsonObject, hidden: JsonObject) -> None:
-        """See `Family.check_across`."""
         inner, outer = object_in(hidden, "tests").get("candidate_policy"), hidden.get("candidate_policy")
         if inner is not None and outer is not None and inner != outer:
             where = "eval.candidate_policy"
             faults.error(where, "eval.tests.candidate_policy says something else", "keep one of them")
 
     def check_needs(self, faults: RowFaults, _hidden: JsonObject, place: RowPlace) -> None:
-        """See `Family.check_needs`."""
         repository = self.repository(place)
         if repository is not None:
             check_found(faults, "environment.repository", place.files, repository)
@@ -96,13 +93,11 @@ class RepoPatch(AgentFamily):
         return next(found, None)
 
     def compiled_check(self, _public: JsonObject, hidden: JsonObject, _files: PackFiles | None) -> PatchTests:
-        """See `Family.compiled_check`."""
         return patch_tests(hidden)
 
     async def finding(
         self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
     ) -> AgentFinding:
-        """See `AgentFamily.finding`."""
         task, assets = rule.task, plan_assets(tools.files, rule.task.assets)
         try:
             async with opened_workplace(task, engine, session.command_limits, assets) as place:
@@ -114,7 +109,6 @@ class RepoPatch(AgentFamily):
             return error.finding
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
-        """See `Family.trials`."""
         engine, assets = await tools.engine(), plan_assets(tools.files, rule.task.assets)
         gold = eval_text(rule.task, "gold_patch")
         for label, patch, must_pass in (("eval.gold_patch", gold, True), ("an empty patch", "", False)):

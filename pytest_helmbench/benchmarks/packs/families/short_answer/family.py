@@ -128,16 +128,13 @@ class ShortAnswer(TextFamily):
     )
 
     def response_format(self, _task: PackTask, form: str) -> JsonObject | None:
-        """See `Family.response_format`."""
         return answer_format() if form == "json" else None
 
     def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
-        """See `TextFamily.finding`."""
         row = short_row(given, wanted)
         return parity_short(row, reply) if parity else read_short(row, reply)
 
     def reading(self, rule: PackRule) -> Criterion:
-        """See `TextFamily.reading`."""
         row = short_row(rule.task.public(), rule.task.evaluation())
         lines = [_RUBRIC, "Accepted answers:\n" + "\n".join(f"- {answer}" for answer in row.accepted)]
         if row.tolerance is not None:
@@ -145,7 +142,6 @@ class ShortAnswer(TextFamily):
         return Criterion("", "\n\n".join(lines), ("PASS", "FAIL"), ("PASS",))
 
     def advice(self, hidden: JsonObject) -> str | None:
-        """See `Family.advice`."""
         accepted = hidden.get("accepted_answers")
         only = accepted[0] if isinstance(accepted, list) and len(accepted) == 1 else None
         if not isinstance(only, str) or len(only.split()) == 1:
@@ -153,7 +149,6 @@ class ShortAnswer(TextFamily):
         return "only one accepted answer, of several words: list the other ways of writing it in accepted_answers"
 
     def own_proofs(self, given: JsonObject, wanted: JsonObject) -> Iterator[ProofReply]:
-        """See `TextFamily.own_proofs`."""
         for number, answer in enumerate(short_row(given, wanted).accepted, 1):
             yield from right_replies(f"accepted answer {number}", str(answer))
         yield from echoes(given, "question")

@@ -60,7 +60,6 @@ class TerminalTask(AgentFamily):
     )
 
     def check_needs(self, faults: RowFaults, hidden: JsonObject, place: RowPlace) -> None:
-        """See `Family.check_needs`."""
         if place.environment.get("materialize_workdir_from_image") is True and not place.has_image:
             where = "environment.materialize_workdir_from_image"
             faults.error(where, "there is no image to copy from", "name one in environment.image")
@@ -76,17 +75,14 @@ class TerminalTask(AgentFamily):
     def compiled_check(
         self, _public: JsonObject, hidden: JsonObject, files: PackFiles | None
     ) -> TerminalTests:
-        """See `Family.compiled_check`."""
         return terminal_tests(hidden, files)
 
     def denied(self, task: PackTask, allowed: Granted[tuple[str, ...]]) -> str | None:
-        """See `Family.denied`."""
         return denied_commands(task, allowed)
 
     async def finding(
         self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
     ) -> AgentFinding:
-        """See `AgentFamily.finding`."""
         task, assets = rule.task, plan_assets(tools.files, rule.task.assets)
         evaluator = plan_checker_files(tools.files, task)
         allowed = tools.settings.allow_commands

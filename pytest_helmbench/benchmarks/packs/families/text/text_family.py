@@ -121,7 +121,6 @@ class TextFamily(Family):
         return (*self.own_proofs(given, wanted), *whole, empty, silent)
 
     def wants_reading(self, rule: PackRule, reply: Reply) -> Criterion | None:
-        """See `Family.wants_reading`."""
         if rule.parity or reply.form_fault is not None:
             return None
         if self.finding(rule.task.public(), rule.task.evaluation(), reply.text, parity=False).certain:
@@ -129,7 +128,6 @@ class TextFamily(Family):
         return self.reading(rule)
 
     def read_evaluation(self, rule: PackRule, read: Evaluation, reply: Reply, *, shows: bool) -> Evaluation:
-        """See `Family.read_evaluation`."""
         finding = self.finding(rule.task.public(), rule.task.evaluation(), reply.text, parity=False)
         said = f"; it says: {read.justification}" if shows and read.justification else ""
         judged = self.row_evaluation(
@@ -171,11 +169,9 @@ class TextFamily(Family):
         return None
 
     async def evaluate(self, rule: PackRule, reply: Reply, tools: RowTools) -> Evaluation:
-        """See `Family.evaluate`."""
         return self.evaluation(rule, reply, shows=tools.settings.show_hidden)
 
     async def trials(self, rule: PackRule, _tools: RowTools) -> AsyncIterator[Trial]:
-        """See `Family.trials`."""
         task = rule.task
         given, wanted = task.public(), task.evaluation()
         if self.is_judged(wanted):
