@@ -69,7 +69,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class CaseRef:
-    """Something that pytest can be told to run.
+    """An item or file that pytest can run.
 
     Args:
         path: The file it is collected from.

@@ -49,7 +49,7 @@ _OTHER_WORDS = {
     "score": "report",
     "serve": "view",
 }
-"""What other programs, and earlier words, call commands."""
+"""Names of commands in other programs and earlier versions, with ours."""
 
 _PLACE = "pytest_helmbench.cli"
 _USAGE = 2

@@ -31,7 +31,7 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What all run commands are told.
+    """The options of all run commands.
 
     Args:
         path: At or inside a benchmark; None to look as pytest does.

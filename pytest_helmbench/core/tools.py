@@ -98,7 +98,7 @@ class MadeCall:
         turn: In which it was made, from 1.
         name: As written.
         arguments: As decoded; the text where it is not a JSON object.
-        answer: What the model was told.
+        answer: The answer that the model got.
         fault: Why the call is none: `UNKNOWN_TOOL`, `BROKEN_ARGUMENTS`; empty for a sound one.
         at: ISO 8601 UTC.
     """

@@ -102,7 +102,7 @@ class Option:
 
     @property
     def default_text(self) -> str:
-        """What applies where nothing is given; empty where that is nothing at all."""
+        """The text of the default; empty where there is none."""
         default = self.default.value if isinstance(self.default, Granted) else self.default
         if self.absent or default is None or default == () or isinstance(default, bool):
             return self.absent

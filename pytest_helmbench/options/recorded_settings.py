@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SAME = ("sampling", "judge_sampling", "model", "variant_of", "own_data", "scoring", "judges", "versions")
 _PLACES = ("benchmark_path", "routes")
 FACTS = frozenset((*_SAME, *_PLACES, "judge"))  # shards compare `judges`, which names it too
-"""What a run records beside its options."""
+"""Facts that a run records beside its options."""
 PER_SHARD = frozenset(
     ("judge", *_PLACES, *(name for name, option in DECLARED.items() if option.is_per_shard))
 )

@@ -40,7 +40,7 @@ class Settings(Options):
 
     @property
     def cache_mode(self) -> CacheMode:
-        """What may come out of the record."""
+        """The use of the record that `--helmbench-cache` asks for."""
         return CacheMode(self.cache)
 
     @property
@@ -50,7 +50,7 @@ class Settings(Options):
 
     @property
     def shown_texts(self) -> ShownTexts:
-        """Of which cases reports hold texts."""
+        """The cases whose texts reports hold."""
         return ShownTexts(self.with_text)
 
     @property

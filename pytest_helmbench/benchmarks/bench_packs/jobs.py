@@ -97,7 +97,7 @@ class BenchPackJob(CaseJob):
 
 
 class LoadedBenchPack(JudgedByItself):
-    """A Bench Pack with the models it runs on. What is wrong with one is wrong with all of it.
+    """A Bench Pack with the models it runs on. A fault of a part is one of the whole pack.
 
     Args:
         manifest: Checked.

@@ -1,4 +1,4 @@
-"""One scenario on its way through its Bench Pack: the addresses that it is lent, its run, and what becomes of it."""
+"""One scenario on its way through its Bench Pack: the addresses that it is lent, its run, and its result."""
 
 from __future__ import annotations
 

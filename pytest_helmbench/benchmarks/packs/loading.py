@@ -142,7 +142,7 @@ class PackJob(CaseJob):
 
     @property
     def place(self) -> tuple[Path, int]:
-        """Of its row."""
+        """File and line of its row."""
         return self.ref.path, self.ref.line
 
     @property
@@ -221,7 +221,7 @@ class LoadedPack:
 
     @property
     def warnings(self) -> Sequence[Problem]:
-        """What is odd but usable."""
+        """Warnings about usable files."""
         return self.pack.warnings
 
     @property

@@ -35,7 +35,7 @@ class PackSettings:
 
 @dataclass(frozen=True, slots=True)
 class RowTools:
-    """What the rows of a pack share.
+    """The values that the rows of a pack share.
 
     Args:
         settings: How the session runs and judges packs.

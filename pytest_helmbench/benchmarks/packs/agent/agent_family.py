@@ -52,7 +52,7 @@ class AgentSession(Protocol):
 
     @property
     def command_limits(self) -> Limits:
-        """Of one command of the agent."""
+        """The limits of one command of the agent."""
 
     async def work(self, spec: BoxSpec, workspace: Workspace) -> str:
         """Let the agent work to its end; return what its model has said last.

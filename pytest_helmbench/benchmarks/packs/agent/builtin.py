@@ -28,7 +28,7 @@ _LONGEST_COMMAND = 100_000  # bytes: the kernel takes no argument of 128 KiB
 _BLOCK_STARTS = ("```bash", "```sh", "```shell")
 _RUN = 'exec 2>&1; if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 AGENT_VERSION = 1
-"""Of prompts, tool and loop: what changes them makes other requests."""
+"""The version of prompts, tool and loop: a change of them makes other requests."""
 _MIB = 1024 * 1024
 _CHARACTERS_PER_TOKEN = 4
 _MOST_CALLS = 16
@@ -44,7 +44,7 @@ _KEPT_FIELDS = ("reasoning_details", "reasoning_content")
 
 
 class Stop(StrEnum):
-    """Why an agent stopped. What it left behind is judged, but for `fault`."""
+    """Why an agent stopped. The workspace that it left is judged, but for `fault`."""
 
     FINISHED = "finished"
     """It said so, by a reply without a command."""
@@ -295,7 +295,7 @@ class _Run:
         return await self._run_command(command)
 
     async def _run_command(self, command: str) -> str:
-        """Run a command; return what the model is told, and note the same in figures."""
+        """Run a command; return the answer for the model, and note its figures."""
         text = without_surrogates(command)
         figures: dict[str, JsonValue] = {"exit_code": None}
         if "\0" in text:

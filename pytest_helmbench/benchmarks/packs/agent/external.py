@@ -106,7 +106,7 @@ class AgentCommand:
 
 @dataclass(frozen=True, slots=True)
 class AgentNeeds:
-    """What the user has said that his agent needs beside its model.
+    """The rights that the user gave an agent beside its model.
 
     Args:
         variables: Names of variables of the environment.
@@ -139,7 +139,7 @@ class AgentNeeds:
 
 @dataclass(frozen=True, slots=True)
 class ExternalTask:
-    """What an external agent gets.
+    """The task of an external agent.
 
     Args:
         message: The task.
@@ -164,7 +164,7 @@ class ExternalTask:
 
 @dataclass(frozen=True, slots=True)
 class ExternalRun:
-    """How an external agent ended. What it left in the workspace is judged.
+    """How an external agent ended. The workspace that it left is judged.
 
     Args:
         exit_code: None when it was killed at its time limit.

@@ -30,15 +30,15 @@ _OTHER = frozenset(("failed", "skipped", "xfailed"))
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What one run of tests has reported.
+    """The reports of one run of tests.
 
     Args:
         items: Names of the tests that were collected, in order.
         named: Names of tests in files that could not be imported.
         broken: Files that could not be collected, each with the reason.
-        tests: Names of tests with what became of them: `passed`, `failed`, `skipped`, `xfailed`, `xpassed`.
+        tests: Names of tests with their outcomes: `passed`, `failed`, `skipped`, `xfailed`, `xpassed`.
         ended: Exit status that the run gave itself; None when it never came to its end.
-        decoy: What became of a test that must fail; None where there was none.
+        decoy: The outcome of a test that must fail; None without one.
         tampered: Functions of Python or of the runner that were replaced meanwhile.
         spread: Other processes ran the tests, and told this one.
         unfit: Why the files of tests cannot be run here; empty where they can.
@@ -73,7 +73,7 @@ class Witnessed:
 
     @property
     def tests(self) -> list[tuple[str, str]]:
-        """Names of all tests that have reported, with what became of them."""
+        """Names of all tests that have reported, with their outcomes."""
         return [pair for session in self.sessions for pair in session.tests]
 
     @property
@@ -150,7 +150,7 @@ def shortfall(
 
 
 def _lost_tests(seen: Witnessed, wanted: Witnessed, without: Witnessed | None) -> Iterator[tuple[str, str]]:
-    """Yield names of tests that did not pass as often as they are there, with what became of them."""
+    """Yield names of tests that did not pass as often as they are there, with their outcomes."""
     good, other = seen.counts(_GOOD), seen.counts(_OTHER)
     excused = Counter[str]() if without is None else without.counts(_OTHER - {"failed"})
     expected = _expected(wanted) | _expected(seen)
@@ -207,7 +207,7 @@ class Ran:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What is the same where two runs broke down in the same way."""
+        """The part that is the same where two runs broke down in the same way."""
         ended = self.ended
         return ended.exit_code, ended.timed_out, ended.reason, self.seen.ends, self.seen.broken
 

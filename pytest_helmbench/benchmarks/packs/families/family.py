@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # reading rows needs no sandbox
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 
 _HASH_FORM = "1"
-"""Of what the hash of a rule is made of."""
+"""The form of the text whose hash names a rule."""
 
 _HASH_DIGITS = 16
 _TESTS_PASS = "its tests pass"
@@ -37,7 +37,7 @@ _TESTS_PASS = "its tests pass"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of a reply that the pack itself brings, or that must never pass.
+    """The verdict on a reply that the pack itself brings, or that must never pass.
 
     Args:
         label: What it is, without any hidden value.

@@ -29,7 +29,7 @@ _NOTHING: JsonObject = {}
 
 @dataclass(slots=True)
 class RowFacts:
-    """What is known of a row before it is compiled.
+    """The facts of a row before it is compiled.
 
     Args:
         id: None where it has none that can be used.

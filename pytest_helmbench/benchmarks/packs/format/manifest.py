@@ -55,7 +55,7 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a manifest says, and what stands in for what it does not say.
+    """A manifest with the defaults of the keys that it leaves out.
 
     Args:
         path: The file.

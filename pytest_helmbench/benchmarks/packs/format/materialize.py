@@ -39,7 +39,7 @@ def plan_assets(files: PackFiles, assets: Sequence[Asset]) -> tuple[PlannedFile,
 
 
 def contents(asset: Asset, source: Path, target: str) -> Iterator[PlannedFile]:
-    """Yield what an asset becomes; what is wrong inside is told with the asset's path."""
+    """Yield what an asset becomes; a fault inside names the asset's path."""
     try:
         yield from tree(source, target, read_only=asset.read_only)
     except MaterializationError as error:

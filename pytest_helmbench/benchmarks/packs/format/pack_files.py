@@ -24,7 +24,7 @@ _BUNDLE = b"# v"
 
 @dataclass(frozen=True, slots=True)
 class PackBounds:
-    """What one row may lay out.
+    """The bounds of the files of one row.
 
     Args:
         files: Files and folders.
@@ -43,7 +43,7 @@ class PackBounds:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a path of a pack leads to.
+    """The files at a path of a pack.
 
     Args:
         path: The file or folder.

@@ -50,7 +50,7 @@ class Pack:
         rows: Healthy rows in file order; none of a pack whose manifest has problems.
         broken: The other rows in file order.
         problems: Of the manifest and of whole files: one erroring item, and no row runs.
-        warnings: What is odd but usable; the same in many rows is told once.
+        warnings: Warnings about usable rows; the same in many rows stands once.
         cluster: Metadata key of rows that stand or fall together; None where rows are independent.
         tables: That hold its rows; None where these are lines of the format itself.
     """

@@ -20,7 +20,7 @@ _HASH_DIGITS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptTemplate:
-    """What a family's prompts look like.
+    """The template of a family's prompts.
 
     Args:
         family: The family's name.

@@ -22,7 +22,7 @@ from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON, i
 
 MOST_ROW_BYTES = 64 * 1024 * 1024
 MOST_FILE_BYTES = 2 * 1024**3
-"""Of a row file."""
+"""Most bytes of a row file."""
 
 _BOM = b"\xef\xbb\xbf"
 

@@ -147,7 +147,7 @@ class Suite:
 
 
 class _Facts:
-    """What can be read off the tests' syntax tree.
+    """The facts in the tests' syntax tree.
 
     Args:
         tree: Of the tests.

@@ -88,7 +88,7 @@ exit {_CANDIDATE_FAILED}
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What the candidate's patch came to; every path is git's own word.
+    """The changes of the candidate's patch; git names every path.
 
     Args:
         baseline: The commit before it.

@@ -72,7 +72,7 @@ PARITY = SensitivePaths(
     starts=("pytest.", "noxfile."),
     ends=(".bash", ".sh", ".zsh", ".lock", ".pth"),
 )
-"""What the published rule calls sensitive.
+"""Paths that the published rule calls sensitive.
 
 Source:
     Benchmark packs, parity rules, repo_patch paths.
@@ -183,7 +183,7 @@ DEFAULT = SensitivePaths(
     | _set("_pytest pluggy iniconfig packaging exceptiongroup tomli py xdist hypothesis nose nose2 coverage")
     | _set("attr attrs mock setuptools pkg_resources"),
 )
-"""What the default rule calls sensitive: all that the parity rule does, and the same in other ecosystems."""
+"""Paths that the default rule calls sensitive: those of the parity rule, and the same in other ecosystems."""
 
 
 _NEVER = "securebench"

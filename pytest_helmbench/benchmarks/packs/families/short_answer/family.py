@@ -62,7 +62,7 @@ _RUBRIC = (
     "question does not ask for, where it asks for one."
 )
 MOST_BITS = 13_000
-"""Of an integer: Python writes no longer ones as digits."""
+"""Most bits of an integer: Python writes no longer one as digits."""
 _YES_NO = {"yes": True, "no": False, "true": True, "false": False}
 _HEAD = re.compile(
     r"(?P<head>[^,;]+?)(?:,\s|\s-\s|;\s|\s(?=which|who|because|since))"

@@ -38,7 +38,7 @@ _SILENT = re.compile(
     re.IGNORECASE,
 )
 _FEWEST_WORDS = 5
-"""Of a shown text whose repeat is no answer: a value of the context may well be one."""
+"""Fewest words of a shown text whose repeat is not an answer: a value of the context may be one."""
 _EDGE = " \t\r\n\"'`.,;:"
 
 
