@@ -21,6 +21,10 @@ _FIGURES = (
     "file names used twice",
     "attributes set from outside",
     "exceptions with another base than Exception",
+    "% of modules with constants below a definition",
+    "modules with three groups of them",
+    "names of ids for other values",
+    "type aliases with two meanings",
 )
 
 _KINDS = [path.parent for path in PACKAGE.glob("benchmarks/*/places.py")]

@@ -21,6 +21,7 @@ _NAME = "pytest_helmbench"
 _MOST_FUNCTION_LINES = 50
 _MOST_PARAMETERS = 7
 _MOST_FILE_LINES = 600
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NOQA = re.compile(r"# noqa\b")
 _PARTS = {
     "": {"__init__", "registry", "work"},
@@ -121,6 +122,8 @@ def figures(room: str = "") -> tuple[Figure, ...]:
     large = [file.short for file in wanted if file.text.count("\n") > _MOST_FILE_LINES]
     top = [path.name for path in sorted(PACKAGE.glob("*.py"))] if not room else []
     cycles = [" > ".join(group) for group in import_cycles(wanted)]
+    late = {file.short: count for file in wanted if (count := _late_constants(file))}
+    defining = sum(any(isinstance(node, _DEFINITIONS) for node in _module(file).body) for file in wanted)
     return (
         _counted("modules at the top", top, 4),
         _counted("functions over 50 lines", long, 0),
@@ -132,6 +135,15 @@ def figures(room: str = "") -> tuple[Figure, ...]:
         _counted("file names used twice", _used_twice(wanted), 0),
         _counted("attributes set from outside", _set_from_outside(wanted), 0),
         _counted("exceptions with another base than Exception", _odd_exceptions(wanted), 0),
+        Figure(
+            "% of modules with constants below a definition",
+            round(100 * len(late) / max(defining, 1)),
+            27,
+            [*late],
+        ),
+        _counted("modules with three groups of them", [file for file, count in late.items() if count > 2], 0),
+        _counted("names of ids for other values", _wrong_ids(wanted), 0),
+        _counted("type aliases with two meanings", _ambiguous_aliases(wanted), 0),
     )
 
 
@@ -278,6 +290,54 @@ def _odd_exceptions(wanted: Sequence[Source]) -> list[str]:
         and node.name not in published
         and any(isinstance(base, ast.Name) and base.id in odd for base in node.bases)
     ]
+
+
+def _late_constants(file: Source) -> int:
+    """Return how often a module begins to define constants again, behind its first function or class."""
+    count, defines, in_group = 0, False, False
+    for node in _module(file).body:
+        if isinstance(node, _DEFINITIONS):
+            defines, in_group = True, False
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and defines:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and target.id.strip("_").isupper():
+                count, in_group = count + (not in_group), True
+    return count
+
+
+def _wrong_ids(wanted: Sequence[Source]) -> list[str]:
+    """Return parameters and attributes that are called ids, and hold objects of our classes."""
+    classes = {node.name for file in wanted for node in file.nodes if isinstance(node, ast.ClassDef)}
+    found = []
+    for file in wanted:
+        for node in file.nodes:
+            if isinstance(node, ast.arg) or (
+                isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+            ):
+                name = node.arg if isinstance(node, ast.arg) else ast.unparse(node.target)
+                types = {one.id for one in ast.walk(node.annotation or node) if isinstance(one, ast.Name)}
+                if name.endswith(("_id", "_ids")) and not classes.isdisjoint(types):
+                    found.append(f"{file.short}:{node.lineno} {name}")
+    return found
+
+
+def _ambiguous_aliases(wanted: Sequence[Source]) -> list[str]:
+    """Return the names that two modules give to different types."""
+    meanings: dict[str, dict[str, str]] = defaultdict(dict)
+    for file in wanted:
+        for node in _module(file).body:
+            match node:
+                case ast.Assign(
+                    targets=[ast.Name(id=name)], value=ast.Subscript() | ast.BinOp() | ast.Constant()
+                ):
+                    if name.strip("_")[:1].isupper() and not name.isupper():
+                        meanings[name][ast.unparse(node.value)] = file.short
+    return [f"{name}: {', '.join(where.values())}" for name, where in meanings.items() if len(where) > 1]
+
+
+def _module(file: Source) -> ast.Module:
+    assert isinstance(file.nodes[0], ast.Module)
+    return file.nodes[0]
 
 
 def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
