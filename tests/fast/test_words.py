@@ -30,10 +30,19 @@ _STUMBLED_OVER = re.compile(
     r"|\bfrom record\b|\bmost severe first\b|\bthem to it\b",
     re.IGNORECASE,
 )
+_OLD_TURNS = re.compile(
+    r"\b(?:is|are|was|were|be|been) told\b|\bwhat (?:came|comes|became|becomes) of\b"
+    r"|(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|other\b|larger\b|smaller\b|earlier\b)",
+    re.IGNORECASE,
+)
+"""Turns of phrase that the docstrings of the package still have to lose; the tests and the docs have."""
 _KEPT = re.compile(
     "nobody answers questions|A short reply stands for the accepted answer|nobody:x:65534:65534:nobody"
 )
 """Two prompts whose words decide results, and a user of Unix."""
+_FIRST_WORDS = re.compile(r"(?:^|(?<=[.!?] ))(?:What|Of) (?=[^.!?]*(?:[.!]|$))")
+"""The beginning of a sentence that is not a question, in docstrings and comments."""
+_POINTS_ELSEWHERE = re.compile(r"^See `[^`]+`(?: and `[^`]+`)?\.$")
 
 
 def test_the_package_and_the_demo_are_in_plain_words() -> None:
@@ -43,6 +52,37 @@ def test_the_package_and_the_demo_are_in_plain_words() -> None:
     for path in paths:
         lines = _KEPT.sub("", path.read_text("utf-8")).splitlines()
         assert [line for line in lines if _STUMBLED_OVER.search(line)] == [], path
+
+
+@pytest.mark.parametrize(
+    ("folder", "patterns"),
+    [
+        ("pytest_helmbench", (_POINTS_ELSEWHERE, _STUMBLED_OVER)),
+        ("tests", (_POINTS_ELSEWHERE, _STUMBLED_OVER, _OLD_TURNS, _FIRST_WORDS)),
+    ],
+    ids=["package", "tests"],
+)
+def test_docstrings_say_themselves_what_they_mean(folder: str, patterns: tuple[re.Pattern[str], ...]) -> None:
+    texts = [
+        (path.name, text)
+        for path in (_ROOT / folder).rglob("*.py")
+        for text in _explanations(path.read_text("utf-8"))
+    ]
+    assert [text for text in texts if any(pattern.search(text[1]) for pattern in patterns)] == []
+
+
+def _explanations(source: str) -> Iterator[str]:
+    """Yield the docstrings of a module, and its comments, in one line each."""
+    for node in ast.walk(ast.parse(source)):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield " ".join(node.value.value.split())
+    for block in re.findall(r"(?:^ *# .*\n)+", source, re.MULTILINE):
+        yield " ".join(block.replace("# ", "").split())
+    yield from re.findall(r"  # (.*)", source)
 
 
 @pytest.mark.parametrize("group", [("--help",), ("judge", "--help")])

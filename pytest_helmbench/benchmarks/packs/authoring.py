@@ -135,7 +135,7 @@ def _record(pack: Pack, ref: RowRef) -> dict[str, object]:
 
 
 class PackAuthoring:
-    """See `Authoring`."""
+    """Prints, checks and lists the rows of a pack for their author."""
 
     def check(self, root: Path, session: SessionValues) -> Checked:
         """See `Authoring.check`; rows are checked against their own answers, in a sandbox or not at all."""

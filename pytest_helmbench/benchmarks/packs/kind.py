@@ -8,7 +8,7 @@ from pytest_helmbench.benchmarks.packs.places import PLACES
 
 
 class Packs:
-    """See `BenchmarkKind`."""
+    """Loads question packs."""
 
     name = PLACES.name
 

@@ -99,7 +99,7 @@ def _code_of(public: JsonObject) -> str:
 
 
 class CodeCompletion(Family):
-    """See `Family`."""
+    """Rows whose answer is a program, which tests judge."""
 
     name = "code_completion"
     rules_version = 5

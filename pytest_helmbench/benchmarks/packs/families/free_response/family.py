@@ -84,7 +84,7 @@ def _reference_text(faults: RowFaults, where: str, value: JsonValue) -> None:
 
 
 class FreeResponse(TextFamily):
-    """See `Family`."""
+    """Rows with a reply in free words: lists or a rubric decide."""
 
     name = "free_response"
     needs_judge = True

@@ -77,7 +77,7 @@ def _choices_text(public: JsonObject) -> str:
 
 
 class MultipleChoice(TextFamily):
-    """See `Family`."""
+    """Rows whose answer is a letter of a list of choices."""
 
     name = "multiple_choice"
     input_fields: ClassVar[Fields] = {

@@ -46,7 +46,7 @@ _ARTIFACT_ENDING = (
 
 
 class RepoPatch(AgentFamily):
-    """See `Family`."""
+    """Rows whose answer is a patch of a repository, which its tests judge."""
 
     name = "repo_patch"
     rules_version = 5

@@ -105,7 +105,7 @@ def _accepted(faults: RowFaults, where: str, value: JsonValue) -> None:
 
 
 class ShortAnswer(TextFamily):
-    """See `Family`."""
+    """Rows whose answer is a few words or a number."""
 
     name = "short_answer"
     input_fields: ClassVar[Fields] = {

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class TerminalTask(AgentFamily):
-    """See `Family`."""
+    """Rows whose answer is the state of a box that a program or agent left, which tests judge."""
 
     name = "terminal_task"
     rules_version = 4
