@@ -97,9 +97,8 @@ def _selected(path: Path, sql: str | None, *, with_text: bool) -> tuple[list[str
     if cursor.description is None:
         raise CommandError("the SQL selects nothing\n  hint: begin with SELECT or WITH")
     names = [name for name, *_ in cursor.description]
-    earlier = [
-        names[:place].count(name) for place, name in enumerate(names)
-    ]  # `id`, `id_2`, as sqlite-utils has it
+    earlier = [names[:place].count(name) for place, name in enumerate(names)]
+    # `id`, `id_2`, as sqlite-utils has it
     return [f"{name}_{n + 1}" if n else name for name, n in zip(names, earlier, strict=True)], rows
 
 

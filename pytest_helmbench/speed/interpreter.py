@@ -33,14 +33,14 @@ class _AsInstalled:
 
 
 def import_as_installed() -> None:
-    """Have our modules imported so from now on."""
+    """Find our modules so from now on."""
     if _AsInstalled not in sys.meta_path:
         sys.meta_path.insert(0, _AsInstalled)
 
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Look for no garbage while a report is made: its parts all stay, and the search takes a quarter of the time."""
+    """Pause the garbage collector while a report is made: all parts stay, and a search takes a quarter of the time."""
     gc.disable()
     try:
         yield

@@ -27,7 +27,7 @@ _HOOKS = (
     "pytest_exception_interact",
 )
 _OPTIONS = ("usepdb", "trace", "setupshow", "setuponly", "setupplan")
-"""What looks at an item from within pytest."""
+"""Options with which pytest itself looks at an item."""
 
 _REPLACED = ("runner", "skipping")
 """Plugins of pytest whose part in the setup of an item is done here: parents are set up, and marks there are none."""
@@ -38,7 +38,7 @@ _LOGGING = "logging-plugin"
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What the items of a file share.
+    """The values that the items of a file share.
 
     Args:
         parent: Their collector.
@@ -52,7 +52,7 @@ class _File:
 
 
 class Reporter(Protocol):
-    """What the session says of its items."""
+    """The answers of the session about its items."""
 
     def has_passed(self, item: Any) -> bool:
         """Return whether the outcome of an item is at hand, and it passes."""

@@ -119,27 +119,29 @@ class HandWrittenWork:
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
-        self._turn = _Turn()
+        self._turn: _Turn | None = None
 
     def begin(self) -> Future[tuple[RelayAddress, Marking]]:
         """Get ready to be performed (anew); return where the test will reach its model, and its marking model."""
-        self._turn = _Turn()
-        return self._turn.opened
+        self._turn = turn = _Turn()
+        return turn.opened
 
     def judge(self, finding: Finding) -> Future[Outcome]:
         """Return the outcome of a test that has ended like that so far, for its reports."""
         outcome: Future[Outcome] = Future()
-        self._turn.put(finding, outcome)
+        if self._turn is not None:
+            self._turn.put(finding, outcome)
         return outcome
 
     def end(self, finding: Finding) -> None:
         """Take how the test has ended, its teardown included."""
-        self._turn.put(finding, None)
+        if self._turn is not None:
+            self._turn.put(finding, None)
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
         turn = self._turn
-        if not isinstance(case.rule, AssertionRule):
-            raise TypeError(f"{case.code}: its code is not run here")
+        if turn is None or not isinstance(case.rule, AssertionRule):
+            raise RuntimeError(f"{case.code}: its code is not run here")
         turn.loop = asyncio.get_running_loop()
         judge = next((route.entry.id for route in context.marking_models), "")
         rule_hash = case.rule.hash(context.settings.template, judge)
@@ -153,12 +155,12 @@ class HandWrittenWork:
             marking = Marking(case, context)
             turn.opened.set_result((address, marking))
             conversation.call_at_end(marking.cancel)
-            asked: Future[Outcome] | None = Future()
-            while asked is not None:
+            while True:
                 finding, asked = await turn.findings.get()
                 outcome = await _outcome(finding, rule_hash, conversation, marking)
-                if asked is not None:
-                    asked.set_result(outcome)
+                if asked is None:  # its teardown has ended
+                    break
+                asked.set_result(outcome)
             totals = conversation.totals
         return with_totals(outcome, totals)
 

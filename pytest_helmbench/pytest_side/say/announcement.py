@@ -207,9 +207,9 @@ class Announcer:
         if reporter is not None:
             outlines = [one.outline for one in coordinator.library.loaded]
             read = [one.understood for one in outlines if isinstance(one, RowOutline) and one.understood]
-            few = few_open_files(coordinator.settings)
-            fewer = (f"helmbench: {few}",) if few and not plan.dry else ()
-            for line in (*read, *share, *self._lines(plan, span), *fewer):
+            fewer_calls = "" if plan.dry else few_open_files(coordinator.settings)
+            lowered = (f"helmbench: {fewer_calls}",) if fewer_calls else ()
+            for line in (*read, *share, *self._lines(plan, span), *lowered):
                 reporter.ensure_newline()
                 reporter.write_line(quoted(line))
         settings = coordinator.settings

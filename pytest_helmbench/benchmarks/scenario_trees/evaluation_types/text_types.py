@@ -52,7 +52,7 @@ class _OfText(ReplyRule):
 
     @abstractmethod
     def seen(self, value: JsonValue) -> RuleFinding:
-        """Return the verdict on the text, or on the value of the field, and what people are told of it."""
+        """Return the verdict on the text, or on the value of the field, and the values that a failure shows."""
 
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         if self.field is None:
@@ -197,7 +197,7 @@ class LengthRule(_OfText):
     by_severity: bool = False
 
     def seen(self, value: JsonValue) -> RuleFinding:
-        """See `_OfText.seen`: people are told the size alone."""
+        """Return the verdict on the size, which a failure shows without the text."""
         text = as_text(value).strip()
         size = _SIZES[self.unit](text)
         passed = (self.least or 0) <= size and (self.most is None or size <= self.most)
