@@ -77,7 +77,8 @@ class _Row:
         faults: Kinds of those that are open at the end.
         recalled: Replies that were given again.
         passed: Fields of the last request that the provider got.
-        usage: Of the item.
+        usage: Of the item; None for the sum of its calls' prompt tokens.
+        read: Text and thoughts on record of the first call; None where they are not what matters.
         entry: The model.
         limits: Of the session.
     """
@@ -89,6 +90,7 @@ class _Row:
     recalled: int = 0
     passed: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage | None = None
+    read: tuple[str, str] | None = None
     entry: ModelEntry = field(default_factory=lambda: ModelEntry("test/good"))
     limits: SessionLimits = SessionLimits(8, longest_pause_s=30.0)
 
@@ -103,7 +105,8 @@ def _thinking(content: Any) -> _Row:
     read = {**choice, "message": {"reasoning_content": "Lyon?", "content": "Paris"}}
     usage = {"prompt_tokens": 5}
     answers = [Answer(body={"choices": [choice], "usage": usage})]
-    return _Row([("France?", 200, {"choices": [read], "usage": usage})], answers, ["200 A"])
+    wanted = {"choices": [read], "usage": usage}
+    return _Row([("France?", 200, wanted)], answers, ["200 A"], read=("Paris", "Lyon?"))
 
 
 def _schema(schema: Any) -> dict[str, Any]:
@@ -325,8 +328,14 @@ async def test_requests_answers_and_record(provider: Provider, row: _Row) -> Non
     assert all(map(isinstance, totals.open_faults, row.faults))
     replies = [one for one in attempts if one.reply_key is not None]
     assert (totals.recalled, totals.answered) == (row.recalled, len(replies))
-    assert row.usage in (None, totals.usage)
-    assert not limits[0].free or not totals.usage.cost_usd
+    if row.usage is not None:
+        assert totals.usage == row.usage
+    else:
+        assert (totals.usage.prompt_tokens or 0) == sum(one.usage.prompt_tokens or 0 for one in attempts)
+    if limits[0].free:
+        assert totals.usage.cost_usd == (0.0 if replies else None)
+    if row.read is not None:
+        assert (attempts[0].text, attempts[0].thoughts) == row.read
     assert totals.latency_ms == (pytest.approx(sum(one.latency_ms for one in replies)) if replies else None)
     if row.passed:
         sent_body = dict(provider.requests[-1].body)

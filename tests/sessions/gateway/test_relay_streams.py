@@ -136,7 +136,7 @@ async def test_a_reply_that_came_as_a_whole_says_the_same_as_a_stream(provider: 
             "id": "b",
             "index": 9,
             "type": "function",
-            "function": {"name": "say", "arguments": '{"text": "ü"}'},
+            "function": {"name": "say", "arguments": '{"text": "%s"}' % ("ü" * 20_000)},
         },
         {"id": "c", "type": "custom", "custom": {"name": "free", "input": "text"}},
     ]
