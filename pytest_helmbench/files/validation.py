@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
 from importlib.resources import files
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 
+from pytest_helmbench.core.codes import image_fault
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.field_values import named
 from pytest_helmbench.files.source import Fault, listed
@@ -29,18 +31,29 @@ _TYPE_WORDS = {
 }
 _CLOSING = {"key": 0, "unknown": 1, "type": 2}
 """Kinds of sentences that leave nothing to say of a value, in the order in which one goes before another."""
+FormatCheck = Callable[[str], str | None]
+"""Returns what is wrong with a text, such as "is not relative"; empty or None for nothing."""
 
 
 class FormatSchema:
     """The JSON Schema of one format. Every room that reads a format owns its schema.
 
+    An object with `additionalProperties: false` and `unknownKeysWarn: true` takes unknown keys with a warning.
+
     Args:
         name: What `helmbench schema` calls it.
         read: Returns the schema, anew each time.
+        checks: For the values of `format`; every schema may use `image`.
     """
 
-    def __init__(self, name: str, read: Callable[[], dict[str, JsonValue]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], dict[str, JsonValue]],
+        checks: Mapping[str, FormatCheck] = MappingProxyType({}),
+    ) -> None:
         self.name = name
+        self.checks = {"image": _image_fault, **checks}
         self._read = read
 
     def document(self) -> dict[str, JsonValue]:
@@ -68,12 +81,15 @@ class FormatSchema:
         return tuple(properties) if isinstance(properties, dict) else ()
 
 
-def shipped_schema(name: str, module: str) -> FormatSchema:
+def shipped_schema(
+    name: str, module: str, checks: Mapping[str, FormatCheck] = MappingProxyType({})
+) -> FormatSchema:
     """Return the schema that stands as `schemas/NAME.json` beside the module that reads the format.
 
     Args:
         name: What `helmbench schema` calls it.
         module: `__name__` of that module.
+        checks: For the values of `format`.
     """
 
     def read() -> dict[str, JsonValue]:
@@ -84,7 +100,7 @@ def shipped_schema(name: str, module: str) -> FormatSchema:
             raise TypeError(f"{name}.json: the schema is not an object")
         return found
 
-    return FormatSchema(name, read)
+    return FormatSchema(name, read, checks)
 
 
 def validate(document: Document, schema: FormatSchema, definition: str | None = None) -> list[Fault]:
@@ -107,7 +123,7 @@ def validate(document: Document, schema: FormatSchema, definition: str | None = 
     ]
     faults = [
         *document.faults,
-        *(Fault(document.line(*one.place), one.message, one.hint) for one in _first(said)),
+        *(Fault(document.line(*one.place), one.message, one.hint, one.usable) for one in _first(said)),
     ]
     return sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
 
@@ -119,6 +135,7 @@ class _Sentence(NamedTuple):
     message: str
     hint: str
     kind: str = ""
+    usable: bool = False
 
 
 def _first(said: list[_Sentence]) -> Iterator[_Sentence]:
@@ -128,7 +145,7 @@ def _first(said: list[_Sentence]) -> Iterator[_Sentence]:
         above = (told.get(one.place[:end]) for end in range(len(one.place)))
         if one.place not in told and not any(each and each.kind in _CLOSING for each in above):
             told[one.place] = one
-    hints = [(one.place[:-1], one.hint) for one in told.values() if one.kind == "unknown"]
+    hints = [(one.place[:-1], one.hint) for one in told.values() if one.kind == "unknown" and not one.usable]
     for place, one in told.items():
         meant = f"did you mean {place[-1]!r}?" if place else ""
         if one.kind != "required" or not any(
@@ -153,7 +170,21 @@ def shown(value: object) -> str:
 
 @lru_cache
 def _validator(schema: FormatSchema, definition: str | None) -> Draft202012Validator:
-    return Draft202012Validator(schema.part(definition))
+    checker = FormatChecker(formats=())
+    for name, check in schema.checks.items():
+        checker.checks(name, raises=ValueError)(partial(_passes, check))
+    return Draft202012Validator(schema.part(definition), format_checker=checker)
+
+
+def _passes(check: FormatCheck, value: object) -> bool:
+    fault = check(value) if isinstance(value, str) else None
+    if fault:
+        raise ValueError(fault)
+    return True
+
+
+def _image_fault(text: str) -> str:
+    return "is not a name of an image" if image_fault(text) else ""
 
 
 def _is_infinite(value: object) -> bool:
@@ -177,12 +208,7 @@ def _sentences(error: ValidationError, root: JsonObject) -> Iterator[_Sentence]:
     elif kind == "propertyNames":
         yield _Sentence((*place, str(value)), f"{name} has the key {value!r}", hint, "key")
     elif kind == "additionalProperties":
-        inside = f" in {name}" if place and isinstance(place[-1], str) else ""
-        known = a_mapping(own.get("properties"))
-        what = "known keys" if len(known) > 1 else "the only key"
-        for key in [one for one in a_mapping(value) if one not in known]:
-            message = f"unknown key {named(key)}{inside}"
-            yield _Sentence((*place, key), message, listed(key, known, what), "unknown")
+        yield from _unknown_keys(place, a_mapping(value), own)
     elif kind == "required":
         for key in _names(wanted):
             if key not in a_mapping(value):
@@ -203,6 +229,8 @@ def _sentences(error: ValidationError, root: JsonObject) -> Iterator[_Sentence]:
         yield _Sentence(
             place, f"{name}{'' if own.get('writeOnly') else f' {shown(value)}'} has the wrong form", hint
         )
+    elif kind == "format":
+        yield _Sentence(place, f"{name} {shown(value)} {error.cause}", hint)
     elif kind in ("minItems", "minLength", "minProperties"):
         yield _Sentence(place, f"{name} is empty", hint or "write something there")
     elif kind == "uniqueItems" and isinstance(value, list):
@@ -210,6 +238,17 @@ def _sentences(error: ValidationError, root: JsonObject) -> Iterator[_Sentence]:
         yield _Sentence(place, f"{name} lists {shown(double)} twice", "keep one of them")
     else:
         yield _Sentence(place, said, hint)
+
+
+def _unknown_keys(place: Place, value: JsonObject, own: JsonObject) -> Iterator[_Sentence]:
+    inside = f" in {label(place)}" if place and isinstance(place[-1], str) else ""
+    known = a_mapping(own.get("properties"))
+    what = "known keys" if len(known) > 1 else "the only key"
+    usable = own.get("unknownKeysWarn") is True
+    for key in value:
+        if key not in known:
+            message = f"unknown key {named(key)}{inside}"
+            yield _Sentence((*place, key), message, listed(key, known, what), "unknown", usable)
 
 
 def _json(value: object) -> JsonValue:

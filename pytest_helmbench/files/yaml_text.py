@@ -14,7 +14,7 @@ from yaml.constructor import SafeConstructor
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault
-from pytest_helmbench.files.strict_json import a_mapping
+from pytest_helmbench.files.strict_json import NotJSONError, StrictJSON, a_mapping
 
 Place = tuple[str | int, ...]
 """Keys and list positions (from 0) that lead to a value."""
@@ -247,6 +247,19 @@ def _key(node: yaml.Node, *, keep_keys: bool) -> str:
         raise yaml.constructor.ConstructorError(None, None, "a key is not a text", node.start_mark)
     text = str(node.value)
     return text if keep_keys else text.lower()
+
+
+def parse_json(text: str) -> Document:
+    """Read one JSON document, with all that is wrong inside as its faults."""
+    try:
+        data, flaws = StrictJSON().decode(text)
+    except NotJSONError as error:
+        return Document(None, {}, (Fault(error.line, f"this is not valid JSON: {error}"),))
+    document = Document(data, json_lines(text))
+    faults = (
+        Fault(document.line(*flaw.place), f"{label(flaw.place)}: {flaw.message}", flaw.hint) for flaw in flaws
+    )
+    return Document(data, document.lines, tuple(faults))
 
 
 def json_lines(text: str) -> Mapping[Place, int]:

@@ -12,10 +12,12 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
+from pytest_helmbench.benchmarks.packs.format.manifest import PACK_SCHEMA
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.loading import PackLoader, wishes_of
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.request_template import unfilled
@@ -155,6 +157,10 @@ class PackAuthoring:
         return ReadPack(
             load_pack(root, wishes=wishes_of(session.settings)), session.settings.packs.answer_form
         )
+
+    def schema(self, _name: str) -> JsonObject:
+        """Return the schema of manifests."""
+        return PACK_SCHEMA.document()
 
     def kept(
         self, source: Path, name: str, session: SessionValues, *, as_rows: bool

@@ -96,6 +96,7 @@ PLACES = KindPlaces(
     is_data=True,
     manifests=manifests_of,
     is_meant=_is_meant,
+    schemas=("pack",),
     fetch=("hf:/", "pytest_helmbench.benchmarks.packs.format.hub"),
 )
 

@@ -6,6 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import BENCH_PACK_SCHEMA
+from pytest_helmbench.benchmarks.packs.format.manifest import PACK_SCHEMA
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import SCENARIO_SCHEMA
 from pytest_helmbench.benchmarks.scenario_trees.format.side_files import (
     BENCHMARK,
@@ -25,6 +26,7 @@ SCHEMAS = (
     COMPONENT,
     CRITERIA,
     MODELS_SCHEMA,
+    PACK_SCHEMA,
     SCENARIO_SCHEMA,
     SCORING,
 )
@@ -54,6 +56,7 @@ def test_the_shipped_schemas_are_valid_and_handed_out_fresh(schema: FormatSchema
         (MODELS_SCHEMA, "marking_model: {ids: a/b}", "unknown key 'ids' in marking_model"),
         (MODELS_SCHEMA, "models: {id: 3}", "models is a mapping, not a list"),
         (MODELS_SCHEMA, "[{price: {input: 1}}]", "entry 1.price has no 'output'; entry 1 has no 'id'"),
+        (PACK_SCHEMA, "id: a\nvershion: 1", "there is no 'version'; unknown key 'vershion'"),
         (ANCHORS_SCHEMA, "[{promt: a, reply: b, verdict: pass}]", "unknown key 'promt'"),
         (ANCHORS_SCHEMA, "[{prompt: a, reply: b, verdict: [pass]}]", "entry 1.verdict is a list, not text"),
     ],

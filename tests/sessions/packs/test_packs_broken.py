@@ -93,13 +93,13 @@ nmae: x
     shown = result.stdout.str()
     place = "benchmark/packs/bad/manifest.yaml"
     for text in (
-        f"{place}:4: defaults.family: this is a number, not text",
-        f"{place}:6: defaults.environment.timeout_seconds: 0 is not a time\n  hint: write a number of seconds above 0",
-        f"{place}:8: asset_roots.eval: '../up' leads out by '..'",
+        f"{place}:4: defaults.family is 7, not text",
+        f"{place}:6: defaults.environment.timeout_seconds is 0, out of range\n  hint: write a number of seconds",
+        f"{place}:8: asset_roots.eval '../up' leads out by '..'",
         f"ERROR {place}::bad - ",
         "ERROR benchmark/packs/bad/tasks.jsonl::line-2 - ",
         "PASSED benchmark/packs/good/tasks.jsonl::two[test/good]",
-        "warning: benchmark/packs/good/manifest.yaml:3: manifest: unknown key 'farbe'",
+        "warning: benchmark/packs/good/manifest.yaml:3: unknown key 'farbe'",
         "2 broken files or rows: none of their cases ran (see ERRORS)",
     ):
         assert text in shown

@@ -20,16 +20,9 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.files.field_values import named
 from pytest_helmbench.files.source import Fault, Findings, Reader
-from pytest_helmbench.files.strict_json import (
-    NotJSONError,
-    StrictJSON,
-    a_mapping,
-    a_text,
-    a_whole_number,
-    texts,
-)
+from pytest_helmbench.files.strict_json import a_mapping, a_text, a_whole_number, texts
 from pytest_helmbench.files.validation import shipped_schema, validate
-from pytest_helmbench.files.yaml_text import Document, Place, json_lines, label
+from pytest_helmbench.files.yaml_text import Document, Place, label, parse_json
 
 BENCH_PACK_SCHEMA = shipped_schema("bench_pack", __name__)
 HOST_VERSION = (0, 3, 0)
@@ -70,7 +63,7 @@ def load_manifest(root: Path) -> BenchPackManifest:
     path = root / MANIFEST
     reader = Reader(Findings(), root)
     text = reader.text(path)
-    document = Document(None) if text is None else _document(path, text)
+    document = Document(None) if text is None else parse_json(text)
     faults = [] if text is None else validate(document, BENCH_PACK_SCHEMA)
     data = document.mapping()
     module, page = _entry(root, document, faults)
@@ -97,25 +90,6 @@ def load_manifest(root: Path) -> BenchPackManifest:
         measures_speed=data.get("measures") == "speed",
         most_at_once=a_whole_number(data.get("concurrency")),
     )
-
-
-def _document(path: Path, text: str) -> Document:
-    """Read the file as JSON.
-
-    Raises:
-        UnreadableBenchmarkError: It is none.
-    """
-    try:
-        data, flaws = StrictJSON().decode(text)
-    except NotJSONError as error:
-        problem = Problem(path, error.line, f"this is not valid JSON: {error}", "")
-        raise UnreadableBenchmarkError((problem,)) from error
-    lines = Document(data, json_lines(text))
-    faults = (
-        Fault(lines.line(*flaw.place) or 1, f"{label(flaw.place)}: {flaw.message}", flaw.hint)
-        for flaw in flaws
-    )
-    return Document(data, lines.lines, tuple(faults))
 
 
 def _entry(root: Path, document: Document, faults: list[Fault]) -> tuple[Path, str | None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
-from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_answer_form, check_environment
+from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_settings
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, references, text_in, timeout_of
@@ -84,11 +84,10 @@ class RowReader:
         public, hidden = _object(faults, row, "input"), _object(faults, row, "eval")
         metadata = _object(faults, row, "metadata") or _NOTHING
         own = _object(faults, row, "environment") or _NOTHING
-        if own:
-            check_environment(faults, "environment", own)
+        if own or "answer_form" in row:
+            check_settings(faults, row)
         if not row.keys() <= _KEY_SET:
             check_unknown(faults, "row", row, _KEYS, usable=True)
-        check_answer_form(faults, row)
         family = family_named(name)
         if family is None:
             return RowFacts(identity, name, _unknown_family(name), metadata)

@@ -1,56 +1,30 @@
-"""The manifest of a pack, and the environments that it and its rows name."""
+"""The manifest of a pack, and the settings that a row may say otherwise."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.path_rules import overlap, path_fault, trimmed
-from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
-from pytest_helmbench.benchmarks.packs.format.table_columns import FIELDS, NO_WISHES, Tables, TableWishes
+from pytest_helmbench.benchmarks.packs.format.table_columns import NO_WISHES, TableWishes
 from pytest_helmbench.benchmarks.packs.places import (
     FOREIGN_VERSION,
     MANIFEST_NAMES,
-    TABLE_SUFFIXES,
     is_table_name,
     manifests_of,
+    row_files_of,
 )
-from pytest_helmbench.benchmarks.packs.task import ANSWER_FORMS, UnreadablePackError
-from pytest_helmbench.core.codes import image_fault
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.benchmarks.packs.task import UnreadablePackError
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.files.field_values import (
-    RowFaults,
-    check_seconds,
-    check_text,
-    check_unknown,
-    kind_of,
-    named,
-)
+from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.files.source import Fault, Reader
-from pytest_helmbench.files.strict_json import NotJSONError, StrictJSON, texts
-from pytest_helmbench.files.yaml_text import Document, json_lines, parse_yaml
+from pytest_helmbench.files.strict_json import a_mapping, a_text, a_whole_number, texts
+from pytest_helmbench.files.validation import FormatSchema, shipped_schema, validate
+from pytest_helmbench.files.yaml_text import Document, parse_json, parse_yaml
 
-ENVIRONMENT_KEYS = ("image", "workdir", "timeout_seconds", "materialize_workdir_from_image", "repository")
 _PUBLIC_ROOT = "assets"
 _EVAL_ROOT = "hidden"
-_KEYS = (
-    "id",
-    "version",
-    "defaults",
-    "asset_roots",
-    "asset_defaults",
-    "cluster",
-    "name",
-    "description",
-    "schema_version",
-    "answer_form",
-    "rows",
-    "columns",
-    "rubric",
-    "hidden",
-    "note",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +32,20 @@ class Manifest:
     """A manifest with the defaults of the keys that it leaves out.
 
     Args:
-        path: The file.
+        path: The file; the table where that alone is the pack.
         id: Of the pack.
         version: Counts up.
         description: For people; empty where there is none.
-        family: Default of the rows; None where there is none, empty where it is no text.
+        family: Default of the rows; None where there is none, empty where it is not a name.
         environment: Default of the rows, as written.
+        row_files: In order: lines of the format itself, or tables.
+        has_tables: Whether they are tables.
+        table: What it says of the tables.
         public_root: Folder of public files, relative.
         eval_root: Folder of the evaluator's files, relative.
         read_only: Default of the rows' files.
         cluster: Metadata key whose rows stand or fall together; None where rows are independent.
         answer_form: Default of the rows; None where there is none.
-        rows: Tables beside the manifest that hold the rows; none where they are JSONL lines of the format itself.
-        table: What it says of them.
         hidden: What `eval` holds is kept from everything that leaves the evaluator.
         note: What the first line of a session says besides; empty for nothing.
     """
@@ -81,25 +56,20 @@ class Manifest:
     description: str
     family: str | None
     environment: JsonObject
+    row_files: tuple[Path, ...]
+    has_tables: bool
+    table: TableWishes = NO_WISHES
     public_root: str = _PUBLIC_ROOT
     eval_root: str = _EVAL_ROOT
     read_only: bool = True
     cluster: str | None = None
     answer_form: str | None = None
-    rows: tuple[str, ...] = ()
-    table: TableWishes = NO_WISHES
     hidden: bool = True
     note: str = ""
 
-    def tables(self, wishes: TableWishes) -> Tables | None:
-        """Return the tables that hold the rows, with what the user says of them; None where none do."""
-        if not self.rows:
-            return None
-        return Tables(self.path.parent, self.rows, wishes.before(self.table))
-
 
 def load_manifest(reader: Reader, root: Path) -> Manifest:
-    """Read a manifest, filing what is wrong with it.
+    """Read a manifest and find the files with the rows, filing what is wrong with them.
 
     After an error the manifest that comes back is good only for looking at the rows.
 
@@ -110,7 +80,7 @@ def load_manifest(reader: Reader, root: Path) -> Manifest:
         Benchmark packs, section 1.
     """
     if root.is_file():  # a table that is named itself: its owner sees all of it
-        return Manifest(root, root.name, 1, "", None, {}, rows=(root.name,), hidden=False)
+        return Manifest(root, root.name, 1, "", None, {}, (root,), has_tables=True, hidden=False)
     found = manifests_of(root)
     if not found:
         hint = f"a pack has a {MANIFEST_NAMES[0]} with 'id' and 'version'"
@@ -123,159 +93,82 @@ def load_manifest(reader: Reader, root: Path) -> Manifest:
         message, hint = "manifest: the file is a symbolic link", "copy the file to its place"
         reader.findings.add(path, Fault(None, message, hint))
     text = reader.text(path)
-    document = _document(path, text) if text is not None else Document(None)
-    if text is None or not isinstance(document.data, dict):
-        if text is not None and not document.faults:
-            message = f"manifest: this is {kind_of(document.data)}, not a mapping"
-            document = Document(None, {}, (Fault(1, message, "write lines such as 'id: my-pack'"),))
-        reader.findings.add(path, *document.faults)
-        raise UnreadablePackError(tuple(reader.findings.problems))
-    if str(document.data.get("schema_version")) == FOREIGN_VERSION:
+    document = Document(None)
+    if text is not None:
+        is_json = path.suffix == ".json"
+        document = parse_json(text) if is_json else parse_yaml(text, keep_keys=True)
+        reader.findings.add(path, *validate(document, PACK_SCHEMA))
+    if str(document.mapping().get("schema_version")) == FOREIGN_VERSION:
         line = document.line("schema_version")
         message = f"schema_version: '{FOREIGN_VERSION}' is another format of packs, which is not read here"
         raise UnreadablePackError((Problem(path, line, message),))
+    if not isinstance(document.data, dict):
+        raise UnreadablePackError(tuple(reader.findings.problems))
     return _manifest(reader, path, document)
 
 
-def check_environment(faults: RowFaults, where: str, data: JsonObject) -> None:
-    """File what is wrong with an environment; unknown keys are warnings, empty values say nothing."""
-    for key in ("image", "workdir", "repository"):
-        if data.get(key) is not None:
-            check_text(faults, f"{where}.{key}", data[key])
-    image, repository = data.get("image"), data.get("repository")
-    no_image = image_fault(image) if isinstance(image, str) and image.strip() else ""
-    if no_image:
-        faults.error(f"{where}.image", no_image, "write name, name:tag or name@digest")
-    fault = path_fault(repository) if isinstance(repository, str) and repository.strip() else None
-    if fault:
-        faults.error(f"{where}.repository", f"the path {fault}", "write a path below the public root")
-    if data.get("timeout_seconds") is not None:
-        check_seconds(faults, f"{where}.timeout_seconds", data["timeout_seconds"])
-    copies = data.get("materialize_workdir_from_image")
-    if copies is not None and not isinstance(copies, bool):
-        message = f"this is {kind_of(copies)}, not true or false"
-        faults.error(f"{where}.materialize_workdir_from_image", message)
-    check_unknown(faults, where, data, ENVIRONMENT_KEYS, usable=True)
-
-
-def _document(path: Path, text: str) -> Document:
-    if path.suffix != ".json":
-        return parse_yaml(text, keep_keys=True)
-    try:
-        data, flaws = StrictJSON().decode(text)
-    except NotJSONError as error:
-        return Document(None, {}, (Fault(error.line, f"manifest: this is no valid JSON: {error}"),))
-    lines = json_lines(text)
-    document = Document(data, lines)
-    faults = tuple(
-        Fault(document.line(*flaw.place), f"{'.'.join(map(str, flaw.place))}: {flaw.message}", flaw.hint)
-        for flaw in flaws
-    )
-    return Document(data, lines, faults)
+def check_settings(faults: RowFaults, row: JsonObject) -> None:
+    """File what is wrong with the settings of a row that its manifest may say for all rows."""
+    document = Document(dict(row), {(): faults.line})
+    for fault in validate(document, _ROW_SETTINGS):
+        (faults.warnings if fault.usable else faults.errors).append(fault)
 
 
 def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
     data = document.mapping()
-    faults = RowFaults(1, lambda where: document.line(*where.removeprefix("manifest.").split(".")))
-    _check_identity(faults, data)
-    check_unknown(faults, "manifest", data, _KEYS, usable=True)
-    defaults, asset_defaults = _mapping(faults, data, "defaults"), _mapping(faults, data, "asset_defaults")
-    check_unknown(faults, "defaults", defaults, ("family", "environment"), usable=True)
-    check_unknown(faults, "asset_defaults", asset_defaults, ("read_only",), usable=True)
-    for where, value in (("defaults.family", defaults.get("family")), ("cluster", data.get("cluster"))):
-        if value is not None:
-            check_text(faults, where, value)
-    environment = _mapping(faults, defaults, "environment", "defaults.environment")
-    check_environment(faults, "defaults.environment", environment)
-    roots = _roots(faults, _mapping(faults, data, "asset_roots"))
-    read_only = asset_defaults.get("read_only", True)
-    if not isinstance(read_only, bool):
-        faults.error("asset_defaults.read_only", f"this is {kind_of(read_only)}, not true or false")
-    check_answer_form(faults, data)
-    _check_table(faults, data)
-    found = [*document.faults, *faults.errors, *faults.warnings]
-    reader.findings.add(path, *sorted(found, key=lambda fault: fault.line or 0))
-    family = defaults.get("family", None if isinstance(data.get("defaults"), dict | None) else "")
-    version = data.get("version")
+    defaults, roots = a_mapping(data.get("defaults")), a_mapping(data.get("asset_roots"))
+    public_root = _root(roots.get("public"), _PUBLIC_ROOT)
+    eval_root = _root(roots.get("eval"), _EVAL_ROOT)
+    if overlap(public_root, eval_root):
+        message = f"asset_roots: the public root {public_root!r} and the eval root {eval_root!r} overlap"
+        hint = "a model would see the evaluator's files: keep them apart"
+        reader.findings.add(path, Fault(document.line("asset_roots", "eval"), message, hint))
+    tables = tuple(path.parent / name for name in texts(data.get("rows")))
+    row_files = tables or tuple(row_files_of(path.parent))
+    if not row_files:
+        hint = "write one JSON object per line into tasks.jsonl"
+        reader.findings.add(path, Fault(None, "rows: there is no *.jsonl beside the manifest", hint))
+    family = defaults.get("family")
     return Manifest(
         path=path,
-        id=text_in(data, "id") or "",
-        version=version if type(version) is int else 0,
+        id=a_text(data.get("id")) or "",
+        version=a_whole_number(data.get("version")) or 0,
         description=str(data.get("description") or ""),
-        family=None if family is None else (text_in(defaults, "family") or "").strip(),
-        environment=environment,
-        public_root=roots[0],
-        eval_root=roots[1],
-        read_only=read_only is not False,
-        cluster=(text_in(data, "cluster") or "").strip() or None,
-        answer_form=text_in(data, "answer_form"),
-        rows=texts(data.get("rows")),
+        family=None if family is None and defaults == data.get("defaults", {}) else _name(family) or "",
+        environment=a_mapping(defaults.get("environment")),
+        row_files=row_files,
+        has_tables=bool(tables),
         table=TableWishes(
-            {name: str(column) for name, column in object_in(data, "columns").items()},
-            text_in(data, "rubric"),
+            {name: str(column) for name, column in a_mapping(data.get("columns")).items()},
+            a_text(data.get("rubric")),
         ),
+        public_root=public_root,
+        eval_root=eval_root,
+        read_only=a_mapping(data.get("asset_defaults")).get("read_only") is not False,
+        cluster=_name(data.get("cluster")),
+        answer_form=a_text(data.get("answer_form")),
         hidden=data.get("hidden") is not False,
-        note=text_in(data, "note") or "",
+        note=a_text(data.get("note")) or "",
     )
 
 
-def _check_table(faults: RowFaults, data: JsonObject) -> None:
-    """File what is wrong with the keys of a pack whose rows are a table."""
-    names = data.get("rows", [])
-    for name in names if isinstance(names, list) else [names]:
-        if not isinstance(name, str) or path_fault(name) or "/" in name or not is_table_name(name):
-            faults.error("rows", f"{named(name)} is no table beside the manifest", ", ".join(TABLE_SUFFIXES))
-    check_unknown(faults, "columns", _mapping(faults, data, "columns"), [*FIELDS])
-    if not isinstance(data.get("hidden", True), bool):
-        faults.error("hidden", f"this is {kind_of(data['hidden'])}, not true or false")
+def _name(value: JsonValue) -> str | None:
+    return (a_text(value) or "").strip() or None
 
 
-def _mapping(faults: RowFaults, data: JsonObject, key: str, where: str = "") -> JsonObject:
-    """Return the mapping at a key; empty where there is none, or something else."""
-    found = data.get(key)
-    if found is not None and not isinstance(found, dict):
-        faults.error(where or key, f"this is {kind_of(found)}, not a mapping")
-    return object_in(data, key)
+def _root(value: JsonValue, default: str) -> str:
+    """Return an asset root without its slash; the default where none is given, or a wrong one."""
+    return trimmed(value) if isinstance(value, str) and not path_fault(value) else default
 
 
-def check_answer_form(faults: RowFaults, data: JsonObject) -> None:
-    """File a form of answers that is none."""
-    if data.get("answer_form", ANSWER_FORMS[0]) not in ANSWER_FORMS:
-        faults.error("answer_form", "this is no form of an answer", f"one of {', '.join(ANSWER_FORMS)}")
+def _table_fault(name: str) -> str:
+    is_beside = not path_fault(name) and "/" not in name
+    return "" if is_beside and is_table_name(name) else "is not a table beside the manifest"
 
 
-def _check_identity(faults: RowFaults, data: JsonObject) -> None:
-    identity, version = data.get("id"), data.get("version")
-    if "id" not in data:
-        faults.error("manifest", "there is no 'id'", "add 'id: my-pack'")
-    elif not isinstance(identity, str):
-        hint = "write one name" if isinstance(identity, list | dict) else "put it in quotes"
-        faults.error("id", f"this is {kind_of(identity)}, not text", hint)
-    else:
-        check_text(faults, "id", identity)
-    if "version" not in data:
-        faults.error("manifest", "there is no 'version'", "add 'version: 1'")
-    elif type(version) is not int:
-        shown = named(version) if isinstance(version, str | float) else "this"
-        faults.error(
-            "version", f"{shown} is no whole number", "the version counts up, without quotes: 1, 2, 3"
-        )
+def _row_settings() -> dict[str, JsonValue]:
+    return {"properties": {name: PACK_SCHEMA.part(name) for name in ("environment", "answer_form")}}
 
 
-def _roots(faults: RowFaults, data: JsonObject) -> tuple[str, str]:
-    """Return the public root and the eval root without their slashes."""
-    check_unknown(faults, "asset_roots", data, ("public", "eval"), usable=True)
-    roots: list[str] = []
-    for key, default in (("public", _PUBLIC_ROOT), ("eval", _EVAL_ROOT)):
-        value = default if data.get(key) is None else data[key]
-        fault = path_fault(value) if isinstance(value, str) else f"is {kind_of(value)}, not text"
-        if fault:
-            shown = named(value) if isinstance(value, str) else "this"
-            faults.error(
-                f"asset_roots.{key}", f"{shown} {fault}", "write a relative POSIX path such as 'assets/'"
-            )
-        roots.append(trimmed(value) if isinstance(value, str) and not fault else default)
-    if overlap(*roots):
-        message = f"the public root {roots[0]!r} and the eval root {roots[1]!r} overlap"
-        faults.error("asset_roots.eval", message, "a model would see the evaluator's files: keep them apart")
-    return roots[0], roots[1]
+PACK_SCHEMA = shipped_schema("pack", __name__, {"pack path": path_fault, "table": _table_fault})
+_ROW_SETTINGS = FormatSchema("row", _row_settings, PACK_SCHEMA.checks)

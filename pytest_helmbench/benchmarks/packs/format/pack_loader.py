@@ -22,7 +22,6 @@ from pytest_helmbench.benchmarks.packs.format.row_files import (
     unusable,
 )
 from pytest_helmbench.benchmarks.packs.format.table_columns import NO_WISHES, Columns, Tables, TableWishes
-from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -153,11 +152,10 @@ def load_pack(
     reader = Reader(Findings(), root)
     manifest = load_manifest(reader, root)
     files = PackFiles(root, manifest.public_root, manifest.eval_root, bounds or PackBounds())
-    tables = manifest.tables(wishes)
+    tables = Tables(manifest.row_files, wishes.before(manifest.table)) if manifest.has_tables else None
     intake = _Intake(RowReader(manifest, files), manifest, root, cluster or manifest.cluster)
     digest = hashlib.sha256(reader.content_hash(root).encode())
-    row_files = _row_files(reader, root) if tables is None else tables.paths
-    for path in row_files:
+    for path in manifest.row_files:
         digest.update(f"{path.name}:".encode("utf-8", "surrogateescape"))
         rows = jsonl_rows(path, digest) if tables is None else tables.rows(path, digest)
         problem = unusable(path.resolve() if path == root else path) or intake.read(path, rows)
@@ -166,8 +164,8 @@ def load_pack(
         raise TableError(root, "there is no row in it", "write a question into the line below the header")
     hash_files(files, digest)
     problems = tuple(reader.findings.problems)
-    if row_files and not problems:
-        intake.check_whole(manifest.path, row_files[0])
+    if not problems:
+        intake.check_whole()
     return Pack(
         root,
         manifest,
@@ -180,15 +178,6 @@ def load_pack(
         cluster=intake.cluster,
         tables=tables,
     )
-
-
-def _row_files(reader: Reader, root: Path) -> tuple[Path, ...]:
-    found = tuple(row_files_of(root))
-    if not found:
-        hint = "write one JSON object per line into tasks.jsonl"
-        problem = Problem(manifests_of(root)[0], None, "rows: there is no *.jsonl beside the manifest", hint)
-        reader.findings.problems.append(problem)
-    return found
 
 
 def _shared_content(root: Path, manifest: Manifest) -> bytes | None:
@@ -213,8 +202,9 @@ class _Intake:
         self.clusters: dict[str, str] = {}
         self.cluster = cluster
         self._base = _shared_content(root, manifest)
+        self._manifest = manifest
         self._reader = reader
-        self._groups = Groups(repeated=bool(manifest.rows))
+        self._groups = Groups(repeated=manifest.has_tables)
         self._rows: list[RowRef] = []
         self._broken: list[BrokenRow] = []
         self._first: dict[str, RowRef | BrokenRow] = {}
@@ -249,13 +239,15 @@ class _Intake:
             message = fault.message + (f" (and in {more:,} more rows)" if more else "")
             yield Problem(path, fault.line, message, fault.hint)
 
-    def check_whole(self, manifest: Path, first: Path) -> None:
+    def check_whole(self) -> None:
         """Note that there is no row, or that the cluster key is none of theirs."""
         if not self.seen:
-            self.warn(first, Fault(None, "rows: there is no row in it", usable=True))
+            self.warn(self._manifest.row_files[0], Fault(None, "rows: there is no row in it", usable=True))
         elif self.cluster is not None and not self.clusters:
             message = f"cluster: no row has a short value of metadata.{self.cluster}: each counts for itself"
-            self.warn(manifest, Fault(None, message, "name a key of the rows' metadata", usable=True))
+            self.warn(
+                self._manifest.path, Fault(None, message, "name a key of the rows' metadata", usable=True)
+            )
 
     def healthy(self) -> tuple[RowRef, ...]:
         """Return the healthy rows with their final groups."""

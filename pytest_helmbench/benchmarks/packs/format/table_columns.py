@@ -162,8 +162,8 @@ class Tables:
     Their rows are kept as JSON in a file without a name: they take no memory, and a changed table changes no case.
     """
 
-    def __init__(self, folder: Path, names: Sequence[str], wishes: TableWishes) -> None:
-        self.paths = tuple(folder / name for name in names)
+    def __init__(self, paths: Sequence[Path], wishes: TableWishes) -> None:
+        self.paths = paths
         self.columns: Columns | None = None
         self._wishes = wishes
         self._rows = TemporaryFile()  # noqa: SIM115 - it lives as long as its pack

@@ -123,13 +123,13 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "input.base_commit: '--upload-pack=x' is no name of a commit\n  hint: write the hash of the commit",
     ]),
     ("repo_patch", {"environment": {"image": "--privileged"}}, [
-        "environment.image: '--privileged' is not a name of an image\n  hint: write name, name:tag or name@digest",
+        "environment.image '--privileged' is not a name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     ("repo_patch", {"environment": {"image": "x\n-v"}}, [
-        "environment.image: 'x\\n-v' is not a name of an image\n  hint: write name, name:tag or name@digest",
+        "environment.image 'x\\n-v' is not a name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     ("terminal_task", {"environment.image": "-v/:/host"}, [
-        "environment.image: '-v/:/host' is not a name of an image\n  hint: write name, name:tag or name@digest",
+        "environment.image '-v/:/host' is not a name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     ("repo_patch", {"input.hints": 3}, ["input.hints: this is a number, not text or a list of texts"]),
     ("repo_patch", {"eval.tests.timeout_seconds": 0}, [
@@ -152,7 +152,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "it is read relative to the public root, 'assets'",
     ]),
     ("repo_patch", {"environment": {"repository": "/srv/repo"}}, [
-        "environment.repository: the path is not relative\n  hint: write a path below the public root",
+        "environment.repository '/srv/repo' is not relative\n  hint: write a path below the public root",
     ]),
     ("terminal_task", {"eval.checker": "make test"}, [
         "eval.checker: this is text, not an object\n  hint: "
@@ -192,7 +192,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "name one in environment.image",
     ]),
     ("terminal_task", {"environment": {"materialize_workdir_from_image": "yes"}}, [
-        "environment.materialize_workdir_from_image: this is text, not true or false",
+        "environment.materialize_workdir_from_image is 'yes', not true or false\n  hint: write true or false",
     ]),
     ("terminal_task", {"assets": {}}, ["assets: this is an object, not a list of objects"]),
     ("terminal_task", {"assets": [{"path": "/etc/passwd"}]}, [
@@ -303,7 +303,7 @@ def test_a_line_that_is_no_row_is_an_item_of_its_own(
 
 
 MANIFESTS: list[tuple[str, list[str]]] = [
-    ("", ["1: manifest: this is empty (null), not a mapping\n  hint: write lines such as 'id: my-pack'"]),
+    ("", [" the file is empty, not a mapping\n  hint: write lines such as 'id: my-pack'"]),
     ("id: x\nversion: 1: 2\n", [
         "2: this is not valid YAML: mapping values are not allowed in this context\n  hint: "
         "put a text with ': ', '#', '*' or a bracket between single quotes",
@@ -312,46 +312,48 @@ MANIFESTS: list[tuple[str, list[str]]] = [
         "1: this is not valid YAML: the tag 'tag:yaml.org,2002:python/object:os.system' is not allowed\n  hint: "
         "remove the tag",
     ]),
-    ("version: 1\n", ["1: manifest: there is no 'id'\n  hint: add 'id: my-pack'"]),
-    ("id: '  '\nversion: 1\n", ["1: id: this is blank text"]),
-    ("id: 7\nversion: 1\n", ["1: id: this is a number, not text\n  hint: put it in quotes"]),
+    ("version: 1\n", ["1: there is no 'id'\n  hint: write a name such as 'id: my-pack', a number in quotes"]),
+    ("id: '  '\nversion: 1\n", [
+        "1: id '  ' has the wrong form\n  hint: write a name such as 'id: my-pack', a number in quotes",
+    ]),
+    ("id: 7\nversion: 1\n", ["1: id is 7, not text\n  hint: write a name such as 'id: my-pack', a number in quotes"]),
     ("id: demo\nversion: true\n", [
-        "2: version: this is no whole number\n  hint: the version counts up, without quotes: 1, 2, 3",
+        "2: version is true, not a whole number\n  hint: the version counts up, without quotes: 1, 2, 3",
     ]),
     ("id: demo\nversion: '1'\n", [
-        "2: version: '1' is no whole number\n  hint: the version counts up, without quotes: 1, 2, 3",
+        "2: version is '1', not a whole number\n  hint: the version counts up, without quotes: 1, 2, 3",
     ]),
     ("id: demo\nversion: 1.5\n", [
-        "2: version: 1.5 is no whole number\n  hint: the version counts up, without quotes: 1, 2, 3",
+        "2: version is 1.5, not a whole number\n  hint: the version counts up, without quotes: 1, 2, 3",
     ]),
     (MANIFEST + 'id: demo\n', ["3: the key 'id' stands here twice (first in line 1)\n  hint: keep one of them"]),
-    (MANIFEST + 'defaults: x\n', ["3: defaults: this is text, not a mapping"]),
-    (MANIFEST + 'defaults:\n  family: 5\n', ["4: defaults.family: this is a number, not text"]),
+    (MANIFEST + 'defaults: x\n', ["3: defaults is 'x', not a mapping\n  hint: write a mapping"]),
+    (MANIFEST + 'defaults:\n  family: 5\n', ["4: defaults.family is 5, not text\n  hint: name the family of the rows"]),
     (MANIFEST + 'defaults:\n  environment:\n    timeout_seconds: -1\n    image: 5\n', [
-        "5: defaults.environment.timeout_seconds: -1 is not a time\n  hint: write a number of seconds above 0",
-        "6: defaults.environment.image: this is a number, not text",
+        "5: defaults.environment.timeout_seconds is -1, out of range\n  hint: write a number of seconds above 0",
+        "6: defaults.environment.image is 5, not text\n  hint: write name, name:tag or name@digest",
     ]),
     (MANIFEST + 'defaults:\n  environment:\n    image: -x\n', [
-        "5: defaults.environment.image: '-x' is not a name of an image\n  hint: write name, name:tag or name@digest",
+        "5: defaults.environment.image '-x' is not a name of an image\n  hint: write name, name:tag or name@digest",
     ]),
     (MANIFEST + 'asset_roots:\n  public: ../x\n  eval: /hidden\n', [
-        "4: asset_roots.public: '../x' leads out by '..'\n  hint: write a relative POSIX path such as 'assets/'",
-        "5: asset_roots.eval: '/hidden' is not relative\n  hint: write a relative POSIX path such as 'assets/'",
+        "4: asset_roots.public '../x' leads out by '..'\n  hint: write a relative POSIX path such as 'assets/'",
+        "5: asset_roots.eval '/hidden' is not relative\n  hint: write a relative POSIX path such as 'assets/'",
     ]),
     (MANIFEST + "asset_roots:\n  public: .\n  eval: ''\n", [
-        "4: asset_roots.public: '.' has a part '.'\n  hint: write a relative POSIX path such as 'assets/'",
-        "5: asset_roots.eval: '' is empty\n  hint: write a relative POSIX path such as 'assets/'",
+        "4: asset_roots.public '.' has a part '.'\n  hint: write a relative POSIX path such as 'assets/'",
+        "5: asset_roots.eval '' is empty\n  hint: write a relative POSIX path such as 'assets/'",
     ]),
     (MANIFEST + "asset_roots:\n  public: 'a\\b'\n  eval: 5\n", [
-        "4: asset_roots.public: 'a\\\\b' holds a backslash\n  hint: write a relative POSIX path such as 'assets/'",
-        "5: asset_roots.eval: this is a number, not text\n  hint: write a relative POSIX path such as 'assets/'",
+        "4: asset_roots.public 'a\\\\b' holds a backslash\n  hint: write a relative POSIX path such as 'assets/'",
+        "5: asset_roots.eval is 5, not text\n  hint: write a relative POSIX path such as 'assets/'",
     ]),
     (MANIFEST + 'asset_roots:\n  public: data\n  eval: Data/hidden\n', [
-        "5: asset_roots.eval: the public root 'data' and the eval root 'Data/hidden' overlap\n  hint: "
+        "5: asset_roots: the public root 'data' and the eval root 'Data/hidden' overlap\n  hint: "
         "a model would see the evaluator's files: keep them apart",
     ]),
     (MANIFEST + "asset_defaults:\n  read_only: 'yes'\n", [
-        "4: asset_defaults.read_only: this is text, not true or false",
+        "4: asset_defaults.read_only is 'yes', not true or false\n  hint: write true or false",
     ]),
     (MANIFEST + "schema_version: '2.0'\n", [
         "3: schema_version: '2.0' is another format of packs, which is not read here",
@@ -370,13 +372,13 @@ def test_a_broken_manifest_says_what_is_wrong(tmp_path: Path, manifest: str, exp
 
 
 JSON_MANIFESTS = [
-    ('{"id": "demo",\n "version": }', "2: manifest: this is no valid JSON: expecting value (column 13)"),
+    ('{"id": "demo",\n "version": }', "2: this is not valid JSON: expecting value (column 13)"),
     ('{"id": "demo",\n "version": 1,\n "version": 2}',
         "2: version: the key stands here twice\n  hint: keep one of them"),
     ('{"id": "demo",\n "version": "1"}',
-        "2: version: '1' is no whole number\n  hint: the version counts up, without quotes: 1, 2, 3"),
+        "2: version is '1', not a whole number\n  hint: the version counts up, without quotes: 1, 2, 3"),
     ('{"id": "demo", "version": 1,\n "asset_defaults": {\n  "read_only": 1}}',
-        "3: asset_defaults.read_only: this is a number, not true or false"),
+        "3: asset_defaults.read_only is 1, not true or false\n  hint: write true or false"),
 ]  # fmt: skip
 
 
@@ -401,9 +403,9 @@ def test_all_problems_of_a_pack_come_in_one_pass(tmp_path: Path) -> None:
     pack, found = problems_of(tmp_path)
 
     assert [line.splitlines()[0] for line in found] == [
-        "manifest.yaml:1: id: this is blank text",
-        "manifest.yaml:2: version: 'x' is no whole number",
-        "manifest.yaml:4: defaults.family: this is a list, not text",
+        "manifest.yaml:1: id '' has the wrong form",
+        "manifest.yaml:2: version is 'x', not a whole number",
+        "manifest.yaml:4: defaults.family is a list, not text",
         "tasks.jsonl:1: metadata: this is a number, not an object",
         "tasks.jsonl:1: input: unknown key 'qestion'",
         "tasks.jsonl:2: row: this is no valid JSON: expecting value (column 1)",
@@ -466,12 +468,12 @@ def test_links_are_not_read(tmp_path: Path, name: str) -> None:
 
 
 WARNINGS: list[tuple[str, dict[str, Any], str, str]] = [
-    (MANIFEST + 'defualts: {}\n', {}, "manifest.yaml:3: manifest: unknown key 'defualts'", "did you mean 'defaults'?"),
-    (MANIFEST + 'asset_roots:\n  pubic: x\n', {}, "manifest.yaml:4: asset_roots: unknown key 'pubic'", "'public'?"),
+    (MANIFEST + 'defualts: {}\n', {}, "manifest.yaml:3: unknown key 'defualts'", "did you mean 'defaults'?"),
+    (MANIFEST + 'asset_roots:\n  pubic: x\n', {}, "manifest.yaml:4: unknown key 'pubic' in asset_roots", "'public'?"),
     (MANIFEST + 'defaults:\n  environment:\n    imge: x\n', {},
-        "manifest.yaml:5: defaults.environment: unknown key 'imge'", "did you mean 'image'?"),
+        "manifest.yaml:5: unknown key 'imge' in defaults.environment", "did you mean 'image'?"),
     (MANIFEST, {"metdata": {}}, "tasks.jsonl:1: row: unknown key 'metdata'", "did you mean 'metadata'?"),
-    (MANIFEST, {"environment": {"timeout_second": 3}}, "tasks.jsonl:1: environment: unknown key 'timeout_second'",
+    (MANIFEST, {"environment": {"timeout_second": 3}}, "tasks.jsonl:1: unknown key 'timeout_second' in environment",
         "did you mean 'timeout_seconds'?"),
     (MANIFEST, {"assets": [{"path": "a.txt", "mode": 3, "monut": "b"}]},
         "tasks.jsonl:1: assets[0]: unknown key 'monut'", "did you mean 'mount'?"),
