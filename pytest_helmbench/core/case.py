@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Literal
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -71,19 +71,24 @@ class Message:
         content: Its text.
         tool_calls: What an assistant's message calls.
         tool_call_id: The call that a tool's message answers; None elsewhere.
+        server_fields: What the server said in an assistant's message that calls tools, its content included; goes back
+            to its model alone.
     """
 
     role: str
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    server_fields: JsonObject | None = field(default=None, compare=False)
 
     def wire(self) -> dict[str, JsonValue]:
         """Return the message as a chat completion has it."""
+        plain: dict[str, JsonValue]
         if self.tool_calls:
             calls: JsonValue = [call.wire() for call in self.tool_calls]
-            return {"role": self.role, "content": self.content or None, "tool_calls": calls}
-        plain: dict[str, JsonValue] = {"role": self.role, "content": self.content}
+            plain = {"role": self.role, "content": self.content or None}
+            return {**plain, **(self.server_fields or {}), "tool_calls": calls}
+        plain = {"role": self.role, "content": self.content}
         return plain if self.tool_call_id is None else {**plain, "tool_call_id": self.tool_call_id}
 
 

@@ -24,3 +24,12 @@ def without_twins(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     if len(found) < len(pairs):
         raise ValueError("a key stands twice")
     return found
+
+
+def same_json(one: JsonValue, other: JsonValue) -> bool:
+    """Return whether two values are the same JSON: 1 is 1.0, and true is not 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    return isinstance(one, bool) is isinstance(other, bool) and one == other

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import field
+from collections.abc import Collection, Sequence
+from dataclasses import field, replace
 
 from pytest_helmbench.core.foreign_schemas import schema_violation
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, same_json, without_twins
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, without_surrogates
 
-UNKNOWN_TOOL, BROKEN_ARGUMENTS = "unknown_tool", "broken_arguments"
+UNKNOWN_TOOL, BROKEN_ARGUMENTS, UNREADABLE_CALL = "unknown_tool", "broken_arguments", "unreadable_call"
 """Faults of calls that cannot be made."""
 
 
+def _refused(constant: str) -> JsonValue:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refused, object_pairs_hook=without_twins)
 _WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEEPEST = 100
+_ARGUMENTS = ("arguments", "parameters", "input")
+_OWN_FIELDS = frozenset(("id", "type", "function", "name", *_ARGUMENTS))
+_OWN_MESSAGE_FIELDS = frozenset(("role", "tool_calls", "function_call"))
+_TEXT_CALL = (
+    r"""["'](?:name|function|tool|tool_name|action)["']\s*:\s*["'](?:functions\.)?{0}["']"""
+    r"|(?:<tool_call|<function|<invoke|<\|?tool|<｜tool|\[TOOL_CALLS?\]|<\|python_tag\|>|functools\[|to=functions)"
+    r"[\s\S]{{0,200}}?\b{0}\b"
+    r"|```[^`]*\b{0}\("
+    r"|^\s*(?:\w+\s*=\s*)?{0}\(.*\)\s*;?\s*$"
+)
+"""A call of the tool `{0}` in a text: JSON, the marks of model families, code in a fence or on a line of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +45,15 @@ class ToolCall:
         id: Of the call; its answer names it.
         name: Of the function, as written.
         arguments: As written; a JSON object if all is well.
+        server_fields: The server's own fields of the call, which it wants back.
+        function_fields: Its own fields of the function.
     """
 
     id: str
     name: str
     arguments: str
+    server_fields: JsonObject | None = field(default=None, compare=False)
+    function_fields: JsonObject | None = field(default=None, compare=False)
 
     def wire(self, unnamed: str = "unknown") -> dict[str, JsonValue]:
         """Return the call as it goes back to the model; what providers would refuse in it is left out.
@@ -42,20 +63,16 @@ class ToolCall:
         """
         name = self.name if _WIRE_NAME.fullmatch(self.name) else unnamed
         arguments = self.arguments if self.arguments.strip() and self.decoded() is not None else "{}"
-        function: JsonValue = {"name": name, "arguments": arguments}
-        return {"id": self.id, "type": "function", "function": function}
+        function: JsonValue = {**(self.function_fields or {}), "name": name, "arguments": arguments}
+        return {**(self.server_fields or {}), "id": self.id, "type": "function", "function": function}
 
     def decoded(self) -> dict[str, JsonValue] | None:
-        """Return the arguments; None when they are not a JSON object of at most 100 levels."""
+        """Return the arguments; None when they are not a JSON object of at most 100 levels, each key once."""
         try:
-            arguments = json.loads(self.arguments, parse_constant=_refused) if self.arguments.strip() else {}
+            arguments = _DECODER.decode(self.arguments) if self.arguments.strip() else {}
         except (ValueError, RecursionError):
             return None
         return arguments if isinstance(arguments, dict) and not _is_too_deep(arguments) else None
-
-
-def _refused(constant: str) -> JsonValue:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _is_too_deep(value: JsonValue) -> bool:
@@ -68,26 +85,66 @@ def _is_too_deep(value: JsonValue) -> bool:
     return bool(level)
 
 
-def tool_calls(message: JsonObject, turn: int) -> tuple[ToolCall, ...]:
+def tool_calls(message: JsonObject, turn: int, taken: Collection[str] = ()) -> tuple[ToolCall, ...]:
     """Return the calls of a reply, whatever shape its server gives them, without lone surrogates.
+
+    A call may stand without its envelope, or alone in the older `function_call`. One that names no function has an
+    empty name, and all that it says for arguments.
 
     Args:
         message: As the server sent it.
         turn: Makes ids for calls that come without one.
+        taken: Ids of earlier calls of the conversation: an id that comes again gets a number.
     """
-    stated = message.get("tool_calls")
-    found = []
-    for number, call in enumerate(stated if isinstance(stated, list) else (), 1):
-        function = call.get("function") if isinstance(call, dict) else None
-        if not (isinstance(call, dict) and isinstance(function, dict)):
-            continue
-        arguments = function.get("arguments")
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        identity = call.get("id")
-        if not (isinstance(identity, str) and identity):
-            identity = f"call_{turn}_{number}"
-        found.append(ToolCall(*map(without_surrogates, (identity, str(function.get("name")), text))))
-    return tuple(found)
+    stated = message.get("tool_calls") or message.get("function_call") or ()
+    entries = stated if isinstance(stated, list | tuple) else (stated,)
+    found: dict[str, ToolCall] = {}
+    for number, entry in enumerate(entries, 1):
+        call = _tool_call(entry, f"call_{turn}_{number}")
+        identity, copies = call.id, 1
+        while identity in found or identity in taken:
+            copies += 1
+            identity = f"{call.id}_{copies}"
+        found[identity] = replace(call, id=identity)
+    return tuple(found.values())
+
+
+def _tool_call(entry: JsonValue, spare_id: str) -> ToolCall:
+    call = entry if isinstance(entry, dict) else {}
+    stated = call.get("function")
+    function = stated if isinstance(stated, dict) else {**call, "name": call.get("name") or stated}
+    identity, name = call.get("id"), function.get("name")
+    identity = without_surrogates(identity) if isinstance(identity, str) and identity else spare_id
+    if not (isinstance(name, str) and name):
+        return ToolCall(identity, "", without_surrogates(json.dumps(entry)))
+    arguments = next((function[key] for key in _ARGUMENTS if function.get(key) is not None), "")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall(
+        identity,
+        without_surrogates(name),
+        "" if text.strip() == "null" else without_surrogates(text),
+        {key: value for key, value in call.items() if key not in _OWN_FIELDS},
+        {key: value for key, value in function.items() if key not in _OWN_FIELDS}
+        if function is stated
+        else {},
+    )
+
+
+def server_fields(message: JsonObject) -> dict[str, JsonValue]:
+    """Return the fields of a reply that go back to its model unchanged: all but its role and calls, and empty ones."""
+    return {
+        name: value
+        for name, value in message.items()
+        if name not in _OWN_MESSAGE_FIELDS and value not in (None, "", [])
+    }
+
+
+def tool_called_in_text(text: str, names: Sequence[str]) -> str | None:
+    """Return the first of the tools that a text calls, as models write calls that their server does not read."""
+    for name in names:
+        if name in text and re.search(_TEXT_CALL.format(re.escape(name)), text, re.MULTILINE):
+            return name
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +156,7 @@ class MadeCall:
         name: As written.
         arguments: As decoded; the text where it is not a JSON object.
         answer: The answer that the model got.
-        fault: Why the call is none: `UNKNOWN_TOOL`, `BROKEN_ARGUMENTS`; empty for a sound one.
+        fault: `UNKNOWN_TOOL`, `BROKEN_ARGUMENTS` or `UNREADABLE_CALL`; empty for a sound call.
         at: ISO 8601 UTC.
     """
 
@@ -146,7 +203,8 @@ class CannedAnswer:
     def fits(self, arguments: JsonObject) -> bool:
         """Return whether it answers a call with these arguments."""
         return all(
-            name in arguments and arguments[name] == value for name, value in (self.given or {}).items()
+            name in arguments and same_json(arguments[name], value)
+            for name, value in (self.given or {}).items()
         )
 
 
@@ -194,12 +252,14 @@ class Toolbox:
         arguments = call.decoded()
         tool = next((tool for tool in self.tools if tool.name == call.name), None)
         written = call.arguments if arguments is None else arguments
+        if not call.name:
+            return MadeCall(turn, "", written, _error("the call names no function"), UNREADABLE_CALL)
         if tool is None:
             names = ", ".join(tool.name for tool in self.tools)
             error = f"there is no tool {excerpt(call.name, 64)!r}; the tools are: {names}"
             return MadeCall(turn, call.name, written, _error(error), UNKNOWN_TOOL)
         if arguments is None:
-            error = f"the arguments are not a JSON object of at most {_DEEPEST} levels"
+            error = f"the arguments are not a JSON object ({_DEEPEST} levels, each key once)"
             return MadeCall(turn, call.name, written, _error(error), BROKEN_ARGUMENTS)
         breach = _breach(tool.parameters, arguments)
         if breach:

@@ -10,7 +10,7 @@ from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome, Reply, Usage
 from pytest_helmbench.core.scrub import without_surrogates
-from pytest_helmbench.core.tools import MadeCall, tool_calls
+from pytest_helmbench.core.tools import MadeCall, ToolCall, server_fields, tool_calls
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.call import Call, Origin
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
@@ -75,11 +75,15 @@ class Dialogue:
         self._usage = reply.usage if self._usage is None else self._usage + reply.usage
         self._rounds.append(reply)
         toolbox = self._case.toolbox
-        calls = () if toolbox is None else tool_calls(reply.message, len(self._said))
+        calls: tuple[ToolCall, ...] = ()
+        if toolbox is not None:
+            taken = {call.id for message in self._said for call in message.tool_calls}
+            calls = tool_calls(reply.message, len(self._said), taken)
         if toolbox is None or not calls or len(self._rounds) > toolbox.max_rounds:
             self._end_turn(reply, too_many_rounds=bool(calls))
             return
-        self._said.append(Message("assistant", without_surrogates(reply.text), calls))
+        text, fields = without_surrogates(reply.text), server_fields(reply.message)
+        self._said.append(Message("assistant", text, calls, server_fields=fields))
         for call in calls:
             made = replace(toolbox.answered(call, self._turn), at=utc_now())
             self._calls.append(made)

@@ -6,19 +6,19 @@ import asyncio
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.reply_text import THOUGHT_FIELDS
 from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 OnEvent = Callable[[bytes], None]
 """Takes each event of a stream as it arrives."""
-_TEXTS = ("content", "refusal", *THOUGHT_FIELDS)
+_NAMES = frozenset(("role", "id", "type", "name", "format", "index"))
+"""Fields of a reply that do not come in parts; servers repeat them."""
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider", "error")
 _USAGE = ("usage", "x_groq", "usageMetadata")
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -141,8 +141,7 @@ def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
         body: Whole, as received.
     """
     document: dict[str, JsonValue] = {"object": "chat.completion"}
-    texts: dict[str, list[str]] = {}
-    calls: dict[int, _ToolCall] = {}
+    deltas: list[JsonObject] = []
     reason: JsonValue = None
     done = False
     for data in stream_events(body):
@@ -159,13 +158,10 @@ def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
             reason = choice.get("finish_reason") or reason
             delta = choice.get("delta") or choice.get("message")
             if isinstance(delta, dict):
-                _extend(texts, calls, delta)
+                deltas.append(delta)
     if not (done or reason or document.get("error")):
         return None
-    message: dict[str, JsonValue] = {"role": "assistant", "content": None}
-    message |= {name: "".join(pieces) for name, pieces in texts.items()}
-    if calls:
-        message["tool_calls"] = [calls[index].whole() for index in sorted(calls)]
+    message = {"content": None, **_whole(deltas), "role": "assistant"}
     document["choices"] = [{"index": 0, "message": message, "finish_reason": reason}]
     return document
 
@@ -204,43 +200,81 @@ def _first_choices(chunk: JsonObject) -> Iterator[JsonObject]:
             yield choice
 
 
-class _ToolCall:
-    """A call of a tool, as far as it has come."""
-
-    def __init__(self) -> None:
-        self._fields: dict[str, JsonValue] = {}
-        self._function: dict[str, JsonValue] = {}
-        self._arguments: list[str] = []
-
-    def extend(self, part: JsonObject) -> None:
-        """Add the next part: what it names stands, but for the arguments, which come in pieces."""
-        self._fields |= {name: value for name, value in part.items() if name not in ("index", "function")}
-        stated = part.get("function")
-        pieces = stated if isinstance(stated, dict) else {}
-        arguments = pieces.get("arguments")
-        if isinstance(arguments, str):
-            self._arguments.append(arguments)
-        elif arguments is not None and not self._arguments:
-            self._function["arguments"] = arguments
-        self._function |= {
-            name: value
-            for name, value in pieces.items()
-            if name != "arguments" and (value or not self._function)
-        }
-
-    def whole(self) -> JsonValue:
-        """Return it as a reply has it."""
-        arguments: dict[str, JsonValue] = {"arguments": "".join(self._arguments)} if self._arguments else {}
-        return {**self._fields, "function": {**self._function, **arguments}}
+def _whole(parts: Sequence[JsonObject]) -> dict[str, JsonValue]:
+    """Return an object that came in parts: texts, lists and objects go on, another value stands as it came last."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    found = {name: [part[name] for part in parts if part.get(name) is not None] for name in names}
+    return {name: _joined(name, values) for name, values in found.items() if values}
 
 
-def _extend(texts: dict[str, list[str]], calls: dict[int, _ToolCall], delta: JsonObject) -> None:
-    for name in _TEXTS:
-        piece = delta.get(name)
-        if isinstance(piece, str):
-            texts.setdefault(name, []).append(piece)
-    parts = delta.get("tool_calls")
-    for part in parts if isinstance(parts, list) else ():
-        if isinstance(part, dict):
-            index = part.get("index")
-            calls.setdefault(index if isinstance(index, int) else len(calls), _ToolCall()).extend(part)
+def _joined(name: str, values: Sequence[JsonValue]) -> JsonValue:
+    if name in _NAMES:
+        return next((value for value in values if value), values[0])
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) == len(values):
+        return "".join(texts)
+    objects = [value for value in values if isinstance(value, dict)]
+    if len(objects) == len(values):
+        return _whole(objects)
+    lists = [value for value in values if isinstance(value, list)]
+    if len(lists) == len(values):
+        return [*_items([part for value in lists for part in value])]
+    return values[-1]
+
+
+def _items(parts: Sequence[JsonValue]) -> list[JsonValue]:
+    """Return a list whose items came in parts: an item goes on with its index, a call without one with the last."""
+    items: list[Sequence[JsonValue]] = []
+    open_items: dict[JsonValue, list[dict[str, JsonValue]]] = {}
+    last: JsonValue = None
+    for part in parts:
+        if not isinstance(part, dict):
+            items.append([part])
+            continue
+        index = part.get("index")
+        index = index if isinstance(index, int) else last if _is_call(part) else None
+        item = open_items.get(index)
+        if item is None or (index is None and not _is_call(part)) or _begins(part, item):
+            item = open_items[index] = []
+            items.append(item)
+        item.append(part)
+        last = index
+    return [_item(item) for item in items]
+
+
+def _item(parts: Sequence[JsonValue]) -> JsonValue:
+    objects = [part for part in parts if isinstance(part, dict)]
+    whole = _whole(objects)
+    if not objects:
+        return parts[0]
+    return {name: value for name, value in whole.items() if name != "index"} if _is_call(whole) else whole
+
+
+def _is_call(part: JsonObject) -> bool:
+    return "function" in part or "arguments" in part
+
+
+def _function(part: JsonObject) -> JsonObject:
+    function = part.get("function")
+    return function if isinstance(function, dict) else part
+
+
+def _begins(part: JsonObject, before: Sequence[JsonObject]) -> bool:
+    """Return whether a part begins an item though its index is not new: servers count 0 for each call.
+
+    It is of another kind; or it names a function, and has another name, another id, or a whole call before it.
+    """
+    first = before[0]
+    if part.get("type") and first.get("type") and part["type"] != first["type"]:
+        return True
+    name, begun = _function(part).get("name"), _function(first).get("name")
+    if not name or not _is_call(part):
+        return False
+    if begun and name != begun:
+        return True
+    if part.get("id") and first.get("id"):
+        return part["id"] != first["id"]
+    if not str(_function(before[-1]).get("arguments")).rstrip().endswith("}"):
+        return False
+    arguments = _function(_whole(before)).get("arguments")
+    return isinstance(arguments, dict) or (isinstance(arguments, str) and _decoded(arguments) is not None)

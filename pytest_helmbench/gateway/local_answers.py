@@ -187,7 +187,7 @@ def _document(function: str, returned: object) -> object:
         return {"choices": [{"message": {"role": "assistant", "content": returned}, "finish_reason": "stop"}]}
     dump = getattr(returned, "model_dump", None)
     document = dump(mode="json") if callable(dump) else returned
-    if isinstance(document, dict) and "tool_calls" in document:
+    if isinstance(document, dict) and ("tool_calls" in document or "function_call" in document):
         document = {"choices": [{"message": {"role": "assistant", **document}, "finish_reason": "stop"}]}
     if isinstance(document, dict) and "choices" in document:
         try:

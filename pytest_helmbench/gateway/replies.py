@@ -160,8 +160,7 @@ def _reply(
 ) -> Reply | Fault:
     message = choice.get("message")
     message = message if isinstance(message, dict) else None
-    calls = message.get("tool_calls") if message else None
-    has_calls = isinstance(calls, list) and bool(calls)
+    has_calls = message is not None and bool(message.get("tool_calls") or message.get("function_call"))
     # Some servers do not say why a reply that calls tools has ended.
     stated = choice.get("finish_reason") or ("tool_calls" if has_calls else None)
     word = excerpt(str(stated)) if stated else None

@@ -36,7 +36,7 @@ _SHOWN = """conversation
   | [turn 2: tool call]
   |   order(id="1001") → {"status": "shipped"}
   | [turn 2: tool call]
-  |   order({no) (broken arguments) → {"error": "the arguments are not a JSON object of at most 100 levels"}
+  |   order({no) (broken arguments) → {"error": "the arguments are not a JSON object (100 levels, each key once)"}
   | [turn 2: tool call]
   |   re fund(to=["\ufffd\\\\x1b"]) (unknown tool) → {"error": "there is no tool 're fund'; the tools are: order"}
   | [turn 2: assistant]

@@ -112,7 +112,7 @@ def test_tools_are_answered_until_the_model_replies() -> None:
     assert [call["function"]["arguments"] for call in sent] == ['{"number": 1}', *["{}"] * 4]
     told = [json.loads(made.answer)["error"] for made in reply.tool_calls[2:]]
     assert told[0].startswith("the arguments break the schema of order_status: $")
-    assert {*told[1:4]} == {"the arguments are not a JSON object of at most 100 levels"}
+    assert {*told[1:4]} == {"the arguments are not a JSON object (100 levels, each key once)"}
     assert told[4] == "there is no tool 'refund'; the tools are: order_status"
     assert (reply.text, reply.form_fault, len(reply.turns)) == ("It was shipped.", None, 1)
 
@@ -134,3 +134,35 @@ def test_one_question_is_the_reply_as_it_came() -> None:
     assert reply is came
     assert len(bodies) == 1
     assert "tools" not in bodies[0]
+
+
+def test_fields_of_the_server_go_back_in_the_next_round_as_they_came() -> None:
+    details = [{"type": "reasoning.encrypted", "data": "E"}]
+    call = {
+        "id": "c",
+        "seal": 7,
+        "function": {"name": "order_status", "arguments": None, "thought_signature": "S"},
+    }
+    calling = reply_of(
+        "<think>hm</think>Let me see.",
+        "tool_calls",
+        reasoning_content="Look it up.",
+        reasoning_details=details,
+        annotations=[],
+        tool_calls=[call, call],
+    )
+    replies = [calling, reply_of("done", reasoning_content="Enough.", seal="T"), reply_of("bye")]
+    case = _case(("user", "two"), toolbox=Toolbox((_ORDER,)))
+    bodies, reply = _held(case, lambda number, _body: replies[number - 1])
+    function = {"name": "order_status", "arguments": "{}", "thought_signature": "S"}
+    sent = {"seal": 7, "type": "function", "function": function}
+    assert bodies[1]["messages"][2] == {
+        "role": "assistant",
+        "content": "<think>hm</think>Let me see.",
+        "reasoning_content": "Look it up.",
+        "reasoning_details": details,
+        "tool_calls": [{**sent, "id": "c"}, {**sent, "id": "c_2"}],
+    }
+    assert [one["tool_call_id"] for one in bodies[1]["messages"][3:]] == ["c", "c_2"]
+    assert bodies[2]["messages"][-2] == {"role": "assistant", "content": "done"}
+    assert [message.content for message in reply.said[2:3]] == ["Let me see."]

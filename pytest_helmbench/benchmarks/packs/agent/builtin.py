@@ -15,7 +15,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
-from pytest_helmbench.core.tools import ToolCall, tool_calls
+from pytest_helmbench.core.tools import ToolCall, server_fields, tool_calls
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
@@ -40,7 +40,6 @@ call: a sentence or two on what you did. If you cannot call functions, write one
 instead, and it will be run."""
 _TOO_MANY = f"Not run: at most {_MOST_CALLS} calls of one reply are."
 _CUT_OFF = "Your reply was cut off at its token limit. Take smaller steps, and say less."
-_KEPT_FIELDS = ("reasoning_details", "reasoning_content")
 
 
 class Stop(StrEnum):
@@ -349,14 +348,11 @@ class _Run:
 
 
 def _kept(message: JsonObject, text: str, calls: Sequence[ToolCall]) -> dict[str, JsonValue]:
-    """Return a reply as it goes back to its model: what every provider takes, and its own reasoning."""
-    kept: dict[str, JsonValue] = {"role": "assistant", "content": text}
-    if calls:
-        kept |= {"content": text or None, "tool_calls": [call.wire(_NAME) for call in calls]}
-    for name in _KEPT_FIELDS:
-        if message.get(name):
-            kept[name] = message[name]
-    return kept
+    """Return a reply as it goes back to its model, with what its server put on it."""
+    kept: dict[str, JsonValue] = {"content": text or None, **server_fields(message), "role": "assistant"}
+    if not calls:
+        return {**kept, "content": text}
+    return {**kept, "tool_calls": [call.wire(_NAME) for call in calls]}
 
 
 def _may_be_tools(error: HelmbenchError) -> bool:

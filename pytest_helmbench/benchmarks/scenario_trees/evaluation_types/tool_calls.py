@@ -23,10 +23,13 @@ from pytest_helmbench.core.foreign_schemas import schema_violation
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import TOO_MANY_ROUNDS, Reply
-from pytest_helmbench.core.tools import MadeCall
+from pytest_helmbench.core.tools import UNREADABLE_CALL, MadeCall, tool_called_in_text
 from pytest_helmbench.files.source import listed
 from pytest_helmbench.files.strict_json import a_mapping, a_text, a_whole_number
 
+_FAULTS = {UNREADABLE_CALL: "a call that names no function"}
+_NO_CALL = "(no tool call)"
+_CALL_AS_TEXT = "(no tool call, but a call of {} as text: the server has no tool parser that reads it)"
 _NAME: JsonObject = {"type": "string", "minLength": 1}
 
 
@@ -83,19 +86,27 @@ class ToolCallsRule(ReplyRule):
             and not any(call.name in self.forbidden for call in calls)
             and (self.most is None or len(calls) <= self.most)
         )
-        known = {tool.name for tool in case.toolbox.tools} if case.toolbox is not None else set()
-        names = [call.name if call.name in known else "(unknown tool)" for call in calls]
+        known = [tool.name for tool in case.toolbox.tools] if case.toolbox is not None else []
+        names = [
+            call.name if call.name in known else f"({_FAULTS.get(call.fault, 'unknown tool')})"
+            for call in calls
+        ]
         made = ", ".join(call.written for call in calls)
-        return RuleFinding(passed, ", ".join(names) or "(no tool call)", text=made)
+        texts = "\n".join(one.text for one in judged.turns or (judged,))
+        written = None if calls else tool_called_in_text(texts, known)
+        none = _NO_CALL if written is None else _CALL_AS_TEXT.format(written)
+        return RuleFinding(passed, ", ".join(names) or none, text=made)
 
     def _are_made(self, calls: Sequence[MadeCall]) -> bool:
+        """Return whether each required call is one of its own."""
         if self.in_order:
             rest = iter(calls)
             return all(any(needed.fits(call) for call in rest) for needed in self.required)
-        return all(
-            sum(needed.fits(call) for call in calls) >= self.required.count(needed)
-            for needed in self.required
-        )
+        fitting = [
+            [number for number, call in enumerate(calls) if needed.fits(call)] for needed in self.required
+        ]
+        taken: dict[int, int] = {}
+        return all(_takes(needed, fitting, taken, set()) for needed in range(len(fitting)))
 
     def wanted(self) -> str:
         names = [one.name if one.arguments is None else f"{one.name}(…)" for one in self.required]
@@ -108,6 +119,24 @@ class ToolCallsRule(ReplyRule):
 
     def data(self) -> JsonObject:
         return {**ReplyRule.data(self), "required": [asdict(one) for one in self.required]}
+
+
+def _takes(needed: int, fitting: Sequence[Sequence[int]], taken: dict[int, int], seen: set[int]) -> bool:
+    """Give a required call one of the calls that fit it, where another can give way (a maximum matching).
+
+    Args:
+        needed: Index of the required call.
+        fitting: For each required call, the calls that fit it.
+        taken: The required call that has each call.
+        seen: Calls that were tried for it.
+    """
+    for call in fitting[needed]:
+        if call not in seen:
+            seen.add(call)
+            if call not in taken or _takes(taken[call], fitting, taken, seen):
+                taken[call] = needed
+                return True
+    return False
 
 
 def _needed(source: RuleSource) -> Iterator[NeededCall]:

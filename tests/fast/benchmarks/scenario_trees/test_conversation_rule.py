@@ -135,6 +135,24 @@ _BOTH = ToolCallsRule((NeededCall("refund"), NeededCall("status")), in_order=Tru
         (ToolCallsRule((NeededCall("status"),) * 2), [_STATUS], False, "status, status"),
         (ToolCallsRule((_OF_2,)), [_STATUS], False, "status(…)"),
         (ToolCallsRule((_OF_2,)), [_STATUS, ("status", '{"order": "2"}')], True, "status(…)"),
+        (
+            ToolCallsRule((NeededCall("status"), _OF_2)),
+            [("status", '{"order": "2"}')],
+            False,
+            "status, status(…)",
+        ),
+        (
+            ToolCallsRule((NeededCall("status"), _OF_2)),
+            [("status", '{"order": "2"}'), _STATUS],
+            True,
+            "status, status(…)",
+        ),
+        (
+            ToolCallsRule((_OF_2, _OF_2), in_order=True),
+            [("status", '{"order": "2"}')],
+            False,
+            "status(…) then status(…)",
+        ),
         (_BOTH, [_STATUS, _REFUND], False, "refund then status"),
         (_BOTH, [_STATUS, _REFUND, _STATUS], True, "refund then status"),
         (ToolCallsRule(forbidden=("refund",)), [("refund", "{no")], False, "no refund"),
@@ -149,6 +167,13 @@ def test_tool_calls_are_judged_by_name_arguments_order_and_number(
     names = ", ".join(name.replace("cancel", "(unknown tool)") for name, _ in calls)
     assert rule.wanted() == wanted
     assert _verdicts(_case(rule, (), toolbox=_TOOLS), *said) == f"{'-+'[passed]} {names}"
+
+
+def test_a_call_as_text_stands_beside_failure_and_pass() -> None:
+    said = '<tool_call>{"name": "refund", "arguments": {}}</tool_call>'
+    note = "(no tool call, but a call of refund as text: the server has no tool parser that reads it)"
+    for rule, verdict in ((ToolCallsRule((NeededCall("refund"),)), "-"), (ToolCallsRule(most=0), "+")):
+        assert _verdicts(_case(rule, (), toolbox=_TOOLS), said) == f"{verdict} {note}"
 
 
 def test_tool_calls_are_told_by_name_and_judged_by_turn() -> None:
