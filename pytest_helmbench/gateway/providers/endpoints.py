@@ -305,8 +305,9 @@ def _at_base_url(
         provider = provider_at(parts.hostname or "")
     if not provider.wire_model(model_id):
         raise HelmbenchError(f"model id {model_id!r} is empty\n  hint: name the model as its server does")
-    # A variable that is named stands alone: no other key goes to a server the user chose one for.
-    candidates = (named,) if named else (_ANY_SERVER_KEY, _usual_variable(model_id, parts, environ))
+    # A provider's usual key goes to its own host over TLS alone; a variable that is named stands alone.
+    usual = provider_at(parts.hostname or "").key_variable if parts.scheme == "https" else None
+    candidates = (named,) if named else (_ANY_SERVER_KEY, usual)
     return _endpoint(model_id, provider, base_url, _key_of(candidates, environ))
 
 
@@ -348,17 +349,6 @@ def _endpoint(model_id: str, provider: Provider, base_url: str, key: _Key) -> En
         empty_variable=key.empty,
         max_tokens_key=provider_at(urlsplit(base_url).hostname or "").max_tokens_key,
     )
-
-
-def _usual_variable(model_id: str, parts: SplitResult, environ: Mapping[str, str]) -> str | None:
-    """Return the provider's variable where its key may go: to its own host over TLS, or to this machine."""
-    host = parts.hostname or ""
-    if is_loopback(host):
-        provider = provider_of(model_id)
-        if provider is not None and provider.local:
-            return None
-        return _preferred(model_id, environ).key_variable
-    return provider_at(host).key_variable if parts.scheme == "https" else None
 
 
 def _key_of(variables: Iterable[str | None], environ: Mapping[str, str]) -> _Key:
