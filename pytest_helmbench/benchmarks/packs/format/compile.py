@@ -11,13 +11,13 @@ from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, fa
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_settings
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault, trimmed
-from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, references, text_in, timeout_of
+from pytest_helmbench.benchmarks.packs.format.row_fields import references, timeout_of
 from pytest_helmbench.benchmarks.packs.task import Asset, Environment, PackTask, Resource, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
 from pytest_helmbench.files.source import suggestion
-from pytest_helmbench.files.strict_json import is_encodable
+from pytest_helmbench.files.strict_json import a_mapping, a_text, is_encodable
 
 _KEYS = ("id", "family", "input", "eval", "assets", "environment", "metadata", "answer_form")
 _KEY_SET = frozenset(_KEYS)
@@ -108,12 +108,12 @@ class RowReader:
 
     def task(self, row: JsonObject) -> PackTask:
         """Compile a row that `check` has found nothing wrong with."""
-        name = text_in(row, "family") or self._manifest.family or ""
+        name = a_text(row.get("family")) or self._manifest.family or ""
         family = family_named(name)
-        public, hidden = object_in(row, "input"), object_in(row, "eval")
+        public, hidden = a_mapping(row.get("input")), a_mapping(row.get("eval"))
         silent = RowFaults(0)
         listed = tuple(self._assets(silent, row)) if "assets" in row else ()
-        place = self._place(object_in(row, "environment"), listed)
+        place = self._place(a_mapping(row.get("environment")), listed)
         repository = None if family is None else family.repository(place)
         environment = environment_of(place.environment, None if repository is None else repository.path)
         assets = tuple(self._placed(item) for item in listed)
@@ -121,16 +121,16 @@ class RowReader:
             assets = tuple(asset for asset in assets if asset.source != repository.path)
         named_files = () if family is None else tuple(self._references(silent, family, hidden))
         return PackTask(
-            id=text_in(row, "id") or "",
+            id=a_text(row.get("id")) or "",
             benchmark_id=self._manifest.id,
             task_type=name,
-            metadata=object_in(row, "metadata"),
+            metadata=a_mapping(row.get("metadata")),
             resources=_resources(family, public, hidden, listed),
             environment=environment,
             assets=assets,
             eval_files=tuple(self._placed(item) for item in named_files),
             check=None if family is None else family.compiled_check(public, hidden, self._files),
-            answer_form=text_in(row, "answer_form") or self._manifest.answer_form,
+            answer_form=a_text(row.get("answer_form")) or self._manifest.answer_form,
         )
 
     def _family(self, faults: RowFaults, row: JsonObject) -> str:
@@ -216,8 +216,8 @@ class RowReader:
 def environment_of(data: JsonObject, repository: Path | None) -> Environment:
     """Return an environment, leaving out what is not of its type."""
     return Environment(
-        image=text_in(data, "image"),
-        workdir=text_in(data, "workdir"),
+        image=a_text(data.get("image")),
+        workdir=a_text(data.get("workdir")),
         timeout_s=timeout_of(data),
         materialize_workdir_from_image=data.get("materialize_workdir_from_image") is True,
         repository=repository,

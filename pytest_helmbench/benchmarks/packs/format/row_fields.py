@@ -17,6 +17,7 @@ from pytest_helmbench.files.field_values import (
     named,
 )
 from pytest_helmbench.files.source import listed
+from pytest_helmbench.files.strict_json import a_text, texts
 
 Check = Callable[[RowFaults, str, JsonValue], None]
 
@@ -95,24 +96,6 @@ def check_fields(faults: RowFaults, where: str, data: JsonObject, fields: Fields
         check_unknown(faults, where, data, fields)
 
 
-def object_in(data: JsonObject, name: str) -> JsonObject:
-    """Return an object of a row without faults; an empty one where there is none."""
-    found = data.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def text_in(data: JsonObject, name: str) -> str | None:
-    """Return a text of a row without faults; None where there is none."""
-    found = data.get(name)
-    return found if isinstance(found, str) else None
-
-
-def texts_in(data: JsonObject, name: str) -> tuple[str, ...]:
-    """Return a list of texts of a row without faults; empty where there is none."""
-    found = data.get(name)
-    return tuple(item for item in found if isinstance(item, str)) if isinstance(found, list) else ()
-
-
 def anything(_faults: RowFaults, _where: str, _value: JsonValue) -> None:
     """Accept every value: the format leaves it open."""
 
@@ -183,10 +166,10 @@ def command_check(data: JsonObject) -> CommandCheck:
     Args:
         data: What holds `command`, without faults.
     """
-    command = text_in(data, "command")
+    command = a_text(data.get("command"))
     return CommandCheck(
-        texts_in(data, "command") if command is None else ("sh", "-lc", command),
-        text_in(data, "workdir"),
+        texts(data.get("command")) if command is None else ("sh", "-lc", command),
+        a_text(data.get("workdir")),
         timeout_of(data),
     )
 

@@ -25,8 +25,6 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     check_source,
     command_check,
     not_an_object,
-    object_in,
-    text_in,
 )
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -35,6 +33,7 @@ from pytest_helmbench.core.reply_text import split_reply
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.files.field_values import RowFaults, check_command, check_text, check_unknown, kind_of
+from pytest_helmbench.files.strict_json import a_mapping, a_text
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 if TYPE_CHECKING:
@@ -121,14 +120,14 @@ class CodeCompletion(Family):
         if language == "python":
             return None
         missing = [] if place.has_image else ["environment.image"]
-        if object_in(hidden, "tests").get("command") is None:
+        if a_mapping(hidden.get("tests")).get("command") is None:
             missing.append("eval.tests.command")
         return f"the language {language!r} needs {' and '.join(missing)}" if missing else None
 
     def compiled_check(self, public: JsonObject, hidden: JsonObject, _files: PackFiles | None) -> CodeTests:
-        tests = object_in(hidden, "tests")
+        tests = a_mapping(hidden.get("tests"))
         command = command_check(tests) if tests.get("command") is not None else None
-        return CodeTests(text_in(tests, "code") or "", _code_of(public), command)
+        return CodeTests(a_text(tests.get("code")) or "", _code_of(public), command)
 
     def image_of(self, task: PackTask) -> str | None:
         return code_image(task)

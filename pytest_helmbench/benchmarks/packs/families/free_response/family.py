@@ -31,7 +31,6 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     eval_text,
     is_reference,
     text_or_object,
-    texts_in,
 )
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -44,6 +43,7 @@ from pytest_helmbench.files.field_values import (
     check_unknown,
     kind_of,
 )
+from pytest_helmbench.files.strict_json import texts
 from pytest_helmbench.judging.comparisons.plain import folded
 from pytest_helmbench.judging.comparisons.stated import end_of
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
@@ -190,8 +190,8 @@ def free_row(given: JsonObject, wanted: JsonObject) -> FreeRow:
     return FreeRow(
         given=given_texts(given.get("context"), prompt),
         prompt=prompt,
-        accepted=tuple(text.strip() for text in texts_in(rubric, "accepted_answers")),
-        rejected=tuple(text.strip() for text in texts_in(rubric, "rejected_answers")),
+        accepted=tuple(text.strip() for text in texts(rubric.get("accepted_answers"))),
+        rejected=tuple(text.strip() for text in texts(rubric.get("rejected_answers"))),
         min_token_f1=float(least) if is_number(least) else 1.0,
     )
 

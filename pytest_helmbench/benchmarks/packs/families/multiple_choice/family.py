@@ -25,11 +25,12 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     stripped,
 )
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
-from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, texts_in
+from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, check_text, check_texts, kind_of
+from pytest_helmbench.files.strict_json import texts
 from pytest_helmbench.judging.comparisons.plain import folded, takes_back, without_label
 from pytest_helmbench.judging.comparisons.stated import Stated, end_of, stated_answer
 from pytest_helmbench.judging.rubric import Criterion
@@ -73,7 +74,7 @@ def _answer(faults: RowFaults, where: str, value: JsonValue) -> None:
 
 
 def _choices_text(public: JsonObject) -> str:
-    return listing(texts_in(public, "choices"))
+    return listing(texts(public.get("choices")))
 
 
 class MultipleChoice(TextFamily):
@@ -98,7 +99,7 @@ class MultipleChoice(TextFamily):
     )
 
     def check_across(self, faults: RowFaults, public: JsonObject, hidden: JsonObject) -> None:
-        value, choices = hidden["answer"], texts_in(public, "choices")
+        value, choices = hidden["answer"], texts(public.get("choices"))
         for number, item in enumerate(value if isinstance(value, list) else [value], start=1):
             if named_choice(item, choices) is None:
                 which = f"entry {number}" if isinstance(value, list) else "this"
@@ -106,7 +107,7 @@ class MultipleChoice(TextFamily):
                 faults.error("eval.answer", f"{which} names no choice", f"{_NAMES}: {last}")
 
     def response_format(self, task: PackTask, form: str) -> JsonObject | None:
-        letters = ascii_uppercase[: len(texts_in(task.public(), "choices"))]
+        letters = ascii_uppercase[: len(texts(task.public().get("choices")))]
         return answer_format(letters) if form == "json" else None
 
     def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
@@ -153,7 +154,7 @@ class ChoiceRow:
 
 def choice_row(given: JsonObject, wanted: JsonObject) -> ChoiceRow:
     """Read `input` and `eval` of a multiple_choice row."""
-    choices = tuple(text.strip() for text in texts_in(given, "choices"))
+    choices = tuple(text.strip() for text in texts(given.get("choices")))
     answer = wanted.get("answer")
     answers = tuple(answer) if isinstance(answer, list) else (answer,)
     return ChoiceRow(stripped(given.get("question")), choices, answers)

@@ -19,9 +19,6 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     check_source,
     command_check,
     not_an_object,
-    object_in,
-    text_in,
-    texts_in,
 )
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, ConfigError, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -37,6 +34,7 @@ from pytest_helmbench.files.field_values import (
     kind_of,
     named,
 )
+from pytest_helmbench.files.strict_json import a_mapping, a_text, texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +56,14 @@ class PatchTests:
 
 def patch_tests(hidden: JsonObject) -> PatchTests:
     """Return the rule for a row without faults."""
-    tests = object_in(hidden, "tests")
-    policy = object_in(hidden, "candidate_policy") or object_in(tests, "candidate_policy")
+    tests = a_mapping(hidden.get("tests"))
+    policy = a_mapping(hidden.get("candidate_policy")) or a_mapping(tests.get("candidate_policy"))
     setup, added = (
-        text_in(tests, name) or text_in(object_in(tests, name), "patch")
+        a_text(tests.get(name)) or a_text(a_mapping(tests.get(name)).get("patch"))
         for name in ("setup_patch", "test_patch")
     )
     return PatchTests(
-        command_check(tests), setup, added, PatchPolicy(*(texts_in(policy, key) for key in _POLICY_KEYS))
+        command_check(tests), setup, added, PatchPolicy(*(texts(policy.get(key)) for key in _POLICY_KEYS))
     )
 
 

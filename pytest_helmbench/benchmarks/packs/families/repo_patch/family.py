@@ -30,11 +30,12 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import (
 from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
-from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text, object_in
+from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.files.field_values import RowFaults
+from pytest_helmbench.files.strict_json import a_mapping
 from pytest_helmbench.sandbox.box import Engine
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class RepoPatch(AgentFamily):
         return self.template.render(task.public(), _ARTIFACT_ENDING.format(path))
 
     def check_across(self, faults: RowFaults, _public: JsonObject, hidden: JsonObject) -> None:
-        inner, outer = object_in(hidden, "tests").get("candidate_policy"), hidden.get("candidate_policy")
+        inner, outer = a_mapping(hidden.get("tests")).get("candidate_policy"), hidden.get("candidate_policy")
         if inner is not None and outer is not None and inner != outer:
             where = "eval.candidate_policy"
             faults.error(where, "eval.tests.candidate_policy says something else", "keep one of them")

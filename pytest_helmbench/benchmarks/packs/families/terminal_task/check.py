@@ -13,10 +13,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     check_source,
     command_check,
     not_an_object,
-    object_in,
-    text_in,
     text_or_object,
-    texts_in,
     timeout_of,
 )
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, ConfigError, FileCheck, PackTask, Visibility
@@ -32,6 +29,7 @@ from pytest_helmbench.files.field_values import (
     kind_of,
     named,
 )
+from pytest_helmbench.files.strict_json import a_mapping, a_text, texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +47,15 @@ class TerminalTests:
 
 def terminal_tests(hidden: JsonObject, files: PackFiles | None) -> TerminalTests:
     """Return the rule for a row without faults; see `Family.compiled_check`."""
-    checker = object_in(hidden, "checker")
+    checker = a_mapping(hidden.get("checker"))
     return TerminalTests(
         command_check(checker) if "command" in checker else _file_check(checker, files),
-        texts_in(hidden, "needed_commands"),
+        texts(hidden.get("needed_commands")),
     )
 
 
 def _file_check(checker: JsonObject, files: PackFiles | None) -> FileCheck:
-    path = text_in(checker, "path") or ""
+    path = a_text(checker.get("path")) or ""
     return FileCheck(
         "script" if checker.get("source") == "script" else "pytest",
         trimmed(path),

@@ -28,11 +28,11 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
 from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
-from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.files.field_values import RowFaults
+from pytest_helmbench.files.strict_json import a_mapping, a_text
 from pytest_helmbench.sandbox.box import Engine
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class TerminalTask(AgentFamily):
         if place.environment.get("materialize_workdir_from_image") is True and not place.has_image:
             where = "environment.materialize_workdir_from_image"
             faults.error(where, "there is no image to copy from", "name one in environment.image")
-        checker = object_in(hidden, "checker")
-        path = text_in(checker, "path")
+        checker = a_mapping(hidden.get("checker"))
+        path = a_text(checker.get("path"))
         if "command" not in checker and path is not None:
             found = place.files.evaluator(path)
             check_found(faults, "eval.checker.path", place.files, found)
