@@ -45,7 +45,7 @@ def task_from_spec(spec: dict[str, Any]) -> PackTask:
         metadata=spec.get("metadata", {}),
         resources=resources,
         environment=environment_of(spec.get("environment", {}), None),
-        check=family.compiled_check(public, hidden, None) if family is not None and is_judged else None,
+        check=family.compiled_check(public, hidden) if family is not None and is_judged else None,
     )
 
 

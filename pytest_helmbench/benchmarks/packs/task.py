@@ -86,14 +86,14 @@ class Asset:
         path: Below its asset root, POSIX.
         mount: Where it goes, relative to the workspace (to the evaluator's folder for files of `eval`).
         read_only: Whether its user may not change it.
-        source: The file or folder itself; None for a task that belongs to no pack.
+        source: The file or folder itself.
         visibility: Public for `assets`; that of the field for file references in `eval`.
     """
 
     path: str
     mount: str
     read_only: bool
-    source: Path | None
+    source: Path
     visibility: Visibility
 
 
@@ -120,13 +120,11 @@ class FileCheck:
         source: `pytest` for test functions, `script` for something to execute.
         path: Below the eval root, POSIX.
         timeout_s: Above 0; None for the environment's.
-        file: The file or folder itself; None for a task that belongs to no pack.
     """
 
     source: Literal["pytest", "script"]
     path: str
     timeout_s: float | None = None
-    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace
+from pytest_helmbench.benchmarks.packs.format.pack_files import Found, RowPlace
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate
 from pytest_helmbench.benchmarks.packs.format.row_fields import Fields, check_fields
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, Visibility
@@ -126,13 +126,12 @@ class Family(ABC):
         """Return whether a marking model decides about a row with this `eval`."""
         return False
 
-    def compiled_check(self, public: JsonObject, hidden: JsonObject, files: PackFiles | None) -> object:
+    def compiled_check(self, public: JsonObject, hidden: JsonObject) -> object:
         """Return how a row is judged, for the family itself; None where `eval` says it all.
 
         Args:
             public: Its `input`, without faults.
             hidden: Its `eval`, without faults.
-            files: Of its pack; None for a row without one.
         """
 
     def advice(self, _hidden: JsonObject) -> str | None:

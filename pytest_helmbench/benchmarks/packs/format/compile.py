@@ -9,7 +9,13 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_settings
-from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
+from pytest_helmbench.benchmarks.packs.format.pack_files import (
+    Found,
+    PackFiles,
+    RowPlace,
+    check_found,
+    exceeded,
+)
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import references, timeout_of
 from pytest_helmbench.benchmarks.packs.task import Asset, Environment, PackTask, Resource, Visibility
@@ -25,6 +31,8 @@ _ASSET_KEYS = ("path", "mount", "read_only")
 _BREAK = re.compile(r"[\x00\r\n]")
 _LONGEST_ID = 500
 _NOTHING: JsonObject = {}
+_Named = tuple[str, Asset]
+"""The field that names a file of the pack, and the file."""
 
 
 @dataclass(slots=True)
@@ -44,25 +52,6 @@ class RowFacts:
     skip_reason: str | None
     metadata: JsonObject
     judged: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file that a row names, as far as it is right.
-
-    Args:
-        where: Field.
-        path: Below its root; None when it is wrong.
-        mount: Where it goes; None when it is wrong.
-        read_only: Whether it must not be changed.
-        visibility: Public for `assets`.
-    """
-
-    where: str
-    path: str | None
-    mount: str | None
-    read_only: bool
-    visibility: Visibility
 
 
 class RowReader:
@@ -116,20 +105,21 @@ class RowReader:
         place = self._place(a_mapping(row.get("environment")), listed)
         repository = None if family is None else family.repository(place)
         environment = environment_of(place.environment, None if repository is None else repository.path)
-        assets = tuple(self._placed(item) for item in listed)
+        assets = tuple(asset for _, asset in listed)
+        resources = _resources(family, public, hidden, assets)
         if repository is not None:  # it is no file in the repository
             assets = tuple(asset for asset in assets if asset.source != repository.path)
-        named_files = () if family is None else tuple(self._references(silent, family, hidden))
+        references = () if family is None else self._references(silent, family, hidden)
         return PackTask(
             id=a_text(row.get("id")) or "",
             benchmark_id=self._manifest.id,
             task_type=name,
             metadata=a_mapping(row.get("metadata")),
-            resources=_resources(family, public, hidden, listed),
+            resources=resources,
             environment=environment,
             assets=assets,
-            eval_files=tuple(self._placed(item) for item in named_files),
-            check=None if family is None else family.compiled_check(public, hidden, self._files),
+            eval_files=tuple(asset for _, asset in references),
+            check=None if family is None else family.compiled_check(public, hidden),
             answer_form=a_text(row.get("answer_form")) or self._manifest.answer_form,
         )
 
@@ -145,13 +135,11 @@ class RowReader:
             return ""
         return name
 
-    def _place(self, own: JsonObject, listed: Sequence[_File]) -> RowPlace:
+    def _place(self, own: JsonObject, listed: Sequence[_Named]) -> RowPlace:
         environment = {**self._manifest.environment, **own} if own else self._manifest.environment
-        return RowPlace(
-            environment, self._files, tuple(item.path for item in listed if item.path is not None)
-        )
+        return RowPlace(environment, self._files, tuple(asset.path for _, asset in listed))
 
-    def _assets(self, faults: RowFaults, row: JsonObject) -> Iterator[_File]:
+    def _assets(self, faults: RowFaults, row: JsonObject) -> Iterator[_Named]:
         listed = row["assets"]
         if not isinstance(listed, list):
             faults.error("assets", f"this is {kind_of(listed)}, not a list of objects")
@@ -160,16 +148,19 @@ class RowReader:
             where = f"assets[{index}]"
             if isinstance(item, dict):
                 check_unknown(faults, where, item, _ASSET_KEYS, usable=True)
-                yield self._file(faults, where, item, Visibility.PUBLIC)
+                yield from self._file(faults, where, item, Visibility.PUBLIC)
             else:
                 faults.error(where, f"this is {kind_of(item)}, not an object")
 
-    def _references(self, faults: RowFaults, family: Family, hidden: JsonObject) -> Iterator[_File]:
+    def _references(self, faults: RowFaults, family: Family, hidden: JsonObject) -> Iterator[_Named]:
         for name, field in family.eval_fields.items():
             for place, item in references(field, hidden.get(name)):
-                yield self._file(faults, f"eval.{name}{place}", item, field.visibility)
+                yield from self._file(faults, f"eval.{name}{place}", item, field.visibility)
 
-    def _file(self, faults: RowFaults, where: str, item: JsonObject, visibility: Visibility) -> _File:
+    def _file(
+        self, faults: RowFaults, where: str, item: JsonObject, visibility: Visibility
+    ) -> Iterator[_Named]:
+        """Yield the file that an object names, unless its path or mount is wrong, which is filed."""
         path = _path(faults, f"{where}.path", item.get("path"), visibility)
         mount = path
         if item.get("mount") is not None:
@@ -180,37 +171,29 @@ class RowReader:
         read_only = item.get("read_only")
         if read_only is not None and not isinstance(read_only, bool):
             faults.error(f"{where}.read_only", f"this is {kind_of(read_only)}, not true or false")
-        kept = self._manifest.read_only if read_only is None else read_only is not False
-        return _File(where, path, mount, kept, visibility)
+        if path is not None:
+            found = self._found(path, visibility)
+            is_hidden = visibility is Visibility.HIDDEN
+            check_found(faults, f"{where}.path", self._files, found, hidden=is_hidden)
+            if mount is not None:
+                kept = self._manifest.read_only if read_only is None else read_only is not False
+                yield where, Asset(path, mount, kept, found.path, visibility)
 
-    def _check_files(self, faults: RowFaults, listed: Sequence[_File]) -> None:
-        """File what does not exist, cannot be copied, or would be laid out over something else."""
-        files = size = 0
-        for item in listed:
-            if item.path is not None:
-                found = self._found(item)
-                is_hidden = item.visibility is Visibility.HIDDEN
-                check_found(faults, f"{item.where}.path", self._files, found, hidden=is_hidden)
-                if not found.fault:
-                    files, size = files + found.files, size + found.size
-        fault = self._files.bounds.exceeded(files, size)
+    def _check_files(self, faults: RowFaults, listed: Sequence[_Named]) -> None:
+        """File what is too much together, or would be laid out over something else."""
+        found = [self._found(asset.path, asset.visibility) for _, asset in listed]
+        usable = [one for one in found if not one.fault]
+        fault = exceeded(sum(one.files for one in usable), sum(one.size for one in usable))
         if fault:
-            faults.error(
-                listed[0].where.partition("[")[0], f"all of it together {fault}", "keep files few and small"
-            )
-        mounted = [item for item in listed if item.mount is not None]
-        for outer, inner in clashes([str(item.mount) for item in mounted]):
-            first, second = mounted[outer], mounted[inner]
+            where = listed[0][0].partition("[")[0]
+            faults.error(where, f"all of it together {fault}", "keep files few and small")
+        for outer, inner in clashes([asset.mount for _, asset in listed]):
             hint = "two mounts must not be equal or lie in each other, also where case does not count"
-            faults.error(f"{second.where}.mount", f"it overlaps with that of {first.where}", hint)
+            faults.error(f"{listed[inner][0]}.mount", f"it overlaps with that of {listed[outer][0]}", hint)
 
-    def _found(self, item: _File) -> Found:
-        public = item.visibility is Visibility.PUBLIC
-        return self._files.public(str(item.path)) if public else self._files.evaluator(str(item.path))
-
-    def _placed(self, item: _File) -> Asset:
-        source = self._found(item).path
-        return Asset(str(item.path), str(item.mount), item.read_only, source, item.visibility)
+    def _found(self, path: str, visibility: Visibility) -> Found:
+        is_public = visibility is Visibility.PUBLIC
+        return self._files.public(path) if is_public else self._files.evaluator(path)
 
 
 def environment_of(data: JsonObject, repository: Path | None) -> Environment:
@@ -276,14 +259,14 @@ _PATH_HINT = "write a relative POSIX path without '.', '..' and backslashes"
 
 
 def _resources(
-    family: Family | None, public: JsonObject, hidden: JsonObject, listed: Sequence[_File]
+    family: Family | None, public: JsonObject, hidden: JsonObject, assets: Sequence[Asset]
 ) -> dict[str, Resource]:
     resources = {
         name: Resource(value, Visibility.PUBLIC) for name, value in public.items() if value is not None
     }
-    if listed:
+    if assets:
         shown: JsonValue = [
-            {"path": item.path, "mount": item.mount, "read_only": item.read_only} for item in listed
+            {"path": asset.path, "mount": asset.mount, "read_only": asset.read_only} for asset in assets
         ]
         resources["assets"] = Resource(shown, Visibility.PUBLIC)
     for name, value in hidden.items():

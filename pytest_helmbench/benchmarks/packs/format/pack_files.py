@@ -1,44 +1,35 @@
-"""The files of a pack: found below their roots, looked at whole, and hashed."""
+"""The files below the roots of a pack: found, looked at whole, hashed, and planned before one is laid out."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
-from pytest_helmbench.benchmarks.packs.task import MaterializationError, PathPolicyError, PlannedFile
+from pytest_helmbench.benchmarks.packs.task import (
+    Asset,
+    MaterializationError,
+    PathPolicyError,
+    PlannedFile,
+    Visibility,
+)
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, named
 
-KEEP_SMALL = "a row lays out its files for every run: keep them few and small"
+MOST_FILES = 20_000
+MOST_BYTES = 2 * 1024**3
+"""Most files and folders of a row, and most bytes of all of them."""
+
+_KEEP_SMALL = "a row lays out its files for every run: keep them few and small"
 _COPY = "a pack holds only plain readable files and folders: copy what a link points at to its place"
 _CHUNK = 1024 * 1024
 _MOST_REMEMBERED = 10_000  # files that rows share; where every row has its own, remembering is of no use
 _BUNDLE = b"# v"
-
-
-@dataclass(frozen=True, slots=True)
-class PackBounds:
-    """The bounds of the files of one row.
-
-    Args:
-        files: Files and folders.
-        size: Bytes of all of them.
-    """
-
-    files: int = 20_000
-    size: int = 2 * 1024**3
-
-    def exceeded(self, files: int, size: int) -> str:
-        """Return what is too much; empty when nothing is."""
-        if files > self.files or size > self.size:
-            return f"holds more than {self.files:,} files or {self.size:,} bytes"
-        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +59,11 @@ class PackFiles:
         root: The pack.
         public_root: Where `assets` live, relative.
         eval_root: Where file references of `eval` and checkers live, relative.
-        bounds: What one row may lay out.
     """
 
     root: Path
     public_root: str
     eval_root: str
-    bounds: PackBounds = field(default_factory=PackBounds)
     _found: dict[tuple[str, str], Found] = field(default_factory=dict)
 
     def public(self, path: str) -> Found:
@@ -102,6 +91,34 @@ class PackFiles:
         """Return whether a path below the public root is a git bundle or a clone."""
         return not self.repository(path).fault
 
+    def plan(self, assets: Sequence[Asset]) -> tuple[PlannedFile, ...]:
+        """Return what files of a row become, looked at once more.
+
+        Raises:
+            PathPolicyError: A link, or a name that leads elsewhere.
+            MaterializationError: A file is missing, cannot be read, or there is too much of it.
+        """
+        planned: list[PlannedFile] = []
+        for asset in assets:
+            source = self.source(asset.path, asset.visibility)
+            planned += contents(asset.path, source, asset.mount, read_only=asset.read_only)
+        return bounded(tuple(planned))
+
+    def source(self, path: str, visibility: Visibility) -> Path:
+        """Return the file or folder at a path that a row names, looked for once more.
+
+        Raises:
+            PathPolicyError: A link is on the way.
+            MaterializationError: It does not exist.
+        """
+        root = self.public_root if visibility is Visibility.PUBLIC else self.eval_root
+        place, fault = descend(self.root, f"{root}/{path}")
+        if fault == "does not exist":
+            raise MaterializationError(f"the file {path!r} {fault}")
+        if fault:
+            raise PathPolicyError(f"the path {path!r} {fault}")
+        return place
+
     def _look(self, root: str, path: str) -> Found:
         key = (root, trimmed(path))
         found = self._found.get(key)
@@ -119,9 +136,9 @@ class PackFiles:
         try:
             for planned in tree(place, ".", read_only=True):
                 files, size = files + 1, size + planned.size
-                fault = self.bounds.exceeded(files, size)
+                fault = exceeded(files, size)
                 if fault:
-                    return Found(place, files, size, fault, KEEP_SMALL)
+                    return Found(place, files, size, fault, _KEEP_SMALL)
         except MaterializationError as error:
             return Found(place, fault=str(error), hint=_COPY)
         return Found(place, files, size)
@@ -134,6 +151,13 @@ class PackFiles:
         return Found(
             self.root / root / path, fault=fault, hint=f"it is read relative to the {which} root, {root!r}"
         )
+
+
+def exceeded(files: int, size: int) -> str:
+    """Return why files are too much for a row; empty when they are not."""
+    if files > MOST_FILES or size > MOST_BYTES:
+        return f"holds more than {MOST_FILES:,} files or {MOST_BYTES:,} bytes"
+    return ""
 
 
 def _is_repository(path: Path) -> bool:
@@ -169,7 +193,7 @@ def hash_files(files: PackFiles, digest: hashlib._Hash) -> None:
         if fault:
             continue
         for path in sorted(_everything(place)):
-            _hash_one(path, path.relative_to(files.root).as_posix(), digest, files.bounds.size)
+            _hash_one(path, path.relative_to(files.root).as_posix(), digest)
 
 
 def _everything(place: Path) -> Iterator[Path]:
@@ -178,13 +202,13 @@ def _everything(place: Path) -> Iterator[Path]:
             yield Path(folder, name)
 
 
-def _hash_one(path: Path, name: str, digest: hashlib._Hash, most: int) -> None:
+def _hash_one(path: Path, name: str, digest: hashlib._Hash) -> None:
     try:
         facts = path.lstat()
         kind = stat.S_IFMT(facts.st_mode) | facts.st_mode & stat.S_IXUSR  # other bits depend on the umask
         digest.update(f"{len(name)}:{kind}:{facts.st_size}:".encode())
         digest.update(name.encode("utf-8", "surrogateescape"))
-        if stat.S_ISREG(facts.st_mode) and facts.st_size <= most:
+        if stat.S_ISREG(facts.st_mode) and facts.st_size <= MOST_BYTES:
             with path.open("rb") as file:
                 while chunk := file.read(_CHUNK):
                     digest.update(chunk)
@@ -247,6 +271,26 @@ def _inside(place: Path, name: str) -> Iterator[tuple[Path, str]]:
         if path_fault(inner) is not None:
             raise PathPolicyError(f"holds {inner!r}, whose name is no plain name")
         yield place / inner, inner if name == "." else f"{name}/{inner}"
+
+
+def contents(path: str, source: Path, target: str, *, read_only: bool) -> Iterator[PlannedFile]:
+    """Yield what a file or folder becomes; a fault inside names the path of the row."""
+    try:
+        yield from tree(source, target, read_only=read_only)
+    except MaterializationError as error:
+        raise type(error)(f"the path {path!r} {error}") from error
+
+
+def bounded(planned: tuple[PlannedFile, ...]) -> tuple[PlannedFile, ...]:
+    """Return a plan that keeps within the bounds of a row.
+
+    Raises:
+        MaterializationError: There is too much of it.
+    """
+    fault = exceeded(len(planned), sum(item.size for item in planned))
+    if fault:
+        raise MaterializationError(f"what is laid out {fault}\n  hint: {_KEEP_SMALL}")
+    return planned
 
 
 @dataclass(frozen=True, slots=True)

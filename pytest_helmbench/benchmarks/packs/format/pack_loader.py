@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.authoring import counted
 from pytest_helmbench.benchmarks.packs.format.compile import RowFacts, RowReader
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, load_manifest
-from pytest_helmbench.benchmarks.packs.format.pack_files import PackBounds, PackFiles, hash_files
+from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, hash_files
 from pytest_helmbench.benchmarks.packs.format.row_files import (
     Line,
     ReadRow,
@@ -131,7 +131,6 @@ class Pack:
 
 def load_pack(
     root: Path,
-    bounds: PackBounds | None = None,
     cluster: str | None = None,
     wishes: TableWishes = NO_WISHES,
 ) -> Pack:
@@ -139,7 +138,6 @@ def load_pack(
 
     Args:
         root: Folder of the manifest; or a table, which is a pack in memory.
-        bounds: What one row may lay out; None for the usual bounds.
         cluster: Metadata key of rows that stand or fall together; None for the manifest's.
         wishes: What the user says of tables; it goes before what the manifest says.
 
@@ -151,7 +149,7 @@ def load_pack(
     """
     reader = Reader(Findings(), root)
     manifest = load_manifest(reader, root)
-    files = PackFiles(root, manifest.public_root, manifest.eval_root, bounds or PackBounds())
+    files = PackFiles(root, manifest.public_root, manifest.eval_root)
     tables = Tables(manifest.row_files, wishes.before(manifest.table)) if manifest.has_tables else None
     intake = _Intake(RowReader(manifest, files), manifest, root, cluster or manifest.cluster)
     digest = hashlib.sha256(reader.content_hash(root).encode())

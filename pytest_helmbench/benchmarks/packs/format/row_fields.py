@@ -196,9 +196,7 @@ def eval_text(task: PackTask, name: str) -> str | None:
     value = task.eval_value(name)
     if isinstance(value, dict) and is_reference(value):
         path = str(value["path"]).removesuffix("/")
-        source = next((one.source for one in task.eval_files if one.path == path), None)
-        if source is None:
-            raise MaterializationError(f"{task.id}: eval.{name}: the file that it names belongs to no pack")
+        source = next(asset.source for asset in task.eval_files if asset.path == path)
         try:
             return source.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

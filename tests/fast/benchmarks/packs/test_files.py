@@ -12,8 +12,7 @@ from packs import row, write_pack
 
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import lay_out
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_checker_files
-from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
-from pytest_helmbench.benchmarks.packs.format.pack_files import PackBounds, PackFiles
+from pytest_helmbench.benchmarks.packs.format.pack_files import MOST_BYTES, PackFiles
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault
 from pytest_helmbench.benchmarks.packs.task import (
@@ -118,7 +117,7 @@ def test_modes_and_empty_folders_survive(tmp_path: Path) -> None:
     task = pack.task(pack.rows[0])
     into = tmp_path / "workspace"
 
-    plan = plan_assets(pack.files, task.assets)
+    plan = pack.files.plan(task.assets)
     into.mkdir()
     lay_out(Workspace(into), plan)
 
@@ -203,61 +202,48 @@ def test_names_with_control_characters_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_a_row_lays_out_is_bounded(tmp_path: Path) -> None:
-    files = {f"assets/many/{number}": "" for number in range(5)} | {
-        "assets/big": "x" * 101,
-        "assets/half": "x" * 51,
-    }
-    bounds = PackBounds(files=5, size=100)
+    twice = [{"path": "many", "mount": "x"}, {"path": "many", "mount": "y"}]
     rows = [
-        row("terminal_task", {"assets": [{"path": "half", "mount": "x"}]}, "fits"),
-        row(
-            "terminal_task",
-            {"assets": [{"path": "half", "mount": "x"}, {"path": "half", "mount": "y"}]},
-            "two",
-        ),
+        row("terminal_task", {"assets": twice[:1]}, "fits"),
+        row("terminal_task", {"assets": twice}, "two"),
         row("terminal_task", {"assets": [{"path": "big"}]}, "big"),
-        row("terminal_task", {"assets": [{"path": "many"}]}, "many"),
     ]
+    root = write_pack(tmp_path, rows)
+    many = root / "assets" / "many"
+    many.mkdir(parents=True)
+    for number in range(10_000):
+        (many / str(number)).touch()
+    with (root / "assets" / "big").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
 
-    pack = load_pack(write_pack(tmp_path, rows, files=files), bounds)
+    pack = load_pack(root)
 
-    what = "holds more than 5 files or 100 bytes"
+    what = "holds more than 20,000 files or 2,147,483,648 bytes"
     assert [ref.id for ref in pack.rows] == ["fits"]
     assert faults_of(pack, tmp_path) == [
         f"tasks.jsonl:2: assets: all of it together {what}",
         f"tasks.jsonl:3: assets[0].path: 'assets/big' {what}",
-        f"tasks.jsonl:4: assets[0].path: 'assets/many' {what}",
     ]
     with pytest.raises(
         MaterializationError, match=f"^what is laid out {what}\n  hint: a row lays out its files"
     ):
-        plan_assets(PackFiles(tmp_path, "assets", "hidden", bounds), (asset("many"),))
-    assert PackBounds() == PackBounds(20_000, 2 * 1024**3)
+        pack.files.plan((asset("many", "x"), asset("many", "y")))
 
 
-def asset(path: str, mount: str | None = None, source: Path | None = Path("x")) -> Asset:
-    return Asset(path, path if mount is None else mount, True, source, Visibility.PUBLIC)
+def asset(path: str, mount: str | None = None) -> Asset:
+    return Asset(path, mount or path, True, Path("x"), Visibility.PUBLIC)
 
 
-PLANS: list[tuple[tuple[Asset, ...], type[MaterializationError], str]] = [
-    ((asset("../x"),), PathPolicyError, "the path '../x' leads out by '..'"),
-    ((asset("a.txt", "/etc/x"),), PathPolicyError, "the mount '/etc/x' is not relative"),
-    (
-        (asset("a.txt", "eval/x"),),
-        PathPolicyError,
-        "the mount 'eval/x' lies under the reserved folder 'eval/'",
-    ),
-    ((asset("a.txt", "m"), asset("a.txt", "M/x")), PathPolicyError, "the mounts 'm' and 'M/x' overlap"),
-    ((asset("link"),), PathPolicyError, "the path 'link' is or passes a symbolic link"),
-    ((asset("holder"),), PathPolicyError, "the path 'holder' holds 'holder/link', a symbolic link"),
-    ((asset("none"),), MaterializationError, "the file 'none' does not exist"),
-    ((asset("a.txt", source=None),), MaterializationError, "the file 'a.txt' belongs to no pack"),
+PLANS: list[tuple[Asset, type[MaterializationError], str]] = [
+    (asset("link"), PathPolicyError, "the path 'link' is or passes a symbolic link"),
+    (asset("holder"), PathPolicyError, "the path 'holder' holds 'holder/link', a symbolic link"),
+    (asset("none"), MaterializationError, "the file 'none' does not exist"),
 ]
 
 
-@pytest.mark.parametrize(("assets", "kind", "message"), PLANS, ids=range(len(PLANS)))
-def test_planning_checks_everything_once_more(
-    tmp_path: Path, assets: tuple[Asset, ...], kind: type[MaterializationError], message: str
+@pytest.mark.parametrize(("file", "kind", "message"), PLANS, ids=range(len(PLANS)))
+def test_planning_looks_at_the_files_once_more(
+    tmp_path: Path, file: Asset, kind: type[MaterializationError], message: str
 ) -> None:
     (tmp_path / "assets" / "holder").mkdir(parents=True)
     (tmp_path / "assets" / "a.txt").write_text("a")
@@ -265,7 +251,7 @@ def test_planning_checks_everything_once_more(
     (tmp_path / "assets" / "holder" / "link").symlink_to("../a.txt")
 
     with pytest.raises(MaterializationError) as caught:
-        plan_assets(PackFiles(tmp_path, "assets", "hidden"), assets)
+        PackFiles(tmp_path, "assets", "hidden").plan((file,))
 
     assert type(caught.value) is kind
     assert str(caught.value) == message

@@ -19,7 +19,6 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTes
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import plan_checker_files
-from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.row_files import decode_row, row_lines
 from pytest_helmbench.benchmarks.packs.places import is_pack
@@ -229,11 +228,8 @@ def test_a_checker_can_be_a_file_below_the_eval_root(tmp_path: Path, source: str
         **{"secret__t__check.py": ""},
     )
 
-    file = tmp_path / "secret" / "t" / "check.py"
     assert isinstance(task.check, TerminalTests)
-    assert task.check.checker == FileCheck(
-        "pytest" if source == "pytest" else "script", "t/check.py", 2.5, file
-    )
+    assert task.check.checker == FileCheck("pytest" if source == "pytest" else "script", "t/check.py", 2.5)
 
 
 def test_the_rows_environment_lies_over_the_manifests(tmp_path: Path) -> None:
@@ -487,5 +483,5 @@ def test_real_packs_load(name: str, rows: int) -> None:
     for ref in pack.rows:
         task = pack.task(ref)
         assert task.id == ref.id
-        plan_assets(pack.files, task.assets)
+        pack.files.plan(task.assets)
         plan_checker_files(pack.files, task)

@@ -120,8 +120,3 @@ def test_a_text_that_is_gone_or_no_text_is_an_error_without_its_name(tmp_path: P
         MaterializationError, match=r"^r1: eval.gold_patch: the file that it names is no text in UTF-8"
     ):
         eval_text(task, "gold_patch")
-    bare = task_from_spec(
-        spec(task_type="repo_patch", resources={"gold_patch": hidden({"path": "zq9"}, "hidden")})
-    )
-    with pytest.raises(MaterializationError, match=r"^t1: eval.gold_patch: the file that it names belongs"):
-        eval_text(bare, "gold_patch")

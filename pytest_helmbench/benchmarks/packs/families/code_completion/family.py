@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import code_image, evaluate_code
 from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
-from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, RowPlace
+from pytest_helmbench.benchmarks.packs.format.pack_files import RowPlace
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import (
     Field,
@@ -124,7 +124,7 @@ class CodeCompletion(Family):
             missing.append("eval.tests.command")
         return f"the language {language!r} needs {' and '.join(missing)}" if missing else None
 
-    def compiled_check(self, public: JsonObject, hidden: JsonObject, _files: PackFiles | None) -> CodeTests:
+    def compiled_check(self, public: JsonObject, hidden: JsonObject) -> CodeTests:
         tests = a_mapping(hidden.get("tests"))
         command = command_check(tests) if tests.get("command") is not None else None
         return CodeTests(a_text(tests.get("code")) or "", _code_of(public), command)

@@ -27,8 +27,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import (
     candidate_of,
     opened_workplace,
 )
-from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
-from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles, RowPlace, check_found
+from pytest_helmbench.benchmarks.packs.format.pack_files import Found, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
@@ -93,13 +92,13 @@ class RepoPatch(AgentFamily):
         found = (place.files.public(path) for path in place.assets if place.files.is_repository(path))
         return next(found, None)
 
-    def compiled_check(self, _public: JsonObject, hidden: JsonObject, _files: PackFiles | None) -> PatchTests:
+    def compiled_check(self, _public: JsonObject, hidden: JsonObject) -> PatchTests:
         return patch_tests(hidden)
 
     async def finding(
         self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
     ) -> AgentFinding:
-        task, assets = rule.task, plan_assets(tools.files, rule.task.assets)
+        task, assets = rule.task, tools.files.plan(rule.task.assets)
         try:
             async with opened_workplace(task, engine, session.command_limits, assets) as place:
                 said = await session.work(place.spec, place.workspace)
@@ -110,7 +109,7 @@ class RepoPatch(AgentFamily):
             return error.finding
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
-        engine, assets = await tools.engine(), plan_assets(tools.files, rule.task.assets)
+        engine, assets = await tools.engine(), tools.files.plan(rule.task.assets)
         gold = eval_text(rule.task, "gold_patch")
         for label, patch, must_pass in (("eval.gold_patch", gold, True), ("an empty patch", "", False)):
             if patch is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import (
     Field,
@@ -45,22 +44,21 @@ class TerminalTests:
     needed_commands: tuple[str, ...] = ()
 
 
-def terminal_tests(hidden: JsonObject, files: PackFiles | None) -> TerminalTests:
+def terminal_tests(hidden: JsonObject) -> TerminalTests:
     """Return the rule for a row without faults; see `Family.compiled_check`."""
     checker = a_mapping(hidden.get("checker"))
     return TerminalTests(
-        command_check(checker) if "command" in checker else _file_check(checker, files),
+        command_check(checker) if "command" in checker else _file_check(checker),
         texts(hidden.get("needed_commands")),
     )
 
 
-def _file_check(checker: JsonObject, files: PackFiles | None) -> FileCheck:
+def _file_check(checker: JsonObject) -> FileCheck:
     path = a_text(checker.get("path")) or ""
     return FileCheck(
         "script" if checker.get("source") == "script" else "pytest",
         trimmed(path),
         timeout_of(checker),
-        None if files is None else files.evaluator(path).path,
     )
 
 

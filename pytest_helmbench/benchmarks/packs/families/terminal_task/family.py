@@ -25,8 +25,7 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
     opened_place,
     plan_checker_files,
 )
-from pytest_helmbench.benchmarks.packs.format.materialize import plan_assets
-from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, RowPlace, check_found
+from pytest_helmbench.benchmarks.packs.format.pack_files import RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
 from pytest_helmbench.core.granted import Granted
@@ -72,10 +71,8 @@ class TerminalTask(AgentFamily):
                 hint = "name the file in it that is to be run"
                 faults.error("eval.checker.path", "this is a folder, and a script is a file", hint)
 
-    def compiled_check(
-        self, _public: JsonObject, hidden: JsonObject, files: PackFiles | None
-    ) -> TerminalTests:
-        return terminal_tests(hidden, files)
+    def compiled_check(self, _public: JsonObject, hidden: JsonObject) -> TerminalTests:
+        return terminal_tests(hidden)
 
     def denied(self, task: PackTask, allowed: Granted[tuple[str, ...]]) -> str | None:
         return denied_commands(task, allowed)
@@ -83,7 +80,7 @@ class TerminalTask(AgentFamily):
     async def finding(
         self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
     ) -> AgentFinding:
-        task, assets = rule.task, plan_assets(tools.files, rule.task.assets)
+        task, assets = rule.task, tools.files.plan(rule.task.assets)
         evaluator = plan_checker_files(tools.files, task)
         allowed = tools.settings.allow_commands
         async with opened_place(task, engine, session.command_limits, assets, allowed) as (spec, workspace):
@@ -94,7 +91,7 @@ class TerminalTask(AgentFamily):
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         """See `Family.trials`. A row holds no workspace that must pass; that of the start must have a verdict."""
-        task, assets, engine = rule.task, plan_assets(tools.files, rule.task.assets), await tools.engine()
+        task, assets, engine = rule.task, tools.files.plan(rule.task.assets), await tools.engine()
         evaluator, allowed = plan_checker_files(tools.files, task), tools.settings.allow_commands
         async with opened_place(task, engine, CHECK_LIMITS, assets, allowed) as (_, workspace):
             found = await evaluate_terminal(

@@ -11,15 +11,8 @@ from pathlib import PurePosixPath
 
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import lay_out, system_free
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests, terminal_tests_of
-from pytest_helmbench.benchmarks.packs.format.materialize import (
-    bounded,
-    checked_source,
-    contents,
-    plan_assets,
-)
-from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
+from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, bounded, contents
 from pytest_helmbench.benchmarks.packs.task import (
-    Asset,
     ConfigError,
     FileCheck,
     PackTask,
@@ -66,7 +59,7 @@ def plan_checker_files(files: PackFiles, task: PackTask) -> CheckerFiles:
         MaterializationError: A file is missing, cannot be read, or there is too much of it.
     """
     named = tuple(item for item in task.eval_files if item.visibility is Visibility.EVALUATION_INPUTS)
-    planned = plan_assets(files, named)
+    planned = files.plan(named)
     inputs = tuple(
         item if item.target.startswith(f"{EVALUATORS}/") else replace(item, target=f"{_INPUTS}{item.target}")
         for item in planned
@@ -74,14 +67,13 @@ def plan_checker_files(files: PackFiles, task: PackTask) -> CheckerFiles:
     checker = task.check.checker if isinstance(task.check, TerminalTests) else None
     if not isinstance(checker, FileCheck):
         return CheckerFiles(planned, None, inputs)
-    asset = Asset(checker.path, checker.path, True, checker.file, Visibility.EVALUATION_INPUTS)
-    source = checked_source(files, asset)
+    source = files.source(checker.path, Visibility.EVALUATION_INPUTS)
     entry = "." if source.is_dir() else source.name
     top = source.parent if checker.source == "script" else source
-    hidden = [item.source for item in task.eval_files if item.visibility is Visibility.HIDDEN and item.source]
+    hidden = [item.source for item in task.eval_files if item.visibility is Visibility.HIDDEN]
     own = tuple(
         item
-        for item in contents(asset, top, entry if top == source else ".")
+        for item in contents(checker.path, top, entry if top == source else ".", read_only=True)
         if not any(item.source.is_relative_to(path) for path in hidden)
     )
     taken = {item.target: item for item in own}
@@ -89,7 +81,7 @@ def plan_checker_files(files: PackFiles, task: PackTask) -> CheckerFiles:
         first = taken.get(item.target, item)
         if first.source != item.source and not (first.is_folder and item.is_folder):
             raise PathPolicyError(f"{item.target!r} is mounted over a file of the checker")
-    return CheckerFiles(bounded(files.bounds, (*own, *planned)), entry, inputs)
+    return CheckerFiles(bounded((*own, *planned)), entry, inputs)
 
 
 _WORKDIR = "/workspace"
