@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -15,7 +14,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 
 Writer = Callable[[JsonObject], str]
 
-_HASH_DIGITS = 16
+_FILE = "prompt.v1.md"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,16 +22,12 @@ class PromptTemplate:
     """The template of a family's prompts.
 
     Args:
-        family: The family's name.
-        package: Where the template stands, as `prompt.v1.md`.
-        version: Of the template in use. A template that is changed is a new file and a new version.
+        package: Where the template stands, as `prompt.v1.md`. A template that is changed takes another number.
         values: What writes each value of the template, from the public values of a row.
         needed: Values that no prompt can do without.
     """
 
-    family: str
     package: str
-    version: int
     values: Mapping[str, Writer]
     needed: tuple[str, ...]
 
@@ -54,20 +49,12 @@ class PromptTemplate:
                 raise ConfigError(f"input.{name}: the prompt needs it")
         paragraphs = [
             paragraph.safe_substitute(values)
-            for names, paragraph in _paragraphs(self._text())
+            for names, paragraph in _paragraphs(self.package)
             if all(values[name].strip() for name in names)
         ]
         if ending is not None:
             paragraphs[-1:] = [ending] if ending else []
         return "\n\n".join(paragraphs)
-
-    def hash(self) -> str:
-        """Return 16 hex digits over the template and its version."""
-        text = f"{self.family}\n{self.version}\n{self._text()}"
-        return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
-
-    def _text(self) -> str:
-        return _text_of(self.package, f"prompt.v{self.version}.md")
 
 
 def field_text(name: str) -> Writer:
@@ -90,11 +77,7 @@ def inline(value: JsonValue) -> str:
 
 
 @cache
-def _text_of(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text(encoding="utf-8").replace("\r\n", "\n")
-
-
-@cache
-def _paragraphs(text: str) -> tuple[tuple[tuple[str, ...], Template], ...]:
+def _paragraphs(package: str) -> tuple[tuple[tuple[str, ...], Template], ...]:
+    text = files(package).joinpath(_FILE).read_text(encoding="utf-8").replace("\r\n", "\n")
     templates = [Template(part) for part in text.strip().split("\n\n")]
     return tuple((tuple(template.get_identifiers()), template) for template in templates)

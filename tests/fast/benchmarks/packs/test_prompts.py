@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -145,13 +147,17 @@ def test_a_prompt_that_lacks_its_question_is_refused() -> None:
 
 
 def test_templates_are_pinned() -> None:
-    """A change of a template makes replies incomparable: it takes a new version, and then a new hash here."""
-    families = [family_named(name) for name in FAMILY_NAMES]
-    assert {family.name: family.template.hash() for family in families if family is not None} == {
-        "multiple_choice": "f353f0d6c4a82c52",
-        "short_answer": "cfa9511f773278bc",
-        "free_response": "bd79fbe4d348f20f",
-        "code_completion": "12db2a2d77be1349",
-        "repo_patch": "72b4648361be3ded",
-        "terminal_task": "11187ff89fd4a0cd",
+    """A change of a template makes replies incomparable: it takes a new file, and then a new hash here."""
+    families = [family for name in FAMILY_NAMES if (family := family_named(name)) is not None]
+    texts = {
+        family.name: files(family.template.package).joinpath("prompt.v1.md").read_bytes()
+        for family in families
+    }
+    assert {name: hashlib.sha256(text).hexdigest()[:16] for name, text in texts.items()} == {
+        "multiple_choice": "86410bff37c1f6e0",
+        "short_answer": "3882341baea65bfc",
+        "free_response": "d713e3b8844e7ef6",
+        "code_completion": "36b4299cecef49fd",
+        "repo_patch": "ebf2917eef779b36",
+        "terminal_task": "085761e55c7d6482",
     }

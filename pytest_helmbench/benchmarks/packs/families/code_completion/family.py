@@ -108,9 +108,7 @@ class CodeCompletion(Family):
     eval_fields = _EVAL_FIELDS
     judged_by = ("tests",)
     template = PromptTemplate(
-        name,
         __package__,
-        version=1,
         values={"prompt": field_text("prompt"), "language": _language, "starter_code": _starter},
         needed=("prompt",),
     )

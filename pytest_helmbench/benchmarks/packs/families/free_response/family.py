@@ -99,9 +99,7 @@ class FreeResponse(TextFamily):
     }
     answer_field = "rubric"
     template = PromptTemplate(
-        name,
         __package__,
-        version=1,
         values={"context": field_text("context"), "prompt": field_text("prompt")},
         needed=("prompt",),
     )

@@ -91,9 +91,7 @@ class MultipleChoice(TextFamily):
         {"json": ENDING_JSON.format(what="the letter of the right choice"), "text": ""}
     )
     template = PromptTemplate(
-        name,
         __package__,
-        version=1,
         values={"question": field_text("question"), "choices": _choices_text},
         needed=("question", "choices"),
     )

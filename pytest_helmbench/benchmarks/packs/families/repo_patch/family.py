@@ -54,9 +54,7 @@ class RepoPatch(AgentFamily):
     eval_fields = EVAL_FIELDS
     judged_by = ("tests", "candidate_policy")
     template = PromptTemplate(
-        name,
         __package__,
-        version=1,
         values={
             **{field: field_text(field) for field in ("repo", "base_commit", "instructions", "hints")},
             "assets": asset_list,

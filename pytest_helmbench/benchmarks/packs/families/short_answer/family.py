@@ -120,9 +120,7 @@ class ShortAnswer(TextFamily):
     answer_field = "accepted_answers"
     answer_forms = MappingProxyType({"json": ENDING_JSON.format(what="the answer alone"), "text": ""})
     template = PromptTemplate(
-        name,
         __package__,
-        version=1,
         values={field: field_text(field) for field in ("context", "question", "answer_format")},
         needed=("question",),
     )

@@ -47,9 +47,7 @@ class TerminalTask(AgentFamily):
     eval_fields = EVAL_FIELDS
     judged_by = ("checker", "needed_commands")
     template = PromptTemplate(
-        name,
         __package__,
-        version=1,
         values={
             "instructions": field_text("instructions"),
             "context": field_text("context"),
