@@ -169,7 +169,7 @@ class PackAuthoring:
         pack = load_pack(source, wishes=wishes_of(session.settings))
         if pack.tables is None or pack.columns is None:
             raise ConfigError(
-                f"{source} is no table\n  hint: name a .csv, .tsv, .jsonl, .json or .parquet file"
+                f"{source} is not a table\n  hint: name a .csv, .tsv, .jsonl, .json or .parquet file"
             )
         stated = pack.columns.stated
         lines = [f"id: {json.dumps(name, ensure_ascii=False)}", "version: 1", _OWN]

@@ -356,7 +356,7 @@ _PARITY_HINT = f"{_HINT}. --helmbench-pack-rules=parity judges this one as it sh
 
 
 async def self_check(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | str:
-    """Try everything on a row that says how it must be judged; what fails in it is told of this row alone.
+    """Judge the answers whose verdicts a row states itself; whatever fails is a problem of this row alone.
 
     Returns:
         One problem per violation; or a sentence that says why the row could not be checked.

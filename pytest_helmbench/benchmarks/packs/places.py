@@ -30,7 +30,7 @@ def is_pack(path: Path) -> bool:
 
     Rows are a `*.jsonl`, or a table that the manifest names. A table in a pack is part of that.
 
-    The manifest is looked at without a YAML parser, so that asking costs nothing; a manifest that is no
+    The manifest is looked at without a YAML parser, so that asking costs nothing; a manifest that is not
     valid YAML can still be a pack, whose loading then says what is wrong. One of the other format
     (`schema_version: "2.0"`) counts too, so that loading it can say so.
     """
@@ -121,7 +121,7 @@ def manifest_start(path: Path) -> dict[str, JsonValue]:
     if text.lstrip()[:1] == "{":
         try:
             found = json.loads(text)
-        except (ValueError, RecursionError):  # broken, which loading tells
+        except (ValueError, RecursionError):  # broken, which loading reports
             return {match[1]: _scalar(match[2]) for match in _JSON_FACT.finditer(text)}
         return found if isinstance(found, dict) else {}
     first = _FIRST_KEY.search(text)

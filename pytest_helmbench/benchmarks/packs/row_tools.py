@@ -13,7 +13,6 @@ from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.sandbox.box import Engine, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.fence import Fence, find_fence
-from pytest_helmbench.sandbox.owners import remove_leftover_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +114,6 @@ class Sandboxes:
                 self.note("the agent ran with your rights (--helmbench-unprotected)")
         found = await asyncio.shield(self._fencing)
         return None if isinstance(found, Unavailable) and self._unprotected else found
-
-    async def remove_leftovers(self) -> None:
-        """Remove what processes of this machine have left that were killed."""
-        engine = await self.engine()
-        if not isinstance(engine, Unavailable):
-            await asyncio.to_thread(remove_leftover_folders)
-            await engine.remove_leftovers()
 
     async def close(self) -> None:
         """Remove everything that is still there."""

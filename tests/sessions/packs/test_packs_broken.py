@@ -41,7 +41,7 @@ def test_broken_rows_error_with_all_that_is_wrong_and_stop_no_other(
     assert provider.count == 2
     shown = result.stdout.str()
     for text in (
-        "benchmark/tasks.jsonl:3: row: this is no valid JSON: expecting ',' delimiter (column 13)\n"
+        "benchmark/tasks.jsonl:3: row: this is not valid JSON: expecting ',' delimiter (column 13)\n"
         "  hint: every line is one JSON object of its own",
         "benchmark/tasks.jsonl:4: input: unknown key 'qestion'\n"
         "  hint: did you mean 'question'? known keys: question, answer_format, context\n"

@@ -101,7 +101,7 @@ def test_a_rubric_in_words_is_judged_by_the_marking_model(
         ]
     )
     for line in (
-        "garbled: eval.reference_answer: the file that it names is no text in UTF-8",
+        "garbled: eval.reference_answer: the file that it names is not text in UTF-8",
         "the judge test/judge is at fault: its answer is not on the menu, and hidden as its rubric is",
         "the judge's call failed: the provider answered 400 (<redacted>)",
         "  expected: PASS",

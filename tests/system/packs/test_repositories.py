@@ -43,6 +43,7 @@ def test_a_clone_that_borrows_objects_is_no_repository(tmp_path: Path) -> None:
     pack = load_pack(write_pack(tmp_path, [row("repo_patch", {"environment": {"repository": "clone"}})]))
 
     assert [problem.text(tmp_path) for problem in pack.all_problems()] == [
-        "tasks.jsonl:1: environment.repository: 'assets/clone' is no git bundle and no clone that stands on its own\n"
+        "tasks.jsonl:1: environment.repository: 'assets/clone' is neither a git bundle nor a clone that stands on its "
+        "own\n"
         "  hint: make a bundle with 'git bundle create repository.bundle --all'"
     ]

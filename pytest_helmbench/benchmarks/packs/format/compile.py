@@ -107,7 +107,7 @@ class RowReader:
         environment = environment_of(place.environment, None if repository is None else repository.path)
         assets = tuple(asset for _, asset in listed)
         resources = _resources(family, public, hidden, assets)
-        if repository is not None:  # it is no file in the repository
+        if repository is not None:  # the agent works in it, and does not see it as a file
             assets = tuple(asset for asset in assets if asset.source != repository.path)
         references = () if family is None else self._references(silent, family, hidden)
         return PackTask(

@@ -68,7 +68,7 @@ def fetched(address: str) -> Path:
     """
     match = _ADDRESS.fullmatch(address)
     if match is None:
-        raise HubError(f"{address} is no address of a dataset\n  hint: write {_FORM}")
+        raise HubError(f"{address} is not an address of a dataset\n  hint: write {_FORM}")
     try:
         hub, errors = import_module("huggingface_hub"), import_module("huggingface_hub.errors")
     except ImportError as error:

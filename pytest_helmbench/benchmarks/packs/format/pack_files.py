@@ -84,7 +84,7 @@ class PackFiles:
             return self._lost(self.public_root, trimmed(path), place, fault)
         if not _is_repository(place):
             hint = "make a bundle with 'git bundle create repository.bundle --all'"
-            return Found(place, fault="is no git bundle and no clone that stands on its own", hint=hint)
+            return Found(place, fault="is neither a git bundle nor a clone that stands on its own", hint=hint)
         return Found(place)
 
     def is_repository(self, path: str) -> bool:
@@ -186,7 +186,7 @@ def _holds_objects(place: Path) -> bool:
 def hash_files(files: PackFiles, digest: hashlib._Hash) -> None:
     """Add names, modes and contents of all files below the roots of a pack to a hash.
 
-    Of a file that is too large for any row only the size counts.
+    A file that is too large for any row counts by its size alone.
     """
     for folder in (files.public_root, files.eval_root):
         place, fault = descend(files.root, folder)
@@ -229,7 +229,9 @@ def descend(root: Path, path: str) -> tuple[Path, str]:
             return place, f"cannot be read: {error.strerror or error}"
         if stat.S_ISLNK(facts.st_mode):
             return place, "is or passes a symbolic link"
-    if not place.resolve().is_relative_to(root.resolve()):  # junctions of Windows are no links to lstat
+    if not place.resolve().is_relative_to(
+        root.resolve()
+    ):  # lstat does not see that a junction of Windows is a link
         return place, "leads out of the pack"
     return place, ""
 
@@ -239,7 +241,7 @@ def tree(source: Path, target: str, *, read_only: bool) -> Iterator[PlannedFile]
 
     Raises:
         PathPolicyError: A link or a name that leads elsewhere.
-        MaterializationError: Something that is no file and no folder, or cannot be read.
+        MaterializationError: Something is neither a file nor a folder, or cannot be read.
     """
     waiting = [(source, target)]
     while waiting:
@@ -252,7 +254,7 @@ def tree(source: Path, target: str, *, read_only: bool) -> Iterator[PlannedFile]
             raise PathPolicyError(f"holds {name!r}, a symbolic link")
         is_folder = stat.S_ISDIR(facts.st_mode)
         if not is_folder and not stat.S_ISREG(facts.st_mode):
-            raise MaterializationError(f"holds {name!r}, which is no file and no folder")
+            raise MaterializationError(f"holds {name!r}, which is neither a file nor a folder")
         if not os.access(place, os.R_OK | os.X_OK if is_folder else os.R_OK):
             raise MaterializationError(f"holds {name!r}, which cannot be read")
         mode = stat.S_IMODE(facts.st_mode) & 0o777  # no setuid
@@ -269,7 +271,7 @@ def _inside(place: Path, name: str) -> Iterator[tuple[Path, str]]:
         raise MaterializationError(f"cannot be read: {error.strerror or error}") from error
     for inner in names:
         if path_fault(inner) is not None:
-            raise PathPolicyError(f"holds {inner!r}, whose name is no plain name")
+            raise PathPolicyError(f"holds {inner!r}, whose name is not a plain name")
         yield place / inner, inner if name == "." else f"{name}/{inner}"
 
 

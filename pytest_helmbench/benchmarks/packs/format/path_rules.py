@@ -25,7 +25,7 @@ def trimmed(path: str) -> str:
 
 
 def path_fault(path: str) -> str | None:
-    """Return why a text is no relative POSIX path that stays where it starts; None for one that is."""
+    """Return why a text is not a relative POSIX path that stays where it starts; None for one that is."""
     if not path or path.isspace():
         return "is empty"
     if _CONTROL.search(path):

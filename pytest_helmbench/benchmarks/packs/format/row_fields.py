@@ -107,7 +107,7 @@ def text_or_object(faults: RowFaults, where: str, value: JsonValue) -> None:
 
 
 def not_an_object(faults: RowFaults, where: str, value: JsonValue, hint: str = "") -> None:
-    """File that a value is no object."""
+    """File that a value is not an object."""
     faults.error(where, f"this is {kind_of(value)}, not an object", hint)
 
 
@@ -153,7 +153,7 @@ def check_needed(
 
 
 def check_place_and_time(faults: RowFaults, where: str, value: JsonObject) -> None:
-    """File a `workdir` that is no text and a `timeout_seconds` that is no time."""
+    """File a `workdir` that is not text and a `timeout_seconds` that is not a time."""
     if value.get("workdir") is not None:
         check_text(faults, f"{where}.workdir", value["workdir"])
     if value.get("timeout_seconds") is not None:
@@ -200,7 +200,7 @@ def eval_text(task: PackTask, name: str) -> str | None:
         try:
             return source.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            message = f"{task.id}: eval.{name}: the file that it names is no text in UTF-8"
+            message = f"{task.id}: eval.{name}: the file that it names is not text in UTF-8"
             raise MaterializationError(f"{message}\n  hint: save it as UTF-8") from error
     if isinstance(value, dict):
         return str(value.get("patch", value.get("code", "")))

@@ -51,7 +51,7 @@ def unusable(path: Path) -> Problem | None:
         if stat.S_ISLNK(mode):
             return Problem(path, None, "rows: the file is a symbolic link", "copy the file to its place")
         if not stat.S_ISREG(mode):
-            return Problem(path, None, "rows: this is no plain file")
+            return Problem(path, None, "rows: this is not a plain file")
         size = path.lstat().st_size
         if size > MOST_FILE_BYTES:
             message = f"rows: the file has {size:,} bytes; at most {MOST_FILE_BYTES:,} are read"
@@ -106,7 +106,7 @@ def decode_row(decoder: StrictJSON, raw: bytes | None, faults: RowFaults) -> dic
         hint = "every line is one JSON object of its own"
         if b"\r" in raw.rstrip(b"\r\n"):
             hint = "save the file with LF line ends"
-        faults.error("row", f"this is no valid JSON: {error}", hint)
+        faults.error("row", f"this is not valid JSON: {error}", hint)
         return None
     for flaw in flaws:
         is_deep = flaw.key and len(flaw.place) > 2
@@ -146,7 +146,7 @@ class TableError(ConfigError):
 
 
 class ReadRow(NamedTuple):
-    """A row as it is read; None for one that is no object. One with faults goes by its name, where it has one.
+    """A row as it is read; None for one that is not an object. One with faults goes by its name, where it has one.
 
     Rows of tables have their columns in place of the fields of the format.
     """
@@ -251,7 +251,7 @@ def _record(line: int, cells: list[str] | str, names: tuple[str, ...]) -> ReadRo
 
 
 def _array(path: Path) -> Iterator[ReadRow]:
-    """Yield the objects of an array; behind one that is no JSON nothing can be read."""
+    """Yield the objects of an array; behind one that is not JSON nothing can be read."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -260,7 +260,7 @@ def _array(path: Path) -> Iterator[ReadRow]:
     at = _next(text, 0)
     if text[at : at + 1] != "[":
         raise TableError(
-            path, "this is no array of objects", "write [{…}, {…}], or one object per line of a .jsonl"
+            path, "this is not an array of objects", "write [{…}, {…}], or one object per line of a .jsonl"
         )
     line, counted, stop = 1, 0, at
     while (at := _next(text, stop + 1)) < len(text) and text[at] != "]":
@@ -275,7 +275,7 @@ def _array(path: Path) -> Iterator[ReadRow]:
                 faults.error("row", "there is no comma behind it; no row behind it is read")
         except (ValueError, RecursionError) as error:
             faults.line = error.lineno if isinstance(error, json.JSONDecodeError) else line
-            faults.error("row", "this is no valid JSON; no row behind it is read")
+            faults.error("row", "this is not valid JSON; no row behind it is read")
             values, is_last = None, True
         yield ReadRow(Line(faults.line, 0, 0, None), values, faults)
         if is_last:
@@ -283,7 +283,7 @@ def _array(path: Path) -> Iterator[ReadRow]:
 
 
 def _next(text: str, at: int) -> int:
-    """Return the place of the next character that is no white space."""
+    """Return the place of the next character that is not white space."""
     while text[at : at + 1].isspace():
         at += 1
     return at
@@ -298,7 +298,7 @@ def _parquet(path: Path) -> Table:
         memory.set_memory_pool(memory.system_memory_pool())  # its own pools keep what they had
         file = arrow.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
     except (OSError, ValueError) as error:  # those of pyarrow are such
-        raise TableError(path, f"this is no Parquet file: {error}") from error
+        raise TableError(path, f"this is not a Parquet file: {error}") from error
     schema = file.schema_arrow
     names = [name for name, kind in zip(schema.names, schema.types, strict=True) if "binary" not in str(kind)]
     batches = file.iter_batches(batch_size=_BATCH, columns=names, use_threads=False)

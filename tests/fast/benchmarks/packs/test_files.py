@@ -186,7 +186,7 @@ def test_what_is_no_file_and_no_folder_is_refused(tmp_path: Path) -> None:
     pack = assets_of(tmp_path, {"path": "x"})
 
     assert faults_of(pack, tmp_path) == [
-        "tasks.jsonl:1: assets[0].path: 'assets/x' holds 'pipe', which is no file and no folder"
+        "tasks.jsonl:1: assets[0].path: 'assets/x' holds 'pipe', which is neither a file nor a folder"
     ]
 
 
@@ -197,7 +197,7 @@ def test_names_with_control_characters_are_refused(tmp_path: Path) -> None:
     pack = assets_of(tmp_path, {"path": "x"})
 
     assert faults_of(pack, tmp_path) == [
-        "tasks.jsonl:1: assets[0].path: 'assets/x' holds 'a\\x1b[2Jb', whose name is no plain name"
+        "tasks.jsonl:1: assets[0].path: 'assets/x' holds 'a\\x1b[2Jb', whose name is not a plain name"
     ]
 
 

@@ -117,6 +117,6 @@ def test_a_text_that_is_gone_or_no_text_is_an_error_without_its_name(tmp_path: P
     (tmp_path / "hidden" / "zq9.patch").write_bytes(b"\xff")
 
     with pytest.raises(
-        MaterializationError, match=r"^r1: eval.gold_patch: the file that it names is no text in UTF-8"
+        MaterializationError, match=r"^r1: eval.gold_patch: the file that it names is not text in UTF-8"
     ):
         eval_text(task, "gold_patch")
