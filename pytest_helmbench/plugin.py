@@ -175,7 +175,7 @@ def _helmbench_turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """Route the calls of a test to its model until it ends."""
     if not request.config.pluginmanager.has_plugin("helmbench-session"):
         pytest.skip("no model: give --helmbench-model=ID on the command line")
-    from pytest_helmbench.pytest_side.collect.hand_written import turn  # only tests that use it pay for it
+    from pytest_helmbench.benchmarks.python_tests.hooks import turn  # only tests that use it pay for it
 
     yield from turn(request)
 

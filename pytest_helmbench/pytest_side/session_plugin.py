@@ -11,6 +11,7 @@ import pytest
 
 from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import absolute, benchmark_root, benchmarks_below, is_closed
+from pytest_helmbench.benchmarks.python_tests import TURN_FIXTURE
 from pytest_helmbench.benchmarks.registry import places_of
 from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict, wrong_turn
@@ -20,8 +21,8 @@ from pytest_helmbench.engine.job import CaseJob, escaped_path
 from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.engine.loop import LoopEndedError
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.pytest_side.collect.hand_written import asks_a_model, hand_written_tests
 from pytest_helmbench.pytest_side.collect.items import (
+    HAND_WRITTEN,
     BrokenFile,
     BrokenItem,
     CaseFile,
@@ -95,8 +96,10 @@ class SessionPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Run a hand-written test that uses one of our fixtures on every model."""
-        if asks_a_model(metafunc):
-            self._hand_written().parametrize(metafunc)
+        if TURN_FIXTURE in metafunc.fixturenames:
+            if self._tests is None:
+                self._tests = self._hand_written_tests()
+            self._tests.parametrize(metafunc)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
@@ -314,15 +317,27 @@ class SessionPlugin:
         by_outcome = self._config.getoption("lf", False) or self._config.getoption("stepwise", False)
         return "by_outcome" if by_outcome else "selected"
 
-    def _hand_written(self) -> HandWrittenTests:
-        if self._tests is None:
-            try:
-                self._tests = hand_written_tests(
-                    self._config, self.settings, self._library, self._role, self._notes, self._live.tick
-                )
-            except HelmbenchError as error:
-                raise pytest.Collector.CollectError(self._text_of(error)) from error
-        return self._tests
+    def _hand_written_tests(self) -> HandWrittenTests:
+        """Register the hooks of hand-written tests, when the first one is collected."""
+        # Few sessions have any.
+        from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenSession, HandWrittenTests
+
+        session = HandWrittenSession(
+            repeat=self.settings.repeat,
+            with_text=self.settings.shown_texts.any,
+            wants_properties=self.wants_properties,
+            engine=lambda: self._role.engine,
+            plan_tests=self._library.adopt,
+            known=self._role.known,
+            note=self._notes.say,
+            tick=self._live.tick,
+        )
+        try:
+            tests = HandWrittenTests(self._config, session, TURN_FIXTURE, HAND_WRITTEN)
+        except HelmbenchError as error:
+            raise pytest.Collector.CollectError(self._text_of(error)) from error
+        self._config.pluginmanager.register(tests, "helmbench-tests")
+        return tests
 
     def _complete(self, report: pytest.TestReport, item: CaseItem) -> None:
         outcome = item.outcome

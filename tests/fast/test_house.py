@@ -30,7 +30,6 @@ _FIGURES = (
 _KINDS = [path.parent for path in PACKAGE.glob("benchmarks/*/places.py")]
 _IMPORT_A_KIND = {
     "plugin.py": "fixtures of hand-written tests, and whether a manifest is a pack's: asked before any session",
-    "pytest_side/collect/hand_written.py": "hand-written tests are items of pytest",
     "pytest_side/session_plugin.py": "hand-written tests are items of pytest",
 }
 """Who may import a module of a kind, and why; everybody else asks the registry."""

@@ -79,7 +79,7 @@ _LATE = {
     ("amounts", "dateutil"),
     # A session that does not ask pays for nothing.
     ("plugin", "pytest_helmbench.pytest_side.composition"),
-    ("plugin", "pytest_helmbench.pytest_side.collect.hand_written"),
+    ("plugin", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("plugin", "pytest_helmbench.pytest_side.collect.command_line"),
     ("plugin", "pytest_helmbench.benchmarks.places"),
     ("plugin", "pytest_helmbench.benchmarks.registry"),
@@ -104,7 +104,7 @@ _LATE = {
     ("session_end", "pytest_helmbench.pytest_side.say.report_files"),
     ("announcement", "pytest_helmbench.pytest_side.say.report_files"),
     ("composition", "pytest_helmbench.pytest_side.job_end"),
-    ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
+    ("session_plugin", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),
     ("query_command", "sqlite_utils"),  # `helmbench --help` imports every command
     ("open_files", "resource"),  # not on Windows
