@@ -24,6 +24,7 @@ from pytest_helmbench.run.cost_estimate import PriceSpan, budget_bounds, least_c
 from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.targets import calls_at_a_time, few_open_files, session_concurrency
 
+_FREE = PriceSpan(0.0, 0.0, 0.0)
 _MOST_DRY_ROWS = 10
 _NOTHING_CALLED = "every prompt was composed, nothing was called, nothing was stored"
 
@@ -50,7 +51,7 @@ class DryRow:
     Args:
         name: Name of the run: the model, and the benchmark where there are several.
         tokens: Estimated tokens of the prompts, judges included.
-        price: Low, expected, high in USD; None when a price is unknown.
+        price: None when a price is unknown.
     """
 
     name: str
@@ -58,7 +59,7 @@ class DryRow:
     prompts: int
     judge_calls: int
     tokens: int
-    price: tuple[float, float, float] | None
+    price: PriceSpan | None
 
 
 def announcement(
@@ -66,7 +67,7 @@ def announcement(
     cases: int,
     calls: PlannedCalls,
     concurrency: int,
-    price: tuple[float, float, float] | None,
+    price: PriceSpan | None,
     db: str,
     bounds: Mapping[int, Sequence[str]],
 ) -> str:
@@ -75,7 +76,7 @@ def announcement(
     Args:
         models: Models under test that can be called.
         concurrency: Most calls in flight.
-        price: Low, expected, high in USD; None when a price is unknown.
+        price: None when a price is unknown.
         bounds: Models by the most tokens of a reply that the budget allows.
     """
     least = "at least " if calls.more and calls.number else ""
@@ -86,8 +87,8 @@ def announcement(
         "cost unknown"
         if price is None
         else "free"
-        if not price[2]
-        else f"{about} {usd(price[1])} USD".strip()
+        if not price.high
+        else f"{about} {usd(price.expected)} USD".strip()
     )
     return (
         f"helmbench: {listed(models)}: {count_text(cases, 'case')}, {least}{count_text(calls.number, 'call')}"
@@ -123,19 +124,19 @@ def dry_run_lines(rows: Sequence[DryRow]) -> list[str]:
 def _together(rows: Sequence[DryRow], name: str) -> DryRow:
     """Return the sum of the rows; its price is unknown where one is."""
     known = [row.price for row in rows if row.price is not None]
-    low, expected, high = (sum(price[index] for price in known) for index in range(3))
     return DryRow(
         name=name,
         model=name,
         prompts=sum(row.prompts for row in rows),
         judge_calls=sum(row.judge_calls for row in rows),
         tokens=sum(row.tokens for row in rows),
-        price=(low, expected, high) if len(known) == len(rows) else None,
+        price=sum(known, _FREE) if len(known) == len(rows) else None,
     )
 
 
 def _dry_cells(row: DryRow) -> tuple[str, ...]:
-    price = (UNKNOWN,) * 3 if row.price is None else tuple(map(usd, row.price))
+    span = row.price
+    price = (UNKNOWN,) * 3 if span is None else map(usd, (span.low, span.expected, span.high))
     return (row.name, str(row.prompts), str(row.judge_calls), f"~{row.tokens}", *price)
 
 
@@ -278,7 +279,6 @@ class Announcer:
             )
             line = f"helmbench: dry run ({why}): {plan.tests} cases are composed, nothing is called"
             return [line, *gate_warnings(self._coordinator, plan)]
-        price = None if span is None else (span.low, span.expected, span.high)
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         start, db = self._config.invocation_params.dir, settings.db
         place = str(db.relative_to(start) if db.is_relative_to(start) else db)
@@ -289,7 +289,7 @@ class Announcer:
         bounds = budget_bounds(plan, self._coordinator.book.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
         at_a_time = calls_at_a_time(self._called_targets(plan), settings)
-        line = announcement(models, plan.tests, calls, at_a_time, price, place, bounds)
+        line = announcement(models, plan.tests, calls, at_a_time, span, place, bounds)
         lines = [line + places_text(places)]
         lines += gate_warnings(self._coordinator, plan)
         panels = dict.fromkeys(
@@ -343,7 +343,7 @@ def run_price(run: PlannedRun, coordinator: Coordinator) -> PriceSpan | None:
 
 def plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:
     """Return the possible cost of a session; None where a price is unknown."""
-    total = PriceSpan(0.0, 0.0, 0.0)
+    total = _FREE
     if coordinator.settings.cache_mode is CacheMode.ONLY:
         return total
     for run in plan.runs:

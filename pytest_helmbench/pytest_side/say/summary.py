@@ -256,20 +256,18 @@ def _judge_remarks(run: PlannedRun, counts: RunCounts) -> Iterator[str]:
 
 
 def _dry_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
-    rows = []
     names = planned_names(coordinator, plan)
-    for run in plan.runs:
-        span = run_price(run, coordinator)
-        rows.append(
-            DryRow(
-                name=names[run.key],
-                model=run.model,
-                prompts=run.tests,
-                judge_calls=run.judge_calls,
-                tokens=run.prompt_tokens + run.judge_prompt_tokens,
-                price=None if span is None else (span.low, span.expected, span.high),
-            )
+    rows = [
+        DryRow(
+            name=names[run.key],
+            model=run.model,
+            prompts=run.tests,
+            judge_calls=run.judge_calls,
+            tokens=run.prompt_tokens + run.judge_prompt_tokens,
+            price=run_price(run, coordinator),
         )
+        for run in plan.runs
+    ]
     return [*dry_run_lines(rows), *_sample_lines(coordinator)]
 
 

@@ -29,6 +29,7 @@ from pytest_helmbench.reports.run_cautions import routine_notes
 from pytest_helmbench.results.losses import losses
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.stored_scores import ScoredRun
+from pytest_helmbench.run.cost_estimate import PriceSpan
 from pytest_helmbench.scoring.run_score import run_score
 from pytest_helmbench.store.read.score_facts import RunFacts
 
@@ -154,7 +155,8 @@ def test_a_pace_is_never_shown_as_nothing(cases: int, seconds: float, shown: str
 
 def test_runs_are_counted_up_and_a_dry_run_of_many_is_summed_by_model() -> None:
     assert [numbers_text(ids) for ids in ([3], [2, 7], [2, 3, 4, 5])] == ["run 3", "runs 2, 7", "runs 2–5"]
-    rows = [DryRow(f"{model} on {n}", model, 2, 1, 10, (0.1, 0.2, 0.3)) for model in "ab" for n in range(6)]
+    price = PriceSpan(0.1, 0.2, 0.3)
+    rows = [DryRow(f"{model} on {n}", model, 2, 1, 10, price) for model in "ab" for n in range(6)]
     lines = dry_run_lines(rows)
     assert [line.split()[0] for line in lines[1:-1]] == ["a", "b", "together"]
     assert lines[3].split()[1:] == ["24", "12", "~120", "1.2000", "2.4000", "3.6000"]
