@@ -15,7 +15,7 @@ from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import full_observed, scrub
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.reports.panel_tables import judgement_lines
-from pytest_helmbench.reports.tables import UNKNOWN, cost_text, reasons_text, share, table
+from pytest_helmbench.reports.tables import UNKNOWN, cost_text, reasons_text, share, table, text_of
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.store.read.judgements import JudgedCriterion
 from pytest_helmbench.store.read.results import CallRow, ResultRow, Said
@@ -42,8 +42,6 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
         words: Words of its kind; None for none.
         failures: Name of the reasons of failed cases.
     """
-    run = detail
-    counts = {name: detail.count(name) for name in ("passed", "failed", "error", "skipped")}
     unjudged = {
         f"{outcome}: {reason}": count
         for (outcome, reason), count in detail.outcomes.items()
@@ -55,29 +53,31 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
         if outcome == "failed" and reason
     }
     facts = {
-        "session": run.session_id,
-        "benchmark": f"{run.benchmark} {run.version}",
+        "session": detail.session_id,
+        "benchmark": f"{detail.benchmark} {detail.version}",
         "hash": detail.benchmark_hash,
         "server": detail.base_url or detail.provider or UNKNOWN,
         "plugin": detail.plugin_version,
         "rescored from": "" if detail.rescored_from is None else f"run {detail.rescored_from}",
-        "started": run.started_at,
-        "completed": run.completed_at or "not yet",
-        "cases": f"{run.total_tests} planned: {counts['passed']} passed, {counts['failed']} failed,"
-        f" {counts['error']} errors, {counts['skipped']} skipped",
-        "neutral": "" if run.neutral_tests is None else f"{run.neutral_tests} judged, ignored by scores",
-        "evaluations": "" if run.total_evaluations is None else str(run.total_evaluations),
+        "started": detail.started_at,
+        "completed": detail.completed_at or "not yet",
+        "cases": f"{detail.total_tests} planned: {detail.count('passed')} passed, {detail.count('failed')} failed,"
+        f" {detail.count('error')} errors, {detail.count('skipped')} skipped",
+        "neutral": ""
+        if detail.neutral_tests is None
+        else f"{detail.neutral_tests} judged, ignored by scores",
+        "evaluations": "" if detail.total_evaluations is None else str(detail.total_evaluations),
         "not judged": reasons_text(unjudged),
         failures: reasons_text(wrong_form),
-        "pass rate": share(run.pass_rate),
+        "pass rate": share(detail.pass_rate),
         "score": _score_text(detail),
-        "coverage": share(run.coverage),
-        "cost USD": run_cost_text(run),
+        "coverage": share(detail.coverage),
+        "cost USD": run_cost_text(detail),
         **({} if words is None else dict(words.facts)),
     }
-    settings = {name: _setting(value) for name, value in detail.settings.items()}
+    settings = {name: "" if value is None else text_of(value) for name, value in detail.settings.items()}
     return [
-        f"run {run.id}: {run.model} on {run.benchmark} ({run.status}, {run.scope})",
+        f"run {detail.id}: {detail.model} on {detail.benchmark} ({detail.status}, {detail.scope})",
         *_facts(facts),
         "",
         "settings",
@@ -130,7 +130,12 @@ def case_card(
     if words is not None:
         lines += words.lines
     lines += ["", "calls", *_call_lines(calls), "", "conversation" if row.conversation else "prompt"]
-    lines += indented(prompt_lines(row)) if row.request is not None else ["  (nothing was sent)"]
+    prompt = prompt_text(row)
+    lines += (
+        indented(prompt.split("\n") if prompt else ())
+        if row.request is not None
+        else ["  (nothing was sent)"]
+    )
     if row.thoughts:
         lines += ["", "thoughts", *indented(row.thoughts.splitlines())]
     lines += ["", "reply"]
@@ -211,21 +216,15 @@ def numbered_calls(said: Iterable[Said]) -> Iterator[tuple[Said, list[tuple[str,
         yield one, [(f"call_{next(numbers)}", call) for call in one.calls]
 
 
-def prompt_lines(row: ResultRow) -> list[str]:
-    """Return what was said before the reply to a case, each message under its role; empty where nothing was sent."""
+def prompt_text(row: ResultRow) -> str:
+    """Return the messages before the reply to a case, each under its role; empty where nothing was sent."""
     lines: list[str] = []
     for title, text in transcript_texts(before_reply(row)):
         lines += [f"[{title}]", *(line and f"  {line}" for line in text.split("\n"))]
-    if lines or row.request is None:
-        return lines
-    for message in sent_messages(row.request):
-        lines += [f"[{message.get('role')}]", *scrub(str(message.get("content"))).split("\n")]
-    return lines
-
-
-def prompt_text(row: ResultRow) -> str:
-    """Return `prompt_lines` as one text."""
-    return "\n".join(prompt_lines(row))
+    if not lines and row.request is not None:
+        for message in sent_messages(row.request):
+            lines += [f"[{message.get('role')}]", *scrub(str(message.get("content"))).split("\n")]
+    return "\n".join(lines)
 
 
 def indented(lines: Iterable[str]) -> list[str]:
@@ -239,8 +238,7 @@ def _facts(facts: Mapping[str, str]) -> list[str]:
     return [f"  {name.ljust(width)}  {value}" for name, value in shown.items()]
 
 
-def _score_text(detail: RunDetail) -> str:
-    run = detail
+def _score_text(run: RunDetail) -> str:
     if run.score is None:
         return "-"
     text = share(run.score)
@@ -256,10 +254,6 @@ def run_cost_text(run: RunSummary) -> str:
     if run.cost_usd is not None:
         return cost_text(run.cost_usd, 0)
     return f"{UNKNOWN}, over {cost_text(run.known_cost_usd, 0)}" if run.known_cost_usd else UNKNOWN
-
-
-def _setting(value: object) -> str:
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def evaluation_cells(evaluation: Evaluation) -> dict[str, object]:

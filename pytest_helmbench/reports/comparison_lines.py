@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.markup import code_span, pipe_table, plain
-from pytest_helmbench.reports.tables import cost_text, count_text, seconds, share, table
+from pytest_helmbench.reports.tables import cost_text, count_text, seconds, share, table, text_of
 from pytest_helmbench.results.comparing import PlannedCase, RunComparison
 from pytest_helmbench.results.differences import Beside, ChangedVerdicts
 from pytest_helmbench.scoring.changes import Conclusion, about
@@ -123,7 +122,7 @@ def differing_lines(found: Beside) -> list[str]:
 
 def setting_text(value: JsonValue) -> str:
     """Return a setting in a word or two; of a hash the first digits."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = text_of(value)
     is_hash = len(text) == 64 and set(text) <= set("0123456789abcdef")
     return "none" if value is None else excerpt(text[:12] if is_hash else text, _SHOWN_VALUE)
 

@@ -17,7 +17,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.reports.cards import numbered_calls, prompt_text
 from pytest_helmbench.reports.exports import ExportedFiles, ExportError, ExportOptions
-from pytest_helmbench.reports.tables import readable_json
+from pytest_helmbench.reports.tables import UNKNOWN, readable_json
 from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.read.results import ResultRow
 from pytest_helmbench.store.read.runs import RunDetail
@@ -25,14 +25,13 @@ from pytest_helmbench.store.read.runs import RunDetail
 _SCHEMA = "0.3.0"
 _RESULT = "score"
 _LEVEL, _METHOD = 0.95, "Wilson, with the effective number of clusters"
-_UNKNOWN = "unknown"
 
 
 def eee_export(runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles:
     """Return per run an aggregate and its judged cases, at the paths that the project's data store has for them.
 
-    Cases that were not judged (error, skipped) have no score and are counted in the aggregate. What is not known of a
-    model is said to be unknown; fill it in before publishing.
+    Cases that were not judged (error, skipped) have no score and are counted in the aggregate. An unknown
+    property of a model is "unknown"; fill it in before publishing.
 
     Raises:
         ExportError: A run has no score.
@@ -63,21 +62,19 @@ def eee_export(runs: Sequence[RecordedRun], options: ExportOptions, /) -> Export
 
 def _path(detail: RunDetail) -> str:
     """Return where the data store has a run; the same run always has the same name."""
-    run = detail
-    developer, _, model = run.model.rpartition("/")
-    named = hashlib.sha256(f"{run.session_id} {run.id}".encode()).digest()[:16]
-    parts = (_part(run.benchmark), _part(developer), _part(model), str(UUID(bytes=named, version=4)))
+    developer, _, model = detail.model.rpartition("/")
+    named = hashlib.sha256(f"{detail.session_id} {detail.id}".encode()).digest()[:16]
+    parts = (_part(detail.benchmark), _part(developer), _part(model), str(UUID(bytes=named, version=4)))
     return "/".join(("data", *parts))
 
 
 def _part(name: str) -> str:
     """Return a name as a part of a path, whatever characters it has."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._") or _UNKNOWN
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._") or UNKNOWN
 
 
 def _evaluation_id(detail: RunDetail) -> str:
-    run = detail
-    return f"{run.benchmark}/{run.model}/{_epoch(run.started_at)}"
+    return f"{detail.benchmark}/{detail.model}/{_epoch(detail.started_at)}"
 
 
 def _epoch(time: str) -> str:
@@ -85,21 +82,21 @@ def _epoch(time: str) -> str:
 
 
 def _aggregate(run: RecordedRun) -> dict[str, JsonValue]:
-    detail, summary = run.detail, run.detail
+    detail = run.detail
     return {
         "schema_version": _SCHEMA,
         "evaluation_id": _evaluation_id(detail),
-        "evaluation_timestamp": summary.started_at,
-        "retrieved_timestamp": _epoch(summary.completed_at or summary.started_at),
+        "evaluation_timestamp": detail.started_at,
+        "retrieved_timestamp": _epoch(detail.completed_at or detail.started_at),
         "source_metadata": {
             "source_type": "evaluation_run",
-            "source_organization_name": _UNKNOWN,
+            "source_organization_name": UNKNOWN,
             "evaluator_relationship": "other",
         },
         "eval_library": {"name": "pytest-helmbench", "version": detail.plugin_version},
         "model_info": {
-            **_model(summary.model, detail.provider),
-            "id": detail.settings.get("variant_of") or summary.model,
+            **_model(detail.model, detail.provider),
+            "id": detail.settings.get("variant_of") or detail.model,
         },
         "evaluation_results": [_result(run)],
     }
@@ -109,7 +106,7 @@ def _model(name: str, provider: str) -> dict[str, JsonValue]:
     found: dict[str, JsonValue] = {
         "name": name,
         "id": name,
-        "additional_details": {"deployment_type": _UNKNOWN, "model_availability": _UNKNOWN},
+        "additional_details": {"deployment_type": UNKNOWN, "model_availability": UNKNOWN},
     }
     return found | ({"inference_platform": provider} if provider else {})
 
@@ -121,23 +118,23 @@ def _sampling(detail: RunDetail) -> dict[str, JsonValue]:
 
 
 def _result(run: RecordedRun) -> dict[str, JsonValue]:
-    detail, summary = run.detail, run.detail
+    detail = run.detail
     judged = detail.count("passed") + detail.count("failed")
     uncertainty: dict[str, JsonValue] = {"num_samples": judged}
-    if summary.score_low is not None and summary.score_high is not None:
+    if detail.score_low is not None and detail.score_high is not None:
         uncertainty["confidence_interval"] = {
-            "lower": summary.score_low,
-            "upper": summary.score_high,
+            "lower": detail.score_low,
+            "upper": detail.score_high,
             "confidence_level": _LEVEL,
             "method": _METHOD,
         }
     return {
         "evaluation_result_id": _RESULT,
-        "evaluation_name": summary.benchmark,
+        "evaluation_name": detail.benchmark,
         "source_data": {
-            "dataset_name": summary.benchmark,
+            "dataset_name": detail.benchmark,
             "source_type": "other",
-            "additional_details": {"version": summary.version, "sha256": detail.benchmark_hash},
+            "additional_details": {"version": detail.version, "sha256": detail.benchmark_hash},
         },
         "metric_config": {
             "metric_id": "helmbench.score",
@@ -151,13 +148,13 @@ def _result(run: RecordedRun) -> dict[str, JsonValue]:
             **_judges(run),
         },
         "score_details": {
-            "score": summary.score,
+            "score": detail.score,
             "details": {
-                "coverage": _text(summary.coverage),
+                "coverage": _text(detail.coverage),
                 "judged": str(judged),
                 "errors": str(detail.count("error")),
                 "skipped": str(detail.count("skipped")),
-                "cost_usd": _text(summary.cost_usd),
+                "cost_usd": _text(detail.cost_usd),
             },
             "uncertainty": uncertainty,
         },
@@ -176,7 +173,7 @@ def _judges(run: RecordedRun) -> dict[str, JsonValue]:
 
 
 def _text(value: object) -> str:
-    return _UNKNOWN if value is None else str(value)
+    return UNKNOWN if value is None else str(value)
 
 
 def _line(row: ResultRow, detail: RunDetail, *, with_text: bool) -> dict[str, JsonValue]:
@@ -240,7 +237,7 @@ def _conversation(row: ResultRow, *, with_text: bool) -> dict[str, JsonValue]:
 
 
 def _arguments(call: MadeCall) -> JsonValue:
-    """Return the arguments of a call, each as text; None where they are no JSON object."""
+    """Return the arguments of a call, each as text; None where they are not a JSON object."""
     if not isinstance(call.arguments, dict):
         return None
     return {

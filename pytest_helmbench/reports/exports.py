@@ -32,7 +32,7 @@ MAIN = ""
 """The one file, which the user names, or standard output."""
 AXES = ("pillar", "behaviour", "scenario", "condition", "user_context", "perturbation")
 """Parts of a case's code."""
-# What stands elsewhere in an export, and what stands after all other columns of a result.
+# Columns that stand elsewhere in an export, and those that stand after all others of a result.
 _ELSEWHERE = (
     *("id", "code", "repetition", "family", "scenario"),
     *("request", "reply", "conversation", "evaluations", "words"),
@@ -45,7 +45,7 @@ _RUN = ("run", "session", "benchmark", "version", "benchmark_hash", "model")
 _TEXTS = ("justification", "prompt", "reply")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠", "|")
 _SKIPPED = " \n\u00a0\u200b\u200c\u200d\u2060\u3000\ufeff"
-"""What some programs leave out before they look for a formula."""
+"""Characters that some programs leave out before they look for a formula."""
 EXPORT_FORMAT = "helmbench-export/1"
 
 
@@ -112,9 +112,9 @@ def flat_rows(runs: Sequence[RecordedRun], texts: ShownTexts) -> Iterator[dict[s
 
 
 def _of_run(run: RecordedRun) -> dict[str, object]:
-    summary = run.detail
-    names = (summary.id, summary.session_id, summary.benchmark, summary.version)
-    return dict(zip(_RUN, (*names, run.detail.benchmark_hash, summary.model), strict=True))
+    detail = run.detail
+    names = (detail.id, detail.session_id, detail.benchmark, detail.version)
+    return dict(zip(_RUN, (*names, detail.benchmark_hash, detail.model), strict=True))
 
 
 def _of_result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str, object]:

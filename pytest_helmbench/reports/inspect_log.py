@@ -1,4 +1,4 @@
-"""The log of a run, made of Inspect AI's own types. Imported where such a log is written, and nowhere else."""
+"""The log of a run, made of Inspect AI's own types; imported only where such a log is written."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from pytest_helmbench.core.scrub import ShownTexts, full_observed
 from pytest_helmbench.core.tools import BROKEN_ARGUMENTS, MadeCall
 from pytest_helmbench.reports.cards import before_reply, numbered_calls, opening_length, sent_messages
 from pytest_helmbench.reports.exports import AXES, axes_of
+from pytest_helmbench.reports.tables import UNKNOWN
 from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.read.results import ResultRow
-from pytest_helmbench.store.read.runs import RunDetail
 
 _SCORER = "helmbench"
 _STATUS: Mapping[str, Literal["started", "success", "cancelled"]] = {
@@ -44,56 +44,44 @@ _STATUS: Mapping[str, Literal["started", "success", "cancelled"]] = {
     "interrupted": "cancelled",
 }
 _ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
-_UNKNOWN = "unknown"
 
 
 def inspect_log(run: RecordedRun, texts: ShownTexts) -> EvalLog:
     """Return the log of a run: a sample per case and repetition (epoch), our numbers as metrics."""
-    detail, summary = run.detail, run.detail
+    detail = run.detail
     codes = list(dict.fromkeys(row.code for row in run.results))
     return EvalLog(
-        status=_STATUS.get(summary.status, "success"),
+        status=_STATUS.get(detail.status, "success"),
         eval=EvalSpec(
-            run_id=summary.session_id,
-            created=summary.started_at,
-            task=summary.benchmark,
-            task_version=summary.version,
-            dataset=EvalDataset(name=summary.benchmark, samples=len(codes), sample_ids=codes),
-            model=summary.model,
+            run_id=detail.session_id,
+            created=detail.started_at,
+            task=detail.benchmark,
+            task_version=detail.version,
+            dataset=EvalDataset(name=detail.benchmark, samples=len(codes), sample_ids=codes),
+            model=detail.model,
             model_base_url=detail.base_url,
             config=EvalConfig(epochs=max((row.repetition for row in run.results), default=1)),
             packages={"pytest-helmbench": detail.plugin_version},
-            metadata=_about_run(detail),
+            metadata={
+                "helmbench_run": detail.id,
+                "helmbench_version": detail.plugin_version,
+                "benchmark_hash": detail.benchmark_hash,
+                "status": detail.status,
+                "scope": detail.scope,
+                "coverage": detail.coverage,
+                "cost_usd": detail.cost_usd,
+            },
         ),
         results=_numbers(run),
-        stats=EvalStats(started_at=summary.started_at, completed_at=summary.completed_at or ""),
-        samples=[_sample(row, summary.model, with_text=texts.of(row.outcome)) for row in run.results],
+        stats=EvalStats(started_at=detail.started_at, completed_at=detail.completed_at or ""),
+        samples=[_sample(row, detail.model, with_text=texts.of(row.outcome)) for row in run.results],
     )
 
 
-def _about_run(detail: RunDetail) -> dict[str, object]:
-    run = detail
-    return {
-        "helmbench_run": run.id,
-        "helmbench_version": detail.plugin_version,
-        "benchmark_hash": detail.benchmark_hash,
-        "status": run.status,
-        "scope": run.scope,
-        "coverage": run.coverage,
-        "cost_usd": run.cost_usd,
-    }
-
-
 def _numbers(run: RecordedRun) -> EvalResults:
-    summary = run.detail
     judged = sum(bool(row.evaluations) for row in run.results)
-    values = {
-        "score": summary.score,
-        "score_low": summary.score_low,
-        "score_high": summary.score_high,
-        "coverage": summary.coverage,
-        "pass_rate": summary.pass_rate,
-    }
+    names = ("score", "score_low", "score_high", "coverage", "pass_rate")
+    values = {name: getattr(run.detail, name) for name in names}
     score = EvalScore(
         name=_SCORER,
         scorer=_SCORER,
@@ -126,7 +114,9 @@ def _sample(row: ResultRow, model: str, *, with_text: bool) -> EvalSample:
         started_at=row.started_at,
         completed_at=row.completed_at,
         total_time=None if row.latency_ms is None else row.latency_ms / 1000,
-        error=None if row.evaluations else _error(row),
+        error=None
+        if row.evaluations
+        else EvalError(message=f"{row.outcome}: {row.reason or UNKNOWN}", traceback="", traceback_ansi=""),
     )
 
 
@@ -145,7 +135,7 @@ def _usage(row: ResultRow) -> ModelUsage | None:
 
 
 def _conversation(row: ResultRow, model: str) -> Iterator[ChatMessage]:
-    """Yield what was said in a conversation before the reply; a scripted reply is input, and no model's."""
+    """Yield what was said in a conversation before the reply; a scripted reply is input, not a model's."""
     for said, calls in numbered_calls(before_reply(row)):
         if said.role != "assistant":
             yield _ROLES[said.role](content=said.text)
@@ -173,7 +163,7 @@ def _call(identity: str, call: MadeCall) -> ToolCall:
 
 
 def _messages(row: ResultRow) -> list[ChatMessage]:
-    """Return the prompt as Inspect's messages; what is no plain text of these roles is left out."""
+    """Return the prompt as Inspect's messages; messages without a plain text, or of other roles, are left out."""
     found = None if row.request is None else sent_messages(row.request)
     return [
         _ROLES[str(message["role"])](content=message["content"])
@@ -202,7 +192,3 @@ def _about(row: ResultRow) -> dict[str, object]:
         "difficulty": row.difficulty,
         "neutral": row.neutral,
     }
-
-
-def _error(row: ResultRow) -> EvalError:
-    return EvalError(message=f"{row.outcome}: {row.reason or _UNKNOWN}", traceback="", traceback_ansi="")

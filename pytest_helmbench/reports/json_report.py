@@ -31,16 +31,14 @@ if TYPE_CHECKING:
 
 REPORT_FORMAT = "helmbench-report/1"
 _FAILURE = (
-    "code",
-    "repetition",
-    "family",
-    "reason",
-    "score",
-    "severity",
-    "difficulty",
-    "neutral",
-    "reply_hash",
+    *("code", "repetition", "family", "reason", "score"),
+    *("severity", "difficulty", "neutral", "reply_hash"),
 )
+_SCORE = (
+    *("rerun", "bounds", "coverage", "pass_rate", "weight", "unweighted"),
+    *("planned_rows", "judged_rows", "passed_rows"),
+)
+_INTERVAL = ("df", "units", "effective_units", "effective_cases", "breach_uncertain")
 _JSON_TYPES: dict[object, JsonValue] = {
     str: "string",
     bool: "boolean",
@@ -146,15 +144,7 @@ def _score(score: Score) -> dict[str, object]:
         "high": None if interval is None else interval.high,
         "clusters": score.clusters,
         "interval": None if interval is None else _interval(interval),
-        "rerun": _plain(score.rerun),
-        "bounds": _plain(score.bounds),
-        "coverage": _plain(score.coverage),
-        "pass_rate": _plain(score.pass_rate),
-        "weight": float(score.weight),
-        "unweighted": score.unweighted,
-        "planned_rows": score.planned_rows,
-        "judged_rows": score.judged_rows,
-        "passed_rows": score.passed_rows,
+        **{name: _plain(getattr(score, name)) for name in _SCORE},
     }
 
 
@@ -165,11 +155,7 @@ def _interval(found: Interval) -> dict[str, object]:
         "level": 0.95,
         "target": found.target,
         "n": found.trials,
-        "df": found.df,
-        "units": found.units,
-        "effective_units": found.effective_units,
-        "effective_cases": found.effective_cases,
-        "breach_uncertain": found.breach_uncertain,
+        **{name: getattr(found, name) for name in _INTERVAL},
     }
 
 
@@ -218,7 +204,7 @@ def part_of(schema: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
     for key in keys:
         found = schema[key]
         if not isinstance(found, dict):
-            raise TypeError(f"{key} is no object")
+            raise TypeError(f"{key} is not an object")
         schema = found
     return schema
 

@@ -1,46 +1,22 @@
-"""Cautions of a run, its settings and versions, its costs: all that is said beside its numbers."""
+"""Settings and versions of a run, its costs, what was not judged, and the parts that lost most."""
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.options.recorded_settings import PRIVATE
-from pytest_helmbench.reports.tables import (
-    UNKNOWN,
-    cost_text,
-    number,
-    share,
-)
+from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, share, text_of
 from pytest_helmbench.results.differences import server_name
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Rate
 from pytest_helmbench.store.read.costs import CostRow
-from pytest_helmbench.store.read.runs import RunDetail
 
 _SHOWN_SETTING = 300
 COST_HEAD = ("behaviour", "purpose", "calls", "stored replies", "tokens in", "tokens out", "cost USD")
-
-
-def run_settings(detail: RunDetail) -> Mapping[str, object]:
-    """Return versions and settings of a run by name, those that are empty left out."""
-    run = detail
-    facts: dict[str, object] = {
-        "session": run.session_id,
-        "started": run.started_at,
-        "completed": run.completed_at,
-        "benchmark": f"{run.benchmark} {run.version}",
-        "benchmark hash": detail.benchmark_hash,
-        "provider": detail.provider,
-        "server": detail.base_url,
-        "pytest-helmbench": detail.plugin_version,
-    }
-    facts |= {name: value for name, value in detail.settings.items() if name not in PRIVATE}
-    return {name: value for name, value in facts.items() if value not in (None, "", [], {})}
 
 
 def cost_cells(row: CostRow) -> tuple[str, ...]:
@@ -50,7 +26,7 @@ def cost_cells(row: CostRow) -> tuple[str, ...]:
         row.whose,
         str(row.calls),
         str(row.cached_answers),
-        # What only came from the record has no tokens, which is not the same as unknown ones.
+        # Stored replies have no tokens, which is not the same as unknown ones.
         number(row.prompt_tokens) if row.calls else "-",
         number(row.completion_tokens) if row.calls else "-",
         cost_text(row.known_cost_usd, row.unknown_costs),
@@ -58,11 +34,23 @@ def cost_cells(row: CostRow) -> tuple[str, ...]:
 
 
 def setting_rows(report: RunReport) -> Iterator[tuple[str, str]]:
-    """Yield settings and versions; of a server only its name."""
-    for name, value in run_settings(report.detail).items():
-        shown = server_name(str(value)) if name.endswith(("server", "base_url")) else value
-        text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
-        yield name, excerpt(text, _SHOWN_SETTING) or UNKNOWN
+    """Yield versions and settings that are not empty; of a server only its name."""
+    run = report.detail
+    facts: dict[str, object] = {
+        "session": run.session_id,
+        "started": run.started_at,
+        "completed": run.completed_at,
+        "benchmark": f"{run.benchmark} {run.version}",
+        "benchmark hash": run.benchmark_hash,
+        "provider": run.provider,
+        "server": run.base_url,
+        "pytest-helmbench": run.plugin_version,
+    }
+    facts |= {name: value for name, value in run.settings.items() if name not in PRIVATE}
+    for name, value in facts.items():
+        if value not in (None, "", [], {}):
+            shown = server_name(str(value)) if name.endswith(("server", "base_url")) else text_of(value)
+            yield name, excerpt(shown, _SHOWN_SETTING) or UNKNOWN
 
 
 def rate_text(rate: Rate) -> str:

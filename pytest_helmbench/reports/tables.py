@@ -118,6 +118,11 @@ def _cell(text: str) -> str:
     return " " * indent + excerpt(" ".join(text.split()), _WIDEST)
 
 
+def text_of(value: object) -> str:
+    """Return a text as it is, and any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def readable_json(value: object, indent: int | None = None) -> str:
     """Return JSON that reads well and harms no terminal; what could, there or in the log of a CI, is escaped."""
     plain = json.dumps(value, ensure_ascii=False, indent=indent)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -59,31 +59,22 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look at the file found.
+    """The state of a results file when it was last read.
 
     Args:
         file: Counts the files that have stood at the path.
-        pulses: By run.
+        progress: By run.
     """
 
     file: int
-    pulses: Mapping[int, RunProgress]
+    progress: Mapping[int, RunProgress]
 
     def record(self, wanted: tuple[int, ...] = ()) -> dict[str, object]:
         """Return it in JSON types: the runs that are wanted, all without any."""
         found = {
-            progress.run_id: {
-                "status": progress.status,
-                "planned": progress.planned,
-                "done": progress.done,
-                "passed": progress.passed,
-                "failed": progress.failed,
-                "error": progress.error,
-                "skipped": progress.skipped,
-                "stamp": progress.stamp,
-            }
-            for progress in self.pulses.values()
-            if not wanted or progress.run_id in wanted
+            run: asdict(progress) | {"done": progress.done}
+            for run, progress in self.progress.items()
+            if not wanted or run in wanted
         }
         return {"file": self.file, "runs": found}
 
@@ -145,7 +136,7 @@ class LivePages:
             self._seen = Seen(self._seen.file + 1, {})
             self._counted_at = 0.0
         if self._reader.has_changed() or start - self._counted_at > _LIVES_EVERY_S:
-            self._seen = replace(self._seen, pulses=self._reader.pulses())
+            self._seen = replace(self._seen, progress=self._reader.pulses())
             self._counted_at = start
         end = time.monotonic()
         self._again_at = max(start + self._refresh_s, end + _PAUSE * (end - start))
@@ -161,8 +152,8 @@ class LivePages:
         return await self._reading.read(lambda: self._run_list(seen))
 
     def _run_list(self, seen: Seen) -> str:
-        known = [run for run in reversed(runs(self._path)) if run.id in seen.pulses]
-        listed = [ListedRun(run, seen.pulses[run.id]) for run in known[:_MOST_LISTED]]
+        known = [run for run in reversed(runs(self._path)) if run.id in seen.progress]
+        listed = [ListedRun(run, seen.progress[run.id]) for run in known[:_MOST_LISTED]]
         return run_list_page(self._path.name, listed, len(known) - len(listed), self._refresh_s)
 
     async def page(self, address: Address) -> str:
@@ -173,10 +164,10 @@ class LivePages:
             HelmbenchError: The file cannot be read, or the page would be too large.
         """
         seen = await self.state(newest=True)
-        gone = [run for run in address.runs if run not in seen.pulses]
+        gone = [run for run in address.runs if run not in seen.progress]
         if gone:
             raise NoSuchRunError(f"{self._path.name} has no run {gone[0]}")
-        mine = replace(seen, pulses={run: seen.pulses[run] for run in address.runs})
+        mine = replace(seen, progress={run: seen.progress[run] for run in address.runs})
         return await self._reading.read(lambda: self._page(address, mine))
 
     def _page(self, address: Address, seen: Seen) -> str:
@@ -229,5 +220,5 @@ def _as_seen(report: RunReport | None, seen: Seen) -> RunReport | None:
     """Return a report with the status that its process shows."""
     if report is None:
         return None
-    status = seen.pulses[report.detail.id].status
+    status = seen.progress[report.detail.id].status
     return replace(report, detail=replace(report.detail, status=status))

@@ -53,26 +53,25 @@ class PagePart:
 
     @classmethod
     def of(cls, report: RunReport, texts: ShownTexts) -> PagePart:
-        """Return the part of a run, beside its baseline where it was held against one.
-
-        Raises:
-            StoreError: A results file cannot be read.
-        """
-        comparison = report.comparison
-        if comparison is None:
+        """Return the part of a run, beside its baseline where it was compared with one; raises as `compared`."""
+        if report.comparison is None:
             return cls(report)
-        baseline = _report(comparison.baseline, texts)
-        found = {} if baseline is None else flips(report.results, baseline.results)
-        return cls(report, comparison, baseline, found)
+        return cls.compared(report.comparison, texts, report)
 
     @classmethod
-    def compared(cls, comparison: RunComparison, texts: ShownTexts) -> PagePart:
+    def compared(
+        cls, comparison: RunComparison, texts: ShownTexts, report: RunReport | None = None
+    ) -> PagePart:
         """Return the part of a comparison, with both runs as their results files have them.
+
+        Args:
+            report: The run where it was read already.
 
         Raises:
             StoreError: A results file cannot be read.
         """
-        baseline, report = (_report(ref, texts) for ref in (comparison.baseline, comparison.candidate))
+        report = report or _report(comparison.candidate, texts)
+        baseline = _report(comparison.baseline, texts)
         found = {} if report is None or baseline is None else flips(report.results, baseline.results)
         return cls(report, comparison, baseline, found)
 

@@ -30,6 +30,6 @@ def test_the_type_of_a_column_is_its_schema(kind: object, schema: Any) -> None:
     assert schema_of(kind) == schema
 
 
-def test_a_part_that_is_no_object_is_named() -> None:
-    with pytest.raises(TypeError, match="title is no object"):
+def test_a_part_that_is_not_an_object_is_named() -> None:
+    with pytest.raises(TypeError, match="title is not an object"):
         part_of({"title": "a"}, "title")
