@@ -34,7 +34,7 @@ BLOCK = 256
 _LEVEL = 9
 _Flips = Mapping[tuple[str, int], Flip]
 MOST_STEPS = 200
-"""Of a case that are on the page; `helmbench show` and the database have all."""
+"""Most steps of a case on the page; `helmbench show` and the database have all."""
 _MOST_CHARACTERS = 4_000
 _OURS = ("role", "stop")
 _WORD = re.compile(r"[a-z_]{1,20}\Z", re.ASCII)
@@ -209,10 +209,8 @@ def _details(
     """Return what the columns do not say of a case; nothing for most."""
     found: dict[str, object] = {}
     with_text = texts.of(row.outcome)
-    if len(row.evaluations) > 1:
+    if len(row.evaluations) > 1 or any(one.in_process for one in row.evaluations):
         found["e"] = [_evaluation(one, with_text=with_text) for one in row.evaluations]
-    elif row.evaluations and row.evaluations[0].in_process:
-        found["e"] = [_evaluation(row.evaluations[0], with_text=with_text)]
     if calls:
         found["c"] = [_call(call, with_text=with_text) for call in calls]
     if steps:

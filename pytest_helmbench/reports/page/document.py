@@ -8,6 +8,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -34,7 +35,6 @@ from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.reports.run_cautions import cautions, doubts
 from pytest_helmbench.reports.run_facts import cost_cells, rate_text
 from pytest_helmbench.reports.tables import cost_text, points_lost, rate, reasons_text, seconds, share
-from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.gates import JudgedCases, RunGates, read_gates
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board, boards
@@ -64,7 +64,7 @@ def _code_of(*names: str) -> str:
 
 
 def _code_hash(code: str) -> str:
-    """Return what a Content-Security-Policy names a script or style sheet by."""
+    """Return the name of a script or style sheet in a Content-Security-Policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode('ascii')}"
 
 
@@ -74,27 +74,6 @@ def _asset(name: str) -> str:
 
 class PageTooLargeError(HelmbenchError):
     """A page that no browser would open."""
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """A part with its number on the page and its runs as plots take them: the baseline first."""
-
-    name: str
-    part: PagePart
-
-    @property
-    def report(self) -> RunReport | None:
-        return self.part.report
-
-    @property
-    def comparison(self) -> RunComparison | None:
-        return self.part.comparison
-
-    @property
-    def runs(self) -> tuple[RunReport, ...]:
-        found = (self.part.baseline, self.part.report)
-        return tuple(report for report in found if report is not None)
 
 
 def html_page(
@@ -112,49 +91,56 @@ def html_page(
     Raises:
         PageTooLargeError: It would be larger than `LARGEST_BYTES`.
     """
-    views = [_View(str(index), part) for index, part in enumerate(parts)]
-    blocks = list(_blocks(views, texts))
+    parts = [replace(part, name=str(index)) for index, part in enumerate(parts)]
+    blocks = list(_blocks(parts, texts))
     size = sum(len(block.data) for block in blocks)
     if size > LARGEST_BYTES:
         raise PageTooLargeError(
             f"the page would have {size / 1_000_000:.0f} MB, and no browser opens more than"
             f" {LARGEST_BYTES / 1_000_000:.0f}\n  hint: --with-text=failures or fewer runs make it smaller"
         )
-    own = () if live is None else ("live",)
-    css = _code_of("page.css", "board.css", *(f"{name}.css" for name in own))
-    script = _code_of("page.js", "board.js", *(f"{name}.js" for name in own))
-    template = _environment().get_template("page.html.jinja")
-    page = template.render(
-        views=views,
-        boards=_boards(views, found),
-        facts=list(_facts(views)),
+    names = ("page", "board") if live is None else ("page", "board", "live")
+    page = _rendered(
+        "page.html.jinja",
+        [f"{name}.css" for name in names],
+        [f"{name}.js" for name in names],
+        parts=parts,
+        boards=_boards(parts, found),
+        facts=list(_facts(parts)),
         blocks=blocks,
-        css=css,
-        script=script,
-        css_hash=_code_hash(css),
-        script_hash=_code_hash(script),
         badge=_BADGES[texts],
         has_texts=texts.any,
-        has_comparison=any(view.comparison is not None for view in views),
-        title=_title(views),
-        version=next((view.report.detail.plugin_version for view in views if view.report is not None), ""),
+        has_comparison=any(part.comparison is not None for part in parts),
+        title=_title(parts),
+        version=next((part.report.detail.plugin_version for part in parts if part.report is not None), ""),
         live=live,
     )
-    return _BLANK.sub("\n", _OPTIONAL.sub("", scrub(page))) + "\n"
+    return _BLANK.sub("\n", _OPTIONAL.sub("", page))
 
 
-def _blocks(views: Sequence[_View], texts: ShownTexts) -> Iterator[Block]:
+def _rendered(template: str, styles: Iterable[str], scripts: Iterable[str], /, **values: object) -> str:
+    """Return a template with its styles and scripts, which alone its Content-Security-Policy allows."""
+    css, script = _code_of(*styles), _code_of(*scripts)
+    page = (
+        _environment()
+        .get_template(template)
+        .render(css=css, script=script, css_hash=_code_hash(css), script_hash=_code_hash(script), **values)
+    )
+    return scrub(page) + "\n"
+
+
+def _blocks(parts: Sequence[PagePart], texts: ShownTexts) -> Iterator[Block]:
     runs = []
-    for view in views:
-        report, baseline = view.report, view.part.baseline
+    for part in parts:
+        report, baseline = part.report, part.baseline
         if report is None:
             continue
-        yield from run_blocks(view.name, report, texts, view.part.flips)
+        yield from run_blocks(part.name, report, texts, part.flips)
         if baseline is not None:
-            yield from run_blocks(f"{view.name}b", baseline, texts, {})
+            yield from run_blocks(f"{part.name}b", baseline, texts, {})
         runs.append(
-            _meta(view.name, report)
-            | {"base": None if baseline is None else _meta(f"{view.name}b", baseline)}
+            _meta(part.name, report)
+            | {"base": None if baseline is None else _meta(f"{part.name}b", baseline)}
         )
     yield Block.of("meta", {"runs": runs, "texts": texts.value})
 
@@ -170,19 +156,19 @@ def _meta(name: str, report: RunReport) -> dict[str, object]:
     }
 
 
-def _boards(views: Sequence[_View], found: Sequence[Board] | None) -> list[PageBoard]:
+def _boards(parts: Sequence[PagePart], found: Sequence[Board] | None) -> list[PageBoard]:
     """Return runs side by side where there are several, and none of them stands beside a baseline."""
-    shown = [view.report for view in views if view.report is not None]
-    if len(views) < 2 or any(view.comparison is not None for view in views):
+    shown = [part.report for part in parts if part.report is not None]
+    if len(parts) < 2 or any(part.comparison is not None for part in parts):
         return []
-    names = {(view.report.path, view.report.detail.id): view.name for view in views if view.report}
+    names = {(part.report.path, part.report.detail.id): part.name for part in parts if part.report}
     given = boards(shown, paired=False) if found is None else found
     return [page_board(board, names, number) for number, board in enumerate(given)]
 
 
-def _facts(views: Sequence[_View]) -> Iterator[str]:
-    """Yield what was run when, each once."""
-    runs = [run.detail for view in views for run in view.runs]
+def _facts(parts: Sequence[PagePart]) -> Iterator[str]:
+    """Yield the runs, their benchmarks and their times, each once."""
+    runs = [run.detail for part in parts for run in part.runs]
     numbers = " and ".join(str(run.id) for run in runs)
     yield f"{len(runs)} runs" if len(runs) > 2 else f"run{'s' if len(runs) > 1 else ''} {numbers}"
     yield from dict.fromkeys(
@@ -194,10 +180,10 @@ def _facts(views: Sequence[_View]) -> Iterator[str]:
         yield f"{times[0]}{f' to {times[-1]}' if times[-1] != times[0] else ''} UTC"
 
 
-def _title(views: Sequence[_View]) -> str:
-    models = dict.fromkeys(run.detail.model for view in views for run in view.runs)
-    benchmarks = dict.fromkeys(run.detail.benchmark for view in views for run in view.runs)
-    joined = " against " if any(view.comparison is not None for view in views) else ", "
+def _title(parts: Sequence[PagePart]) -> str:
+    models = dict.fromkeys(run.detail.model for part in parts for run in part.runs)
+    benchmarks = dict.fromkeys(run.detail.benchmark for part in parts for run in part.runs)
+    joined = " against " if any(part.comparison is not None for part in parts) else ", "
     names = [*models][::-1] if joined == " against " else [*models]
     where = next(iter(benchmarks)) if len(benchmarks) == 1 else f"{len(benchmarks)} benchmarks"
     return scrub(f"{joined.join(names) if len(names) < 4 else f'{len(names)} models'} on {where}")
@@ -263,19 +249,15 @@ def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, refresh_s
         left_out: Number of older runs that are not shown.
         refresh_s: Seconds between two requests for news.
     """
-    css, script = _code_of("page.css", "live.css"), _code_of("runs.js")
-    template = _environment().get_template("runs.html.jinja")
-    page = template.render(
+    return _rendered(
+        "runs.html.jinja",
+        ["page.css", "live.css"],
+        ["runs.js"],
         name=name,
         runs=runs,
         left_out=left_out,
         refresh_ms=1000 * refresh_s,
-        css=css,
-        script=script,
-        css_hash=_code_hash(css),
-        script_hash=_code_hash(script),
     )
-    return scrub(page) + "\n"
 
 
 class CaseLine(NamedTuple):

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import islice
 from math import floor, log10
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.reports.headline import figure
@@ -16,6 +16,7 @@ from pytest_helmbench.reports.page.plots import ROUND, ForestRow, forest, free_l
 from pytest_helmbench.reports.run_cautions import constant_doubt, doubts, flagging
 from pytest_helmbench.reports.standings_tables import StandingsTable, standings_table
 from pytest_helmbench.reports.tables import listed, points_lost, share
+from pytest_helmbench.results.losses import CaseRepetition
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board
 from pytest_helmbench.scoring.intervals import INTERVAL
@@ -24,7 +25,6 @@ _MOST_PLOTTED = 12
 _CASES = 5
 _DISC, _DOTS = 19, 620
 """Width of a mark and of its axis, in pixels; a wider axis has more room between marks."""
-_Key = TypeVar("_Key")
 _KEPT = frozenset(("run", "model", "score", INTERVAL, "pass rate"))
 
 
@@ -38,21 +38,16 @@ class LostCase(NamedTuple):
 
 
 def _lost_cases(reports: Sequence[RunReport]) -> list[tuple[LostCase, str, str]]:
-    sums = _means([report.losses.cases for report in reports])
+    sums: defaultdict[CaseRepetition, Fraction] = defaultdict(Fraction)
+    for report in reports:
+        for case, lost in report.losses.cases.items():
+            sums[case] += lost / len(reports)
     wrong = Counter((row.code, row.repetition) for report in reports for row in report.failures)
     found = sorted(sums, key=lambda case: (-sums[case], natural_key(case[0]), case[1]))
     cases = (
         LostCase(*case, points_lost(sums[case]), f"{wrong[case]} of {len(reports)} runs") for case in found
     )
     return [(case, case.lost, case.beside) for case in islice(cases, _CASES)]
-
-
-def _means(losses: Sequence[Mapping[_Key, Fraction]]) -> dict[_Key, Fraction]:
-    sums: defaultdict[_Key, Fraction] = defaultdict(Fraction)
-    for found in losses:
-        for key, lost in found.items():
-            sums[key] += lost / len(losses)
-    return sums
 
 
 class BoardRow(NamedTuple):

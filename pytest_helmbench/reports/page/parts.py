@@ -38,12 +38,19 @@ class PagePart:
         comparison: The comparison with its baseline; None on a page that compares nothing.
         baseline: The run that it is compared with; None where only a baseline file has it.
         flips: The change of each result since the baseline, by code and repetition.
+        name: Number of the part on its page.
     """
 
     report: RunReport | None
     comparison: RunComparison | None = None
     baseline: RunReport | None = None
     flips: Mapping[tuple[str, int], Flip] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def runs(self) -> tuple[RunReport, ...]:
+        """The runs as plots take them: the baseline first."""
+        return tuple(report for report in (self.baseline, self.report) if report is not None)
 
     @property
     def only_before(self) -> int:
