@@ -17,7 +17,7 @@ from pytest_helmbench.cli.output import CommandError, say
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.options.settings import Settings
-from pytest_helmbench.reports.run_cautions import unstated_lines
+from pytest_helmbench.reports.run_cautions import unstated_sentence
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.run_counts import recorded_counts
 from pytest_helmbench.store.read.results import recorded_outcomes
@@ -123,4 +123,5 @@ def recorded_unstated_lines(path: Path, run_id: int, name: str) -> list[str]:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    return unstated_lines({name: recorded_counts(recorded_outcomes(path, run_id), (), {}, {})}, least=0)
+    counts = recorded_counts(recorded_outcomes(path, run_id), (), {}, {})
+    return [f"{name}: {sentence}" for sentence in unstated_sentence(counts, least=0)]

@@ -141,10 +141,13 @@ def figure_cells(found: Beside) -> tuple[str, ...]:
     return ("before → after", *(f"{one} → {other}" for one, other in zip(*sides, strict=True)))
 
 
-def _gone(found: RunComparison) -> str:
+def _gone_codes(found: RunComparison) -> str:
     more = len(found.gone) - _GONE_SHOWN
-    shown = ", ".join(found.gone[:_GONE_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    text = f"{gone_text(found)}: {shown}"
+    return ", ".join(found.gone[:_GONE_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _gone(found: RunComparison) -> str:
+    text = f"{gone_text(found)}: {_gone_codes(found)}"
     return text if found.allows_gone else f"does not hold: {text}; {ACCEPT_GONE}"
 
 
@@ -268,10 +271,8 @@ def comparison_section(
             table = pipe_table(names, rows, left=left, most=_FLIPPED_SHOWN)
             yield from (f"**{title}: {len(cases)}**", "", *table, "")
     if found.gone:
-        more = len(found.gone) - _GONE_SHOWN
-        codes = ", ".join(map(plain, found.gone[:_GONE_SHOWN])) + (f" and {more} more" if more > 0 else "")
         advice = "" if found.allows_gone else " (`--helmbench-allow-gone` or a new baseline accepts that)"
-        yield from (f"**Gone: {len(found.gone)}**{advice}: {codes}", "")
+        yield from (f"**Gone: {len(found.gone)}**{advice}: {plain(_gone_codes(found))}", "")
     if found.scopes:
         scopes = [_scope_cells(found, one) for one in found.scopes]
         yield from (*pipe_table(_SCOPE_HEAD, scopes, left=_LEFT), "")

@@ -12,8 +12,6 @@ from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.store.read.results import ResultRow, results
 from pytest_helmbench.store.read.score_facts import RunFacts
 
-__all__ = ["junit_report"]
-
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ELEMENTS = {"failed": "failure", "error": "error", "skipped": "skipped"}
 _COUNTED = {"failure": "failures", "error": "errors", "skipped": "skipped"}

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.run_facts import unjudged_rows
 from pytest_helmbench.reports.score_lines import score_doubts, score_notes
-from pytest_helmbench.reports.tables import (
-    count_text,
-    reasons_text,
-    share,
-)
+from pytest_helmbench.reports.tables import count_text, reasons_text, share
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import RunReport
 
@@ -35,7 +31,7 @@ _NEXT = {
     "no_verifier": "build the verifier with --helmbench-build=offline, or name one with --helmbench-verifier=URL",
     "budget": "raise the budget",
 }
-"""What to do about the most common reasons before the run is resumed."""
+"""The remedy for each of the most common reasons, before the run is resumed."""
 
 
 def stand_in_text(answers: int, judge: str) -> str:
@@ -91,8 +87,7 @@ def unjudged_text(report: RunReport) -> tuple[str, str]:
 
 def _doubts(report: RunReport) -> Iterator[str]:
     run = report.detail
-    rows = {run.model: report.counts}
-    yield from (line.removeprefix(f"{run.model}: ") for line in cut_lines(rows))
+    yield from cut_sentences(report.counts)
     if run.status in _ENDINGS:
         yield _ENDINGS[run.status]
     if report.judgements and report.judge.startswith("baseline/"):
@@ -105,8 +100,7 @@ def _doubts(report: RunReport) -> Iterator[str]:
         yield "the cases were selected by earlier outcomes (--lf, --sw): not a fair sample, so there is no score"
     else:
         yield from score_doubts(report.score)
-    for line in unstated_lines(rows):
-        yield line.removeprefix(f"{run.model}: ")
+    yield from unstated_sentence(report.counts)
 
 
 def _remarks(report: RunReport) -> Iterator[str]:
@@ -144,20 +138,13 @@ def routine_notes(counts: RunCounts) -> list[str]:
     return [text for count, text in found if count]
 
 
-def unstated_lines(rows: Mapping[str, RunCounts], *, least: float = _MANY_FORM_FAULTS) -> list[str]:
-    """Return how many replies state no answer, by model, and the options that help.
-
-    Args:
-        rows: Counts by model.
-        least: Share of the replies above which a line is shown.
-    """
-    return [
-        f"{model}: {row.unstated} of {count_text(row.judged, 'reply', 'replies')} state no answer:"
-        " counted as wrong; --helmbench-marking-model=ID has them read,"
-        " --helmbench-answer-form=json asks more firmly"
-        for model, row in rows.items()
-        if row.unstated > least * row.judged
-    ]
+def unstated_sentence(row: RunCounts, *, least: float = _MANY_FORM_FAULTS) -> Iterator[str]:
+    """Yield how many replies state no answer, and the options that help; nothing up to a share of `least`."""
+    if row.unstated > least * row.judged:
+        yield (
+            f"{row.unstated} of {count_text(row.judged, 'reply', 'replies')} state no answer: counted as wrong;"
+            " --helmbench-marking-model=ID has them read, --helmbench-answer-form=json asks more firmly"
+        )
 
 
 def answer_doubts(model: str, row: RunCounts) -> Iterator[str]:
@@ -177,16 +164,15 @@ def answer_doubts(model: str, row: RunCounts) -> Iterator[str]:
         yield f"{row.in_process} of {count_text(row.judged, 'verdict')} in_process (docs/trust.md)"
 
 
-def cut_lines(rows: Mapping[str, RunCounts]) -> list[str]:
-    """Return which models, or judges, have not read their prompts to the end."""
-    return [
-        f"{model}: its server has cut {count_text(prompts, 'prompt')}{f' of the judge {judge}' if judge else ''}:"
-        f" {row.cut[judge, 'tokens']:,} tokens counted in {row.cut[judge, 'characters']:,} characters;"
-        " raise the server's context length, or shorten the prompts"
-        for model, row in rows.items()
-        for (judge, what), prompts in row.cut.items()
-        if what == "prompts" and prompts
-    ]
+def cut_sentences(row: RunCounts) -> Iterator[str]:
+    """Yield that a model, or its judge, has not read its prompts to the end."""
+    for (judge, what), prompts in row.cut.items():
+        if what == "prompts" and prompts:
+            yield (
+                f"its server has cut {count_text(prompts, 'prompt')}{f' of the judge {judge}' if judge else ''}:"
+                f" {row.cut[judge, 'tokens']:,} tokens counted in {row.cut[judge, 'characters']:,} characters;"
+                " raise the server's context length, or shorten the prompts"
+            )
 
 
 def _is_same_model(asked: str, answered: str) -> bool:

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.options.recorded_settings import PRIVATE
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, share, text_of
 from pytest_helmbench.results.differences import server_name
+from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Rate
 from pytest_helmbench.store.read.costs import CostRow
@@ -73,10 +73,15 @@ def unjudged_rows(report: RunReport) -> list[tuple[str, str, str]]:
 
 def lost_parts(reports: Sequence[RunReport]) -> list[tuple[str, str, str]]:
     """Return code, points of the score lost on average, and title of the three parts that lost most in some runs."""
-    sums: defaultdict[str, Fraction] = defaultdict(Fraction)
-    for report in reports:
-        for code, lost in report.losses.worst_parts:
-            sums[code] += lost / len(reports)
     titles = {code: title for report in reports for code, title in report.titles.items()}
-    found = sorted(sums, key=lambda code: (-sums[code], natural_key(code)))[:3]
-    return [(code, f"{100 * float(sums[code]):.1f}", titles.get(code, "")) for code in found]
+    worst = mean_losses([report.losses for report in reports]).worst_parts[:3]
+    return [(code, f"{100 * float(lost):.1f}", titles.get(code, "")) for code, lost in worst]
+
+
+def mean_losses(found: Sequence[Losses]) -> Losses:
+    """Return what behaviours, or groups of a pack, have lost on average over some runs."""
+    sums: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for losses in found:
+        for code, lost in (losses.behaviours or losses.groups).items():
+            sums[code] += lost / len(found)
+    return Losses(behaviours=sums)

@@ -29,11 +29,12 @@ from pytest_helmbench.reports.headline import Headline, gate_block
 from pytest_helmbench.reports.panel_tables import panel_sentence
 from pytest_helmbench.reports.run_cautions import (
     answer_doubts,
-    cut_lines,
+    cut_sentences,
     routine_notes,
     stand_in_text,
-    unstated_lines,
+    unstated_sentence,
 )
+from pytest_helmbench.reports.run_facts import mean_losses
 from pytest_helmbench.reports.score_lines import corrections, score_parts
 from pytest_helmbench.reports.tables import cost_text, count_text, listed, rate, reasons_text, share, table
 from pytest_helmbench.results.gates import JudgedCases
@@ -110,7 +111,8 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
     one_benchmark = len({run.benchmark for run in plan.runs}) == 1
     ordered = best_first(runs) if one_benchmark else runs
     total = RunCounts.sum(whole.values())
-    lines = [*cut_lines(rows), *score_table(ordered, one_benchmark=one_benchmark)]
+    lines = [f"{name}: {sentence}" for name, row in rows.items() for sentence in cut_sentences(row)]
+    lines += score_table(ordered, one_benchmark=one_benchmark)
     if one_benchmark:
         lines += filter(None, (chance_line(ordered), loses_most(runs)))
     if verbose:
@@ -132,7 +134,8 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
 def _remarks(plan: Plan, coordinator: Coordinator, rows: Mapping[str, RunCounts]) -> Iterator[str]:
     """Yield remarks on single models: faults of form, other models, judges, costs, sentences of kinds."""
     names = run_names(coordinator)
-    yield from unstated_lines(rows)
+    for name, row in rows.items():
+        yield from (f"{name}: {sentence}" for sentence in unstated_sentence(row))
     for name, score in scores_by_name(coordinator).items():
         if score is not None:
             yield from (f"{name}: {text}" for text in corrections(score))
@@ -467,12 +470,8 @@ def _beats(run: SummaryRun) -> bool:
 def loses_most(runs: Sequence[SummaryRun]) -> str:
     """Return the parts that lose most points, as a mean over the runs of one benchmark; empty where none does."""
     scored = [run for run in runs if run.value is not None]
-    parts: dict[str, Fraction] = {}
-    for run in scored:
-        for code, lost in (run.losses.behaviours or run.losses.groups).items():
-            parts[code] = parts.get(code, Fraction(0)) + lost / len(scored)
     titles = scored[0].scored.facts.titles if scored and scored[0].scored is not None else {}
-    found = _lost(Losses(behaviours=parts), titles, _PARTS_SHOWN)
+    found = _lost(mean_losses([run.losses for run in scored]), titles, _PARTS_SHOWN)
     of = f" (mean of {len(scored)} models)" if len(scored) > 1 else ""
     return labelled("loses most", f"{' · '.join(found)} points{of}") if found else ""
 
