@@ -19,8 +19,6 @@ from pytest_helmbench.imports.documents import (
     whole,
 )
 
-__all__ = ["inspect_run"]
-
 _WORDS = {CORRECT: True, INCORRECT: False, NOANSWER: False}
 
 

@@ -18,8 +18,6 @@ from pytest_helmbench.store.leases import iso_time
 from pytest_helmbench.store.write.run_rows import RunRecord
 from pytest_helmbench.store.write.writer import Store
 
-__all__ = ["IMPORTED", "store_runs"]
-
 IMPORTED = "imported"
 """`benchmarks.kind` of what another tool has run."""
 

@@ -81,23 +81,13 @@ class Cause:
     is_of_gates: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SettledSession:
-    """The result of a session.
+def settled(session: Session) -> tuple[int, Headline | None, GateReport | None]:
+    """Settle the end of a session; its summary notes why a comparison could not be made.
 
-    Args:
-        status: The exit code.
-        headline: How the session stands to its gates, or its scores; None where there is nothing to say.
-        gated: How each run stands to its gates; None without gates, in a shard and in a dry run.
+    Returns:
+        The exit code; the headline, None where there is nothing to say; how each run stands to its gates, None
+        without gates, in a shard and in a dry run.
     """
-
-    status: int
-    headline: Headline | None
-    gated: GateReport | None
-
-
-def settled(session: Session) -> SettledSession:
-    """Return exit code and headline of a session; the summary notes what the comparison could not do."""
     plan = session.plan
     if _has_run(session) and session.has_gate and plan is not None and plan.shard is None and not plan.dry:
         session = replace(session, gated=_judged(session.coordinator, _comparisons(session.coordinator)))
@@ -105,7 +95,7 @@ def settled(session: Session) -> SettledSession:
     if _has_run(session) and all(cause.only_alone for cause in causes) and _is_all_skipped(session):
         for reason, count in session.foreign_skips.items():
             session.coordinator.note(f"skipped: {count} × {reason} (a mark or another plugin)")
-    return SettledSession(_exit_code(session, causes), _headline(session, causes), session.gated)
+    return _exit_code(session, causes), _headline(session, causes), session.gated
 
 
 def _has_run(session: Session) -> bool:
@@ -312,4 +302,4 @@ _CAUSES: tuple[Callable[[Session], Cause | None], ...] = (
     _all_skipped,
     _failures_without_verdict,
 )
-"""Each cause of failure, in the order in which they are said."""
+"""Each cause of failure, in the order of the sentences."""

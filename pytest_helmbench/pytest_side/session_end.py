@@ -127,7 +127,7 @@ class SessionEnd:
         if coordinator is None:
             return
         named = (str(argument).split("=", 1)[0] for argument in self._config.invocation_params.args)
-        result = settled(
+        status, self.headline, self.gated = settled(
             Session(
                 coordinator,
                 int(exitstatus),
@@ -138,9 +138,8 @@ class SessionEnd:
                 foreign_skips=self._foreign_skips,
             )
         )
-        if result.status != exitstatus:
-            session.exitstatus = result.status
-        self.headline, self.gated = result.headline, result.gated
+        if status != exitstatus:
+            session.exitstatus = status
         if self._config.getoption("xmlpath", None):
             add_suite_properties(self._config, coordinator)
             for run in self._gate_cases(coordinator):

@@ -50,14 +50,12 @@ def refuse_conftests(config: pytest.Config, paths: Iterable[Path], *, below: boo
         pytest.UsageError: There is such a file.
     """
     try:
-        check_conftests(paths, trusted_benchmarks(config), benchmark_folders(), below=below)
+        trusted = trusted_roots(
+            config.getini("helmbench_trusted"), config.inipath, config.invocation_params.dir
+        )
+        check_conftests(paths, trusted, benchmark_folders(), below=below)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
-
-
-def trusted_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
-    """Return the benchmarks that the user's ini file lists as trusted."""
-    return trusted_roots(config.getini("helmbench_trusted"), config.inipath, config.invocation_params.dir)
 
 
 def _is_named(config: pytest.Config, ini: Path, parser: pytest.Parser, arguments: Sequence[str]) -> bool:

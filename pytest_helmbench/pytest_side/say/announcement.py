@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shard import Shard
-from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.local_answers import check_function
 from pytest_helmbench.gateway.providers.endpoints import Unusable
@@ -104,11 +103,6 @@ def _bounds_text(bounds: Mapping[int, Sequence[str]]) -> str:
         for tokens, models in sorted(bounds.items())
     ]
     return f", at most {' and '.join(each)} tokens a reply (--helmbench-max-cost)" if each else ""
-
-
-def places_text(places: Iterable[str]) -> str:
-    """Return where prompts go that do not go to the provider's own server."""
-    return "".join(f"; prompts go to {place}" for place in dict.fromkeys(places))
 
 
 def dry_run_lines(rows: Sequence[DryRow]) -> list[str]:
@@ -270,7 +264,7 @@ class Announcer:
         )
 
     def _lines(self, plan: Plan, span: PriceSpan | None) -> list[str]:
-        settings = self._coordinator.settings
+        settings, book = self._coordinator.settings, self._coordinator.book
         if plan.dry:
             why = (
                 "as asked for"
@@ -282,15 +276,20 @@ class Announcer:
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         start, db = self._config.invocation_params.dir, settings.db
         place = str(db.relative_to(start) if db.is_relative_to(start) else db)
-        left = self._coordinator.book.left(plan)
+        left = book.left(plan)
         is_replay = settings.cache_mode is CacheMode.ONLY
         fewer = "where replies are stored" if settings.cache_mode is CacheMode.REUSE else ""
         calls = PlannedCalls(0 if is_replay else left.calls, more=left.open_ended, fewer=fewer)
-        bounds = budget_bounds(plan, self._coordinator.book.targets)
+        bounds = budget_bounds(plan, book.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
-        at_a_time = calls_at_a_time(self._called_targets(plan), settings)
+        targets = [  # a judge that has nothing to judge is not called
+            target if run.judge_calls else replace(target, judges=())
+            for run in plan.runs
+            if run.usable and (target := book.targets[run.key])
+        ]
+        at_a_time = calls_at_a_time(targets, settings)
         line = announcement(models, plan.tests, calls, at_a_time, span, place, bounds)
-        lines = [line + places_text(places)]
+        lines = [line + "".join(f"; prompts go to {place}" for place in dict.fromkeys(places))]
         lines += gate_warnings(self._coordinator, plan)
         panels = dict.fromkeys(
             run.judges for run in plan.runs if run.usable and run.judge_calls and run.judges
@@ -298,13 +297,6 @@ class Announcer:
         lines += [f"helmbench: judged by {', '.join(map(' and '.join, panels))}"] if panels else []
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
         return lines
-
-    def _called_targets(self, plan: Plan) -> Iterator[Target]:
-        """Yield the targets of usable runs, without judges that have nothing to judge."""
-        for run in plan.runs:
-            if run.usable:
-                target = self._coordinator.book.targets[run.key]
-                yield target if run.judge_calls else replace(target, judges=())
 
     def _check_routes(self, left: Plan) -> None:
         """Refuse an unusable judge or function that a run needs, before the run is stored."""

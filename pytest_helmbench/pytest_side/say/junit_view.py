@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_helmbench.pytest_side.say.case_text import CaseText
 from pytest_helmbench.pytest_side.say.summary import kind_words
 from pytest_helmbench.run.coordinator import Coordinator
-
-if TYPE_CHECKING:
-    from pytest_helmbench.results.comparing import RunComparison
 
 
 def junit_writer(config: pytest.Config) -> Any:
@@ -94,17 +90,12 @@ def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> Non
     if plan is None or writer is None:
         return
     add = writer.add_global_property
-    for prop in _comparison_properties(coordinator.comparisons):
-        add(*prop)
+    for found in coordinator.comparisons.values():
+        name = f"helmbench.compare.{found.model}"
+        add(f"{name}.verdict", found.verdict.value)
+        for scope in found.scopes[:1]:
+            add(f"{name}.change", f"{float(scope.change.change):.6f}")
+            add(f"{name}.p", f"{scope.change.p:.6f}")
     for _, words in kind_words(plan, coordinator):
         for name, value in words.properties:
             add(name, value)
-
-
-def _comparison_properties(comparisons: Mapping[int, RunComparison]) -> Iterator[tuple[str, str]]:
-    for found in comparisons.values():
-        name = f"helmbench.compare.{found.model}"
-        yield f"{name}.verdict", found.verdict.value
-        for scope in found.scopes[:1]:
-            yield f"{name}.change", f"{float(scope.change.change):.6f}"
-            yield f"{name}.p", f"{scope.change.p:.6f}"

@@ -7,7 +7,7 @@ import pickle
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,9 +25,12 @@ from pytest_helmbench.pytest_side.workers.role import (
     SessionRole,
 )
 from pytest_helmbench.pytest_side.workers.xdist_scheduling import SliceScheduling, WorkerNode, crash_report
-from pytest_helmbench.pytest_side.workers.xdist_worker import ERRORS, Channel, NewNode, Start, send
+from pytest_helmbench.pytest_side.workers.xdist_worker import ERRORS, NewNode, Start, send
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
+
+if TYPE_CHECKING:
+    from execnet import Channel
 
 _WORKERS_GRACE_S = 0.7
 _TICK_S = 1.0

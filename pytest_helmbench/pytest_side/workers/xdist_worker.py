@@ -8,7 +8,7 @@ import itertools
 import pickle
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, RecordedReply, ResultRecord
@@ -40,6 +40,9 @@ from pytest_helmbench.pytest_side.workers.role import (
 from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.store.read.reply_rows import CaseKey, RecordedCase
 
+if TYPE_CHECKING:
+    from execnet import Channel, Gateway
+
 ERRORS: Mapping[str, type[HelmbenchError]] = {
     "budget": BudgetSpentError,
     "stopped": ModelStoppedError,
@@ -50,29 +53,11 @@ ERRORS: Mapping[str, type[HelmbenchError]] = {
 """Errors that the controller may answer, by the word that the channel transports."""
 
 
-# Messages are pickled: both ends are this program, and execnet knows no dataclasses, enums and lone surrogates.
-class Channel(Protocol):
-    """A channel of execnet."""
-
-    def send(self, item: bytes) -> None:
-        """Send; raises `OSError` when the other end is gone."""
-
-    def setcallback(self, callback: Callable[[bytes | None], object], endmarker: None) -> None:
-        """Have everything that arrives handed over, None at the end."""
-
-
-class _ChannelMaker(Protocol):
-    """A gateway of execnet."""
-
-    def newchannel(self) -> Channel:
-        """Return a channel to its process."""
-
-
 class NewNode(Protocol):
     """A worker of xdist that is about to start."""
 
     @property
-    def gateway(self) -> _ChannelMaker:
+    def gateway(self) -> Gateway:
         """execnet's gateway to the process of the worker."""
 
     @property
@@ -82,6 +67,7 @@ class NewNode(Protocol):
 
 def send(channel: Channel, *message: object) -> bool:
     """Send a message; return whether the other end is alive. From any thread."""
+    # Pickled: both ends are this program, and execnet knows no dataclasses, enums and lone surrogates.
     try:
         channel.send(pickle.dumps(message))
     except OSError:
