@@ -40,6 +40,7 @@ from pytest_helmbench.gateway.providers.endpoints import Unusable, resolve_endpo
 from pytest_helmbench.gateway.requests import request_body
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.reports.formats import SCHEMAS
+from pytest_helmbench.reports.json_report import own_schema
 from pytest_helmbench.run.library import fetched
 from pytest_helmbench.run.targets import resolve_targets
 
@@ -207,7 +208,7 @@ def _schema(name: str) -> JsonObject:
     if name in _OF_FILES:
         return _OF_FILES[name].document()
     if name in SCHEMAS:
-        return SCHEMAS[name]()
+        return own_schema(name)
     owner = authoring_of(_OF_KINDS[name])
     if not isinstance(owner, SchemaOwner):
         raise TypeError(f"{_OF_KINDS[name].name}: it names a schema and has none")

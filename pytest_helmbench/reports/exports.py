@@ -6,10 +6,9 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from io import StringIO
-from typing import Protocol, get_type_hints
+from typing import Protocol
 
 from pytest_helmbench.core.codes import CaseCode
-from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
@@ -21,7 +20,6 @@ from pytest_helmbench.reports.cards import (
     run_record,
     transcript_record,
 )
-from pytest_helmbench.reports.json_report import own_schema, part_of, schema_of
 from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.read.results import ResultRow
@@ -147,16 +145,6 @@ def spreadsheet_cell(value: object) -> object:
         return value
     text = scrub(value)
     return f"'{text}" if text.lstrip(_SKIPPED).startswith(_FORMULA_STARTS) else text
-
-
-def export_schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema of `export_document`; columns of which its file says no more have their types alone."""
-    schema = own_schema("export")
-    columns = part_of(schema, "$defs", "result", "properties")
-    types = get_type_hints(ResultRow)
-    for name in RESULT_FIELDS:
-        columns.setdefault(name, schema_of(types[name]))
-    return schema
 
 
 def export_document(run: RecordedRun, texts: ShownTexts) -> dict[str, object]:

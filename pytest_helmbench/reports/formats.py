@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.whole_file import write_atomically
@@ -23,11 +22,10 @@ from pytest_helmbench.reports.exports import (
     ExportError,
     ExportOptions,
     csv_export,
-    export_schema,
     json_export,
 )
 from pytest_helmbench.reports.headline import Headline
-from pytest_helmbench.reports.json_report import json_report, report_schema
+from pytest_helmbench.reports.json_report import json_report
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.run_report import RecordedRun
@@ -56,7 +54,7 @@ def _inspect(runs: Sequence[RecordedRun], options: ExportOptions, /) -> Exported
     Errors and skipped cases are samples with an error and without a score.
 
     Raises:
-        ExportError: inspect-ai is not installed, the runs are several, or the file's name is no log's.
+        ExportError: inspect-ai is not installed, the runs are several, or the file does not have the name of a log.
     """
     if len(runs) != 1:
         raise ExportError(
@@ -100,7 +98,7 @@ REPORTS: Mapping[str, Report] = {
     "json": lambda found, /, texts, **_: json_report(found, with_text=texts.any),
     PAGE: _html,
 }
-"""What `helmbench report` writes, by name; a session writes NAME to the setting `NAME_report`."""
+"""The formats of `helmbench report`, by name; a session writes NAME to the setting `NAME_report`."""
 
 EXPORTS: Mapping[str, Export] = {
     "csv": csv_export,
@@ -108,10 +106,10 @@ EXPORTS: Mapping[str, Export] = {
     "eee": eee_export,
     "json": json_export,
 }
-"""What `helmbench export` writes, by name."""
+"""The formats of `helmbench export`, by name."""
 
-SCHEMAS: Mapping[str, Callable[[], dict[str, JsonValue]]] = {"export": export_schema, "report": report_schema}
-"""The JSON Schemas of our own outputs, by name."""
+SCHEMAS = ("export", "report")
+"""The names of the JSON Schemas of our own outputs (`own_schema`)."""
 
 
 def wanted_reports(settings: Settings) -> Mapping[Path, str]:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from importlib.resources import files
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.outcome import Parse
@@ -39,18 +38,6 @@ _SCORE = (
     *("planned_rows", "judged_rows", "passed_rows"),
 )
 _INTERVAL = ("df", "units", "effective_units", "effective_cases", "breach_uncertain")
-_JSON_TYPES: dict[object, JsonValue] = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    NoneType: "null",
-}
-
-
-def report_schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema of `json_report`."""
-    return own_schema("report")
 
 
 def json_report(found: ReportedRuns, *, with_text: bool = False) -> str:
@@ -190,27 +177,6 @@ def _cost(row: CostRow) -> dict[str, object]:
 
 
 def own_schema(name: str) -> dict[str, JsonValue]:
-    """Return the schema in `NAME.json`."""
+    """Return the JSON Schema of one of our outputs, from `NAME.json`: `export` or `report`."""
     loaded: dict[str, JsonValue] = json.loads(files(__package__).joinpath(f"{name}.json").read_text("utf-8"))
     return loaded
-
-
-def part_of(schema: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
-    """Return the object that stands in a schema under a key, and in that under the next.
-
-    Raises:
-        TypeError: There stands something else.
-    """
-    for key in keys:
-        found = schema[key]
-        if not isinstance(found, dict):
-            raise TypeError(f"{key} is not an object")
-        schema = found
-    return schema
-
-
-def schema_of(kind: object) -> JsonValue:
-    """Return the schema of a value that is text, a truth or a number, or one of these and None."""
-    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    names: list[JsonValue] = [_JSON_TYPES[kind] for kind in kinds]
-    return {"type": names[0] if len(names) == 1 else names}

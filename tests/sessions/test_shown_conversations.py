@@ -11,8 +11,7 @@ from jsonschema import validate
 from provider import Answer, Provider, Request
 from trees import Part, Tree, rows, run_tree, write_tree
 
-from pytest_helmbench.reports.exports import export_schema
-from pytest_helmbench.reports.json_report import report_schema
+from pytest_helmbench.reports.json_report import own_schema
 
 _TURNS = "## Turn 1\nHello.\n## Assistant\nWhich order?\n## Turn 2\nIt is 1001.\n## Turn 3\nWhen?"
 _RULES = ("evaluation: {type: contains, expected: Soon, turns: {2: {type: contains, expected: lost}}}",)
@@ -99,9 +98,9 @@ def test_turns_and_tool_calls_are_readable_in_every_form(
     calls = [(call["name"], call["fault"]) for call in turns[3]["tool_calls"]]
     assert calls == [("order", ""), ("order", "broken_arguments"), ("re fund", "unknown_tool")]
     exported = json.loads(said("export", "1", "--format", "json", "--with-text=all"))
-    validate(exported, export_schema())
+    validate(exported, own_schema("export"))
     report = json.loads(said("report", "1", "--format", "json", "--with-text=failures"))
-    validate(report, report_schema())
+    validate(report, own_schema("report"))
     failure = report["runs"][0]["failures"][0]
     assert turns == exported["results"][0]["conversation"] == failure["conversation"]
     assert len(failure["messages"]) == 9  # as sent
