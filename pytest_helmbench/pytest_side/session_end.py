@@ -26,6 +26,9 @@ from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.run.coordinator import Coordinator
 
+_LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test")
+"""Options with which pytest only lists items or fixtures."""
+
 
 class SessionEnd:
     """The hooks that count reports and end a session; in an xdist worker they only end its role.
@@ -132,7 +135,7 @@ class SessionEnd:
                 coordinator,
                 int(exitstatus),
                 models_named="--helmbench-model" in named,
-                only_collected=_only_collected(self._config),
+                only_collected=any(self._config.getoption(option, False) for option in _LISTING),
                 unjudged_failures=self._unjudged_failures,
                 left_over=self._role.left_over,
                 foreign_skips=self._foreign_skips,
@@ -175,14 +178,6 @@ class SessionEnd:
                 terminalreporter.write_sep("=", head)
             for line in lines:
                 terminalreporter.write_line(quoted(line))
-
-
-def _only_collected(config: pytest.Config) -> bool:
-    """Return whether pytest only lists items or fixtures."""
-    return any(
-        config.getoption(option, False)
-        for option in ("collectonly", "showfixtures", "show_fixtures_per_test")
-    )
 
 
 class LastLine:

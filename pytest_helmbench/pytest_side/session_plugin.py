@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import absolute, benchmark_root, benchmarks_below, is_closed
 from pytest_helmbench.benchmarks.python_tests import TURN_FIXTURE
 from pytest_helmbench.benchmarks.registry import places_of
@@ -162,7 +161,9 @@ class SessionPlugin:
             return None
         if loaded.cases_in(file_path):
             return CaseFile.build(parent, file_path, loaded)
-        found = loaded.broken_in(file_path) or self._named_but_broken(loaded, file_path)
+        found = loaded.broken_in(file_path)
+        if not found and file_path in self._named_files:
+            found = loaded.broken_around(file_path)  # so that it does not run silently empty
         return BrokenFile.build(parent, file_path, found, loaded) if found else None
 
     @pytest.hookimpl(trylast=True)
@@ -262,7 +263,24 @@ class SessionPlugin:
     def completed(self, report: pytest.TestReport, item: CaseItem) -> pytest.TestReport:
         """Return the report of a phase of a case with its verdict, duration and texts."""
         _escape_keywords(report, item)
-        self._complete(report, item)
+        outcome = item.outcome
+        if outcome is None:
+            keep_skip_reason(report)
+            return report
+        if report.when != "teardown":
+            own_s = own_time_s(outcome, report.duration)
+            report.duration = own_s if report.when == "call" or not report.passed else 0.0
+        if report.when == "call" or report.failed:
+            report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict), outcome.score)
+            if report.failed and outcome.verdict is Verdict.FAILED and not self._is_verbose:
+                asked = item.job.asked(wrong_turn(outcome.evaluations))
+                parts = brief_parts(outcome, asked, with_text=not self._hides_text)
+                report.__dict__["helmbench"]["brief"] = parts
+            elif report.failed and not self._hides_text and not self.settings.shown_texts.any:
+                report.sections += [*_expected(item, outcome), *quoted_texts(outcome)]
+        elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
+            why = scrub(outcome.message or outcome.reason or "skipped")
+            report.longrepr = (escaped_path(str(item.path)), 1, why)
         return report
 
     # The end
@@ -303,12 +321,6 @@ class SessionPlugin:
         base = self._config.invocation_params.dir
         return scrub("\n".join(problem.text(base) for problem in error.problems))
 
-    def _named_but_broken(self, loaded: Loaded, path: Path) -> Broken:
-        """Return the problems around a named file without cases, so that it does not run silently empty."""
-        if path not in self._named_files:
-            return ()
-        return loaded.broken_around(path)
-
     def _scope(self, cases: Sequence[CaseJob]) -> str:
         """Return `evaluation_runs.scope`: paths, options and marks all narrow what is selected."""
         roots = {case.target.benchmark for case in cases}
@@ -338,26 +350,6 @@ class SessionPlugin:
             raise pytest.Collector.CollectError(self._text_of(error)) from error
         self._config.pluginmanager.register(tests, "helmbench-tests")
         return tests
-
-    def _complete(self, report: pytest.TestReport, item: CaseItem) -> None:
-        outcome = item.outcome
-        if outcome is None:
-            keep_skip_reason(report)
-            return
-        if report.when != "teardown":
-            own_s = own_time_s(outcome, report.duration)
-            report.duration = own_s if report.when == "call" or not report.passed else 0.0
-        if report.when == "call" or report.failed:
-            report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict), outcome.score)
-            if report.failed and outcome.verdict is Verdict.FAILED and not self._is_verbose:
-                asked = item.job.asked(wrong_turn(outcome.evaluations))
-                parts = brief_parts(outcome, asked, with_text=not self._hides_text)
-                report.__dict__["helmbench"]["brief"] = parts
-            elif report.failed and not self._hides_text and not self.settings.shown_texts.any:
-                report.sections += [*_expected(item, outcome), *quoted_texts(outcome)]
-        elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
-            why = scrub(outcome.message or outcome.reason or "skipped")
-            report.longrepr = (escaped_path(str(item.path)), 1, why)
 
 
 def _expected(item: CaseItem, outcome: Outcome) -> Iterator[tuple[str, str]]:

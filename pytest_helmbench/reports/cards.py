@@ -15,7 +15,7 @@ from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import full_observed, scrub
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.reports.panel_tables import judgement_lines
-from pytest_helmbench.reports.tables import UNKNOWN, cost_text, reasons_text, share, table, text_of
+from pytest_helmbench.reports.tables import UNKNOWN, reasons_text, share, table, text_of, usd
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.store.read.judgements import JudgedCriterion
 from pytest_helmbench.store.read.results import CallRow, ResultRow, Said
@@ -252,8 +252,8 @@ def _score_text(run: RunDetail) -> str:
 def run_cost_text(run: RunSummary) -> str:
     """Return the cost of a run for people; of one that is unknown the part that is known."""
     if run.cost_usd is not None:
-        return cost_text(run.cost_usd, 0)
-    return f"{UNKNOWN}, over {cost_text(run.known_cost_usd, 0)}" if run.known_cost_usd else UNKNOWN
+        return usd(run.cost_usd)
+    return f"{UNKNOWN}, over {usd(run.known_cost_usd)}" if run.known_cost_usd else UNKNOWN
 
 
 def evaluation_cells(evaluation: Evaluation) -> dict[str, object]:
@@ -321,7 +321,7 @@ def _call_lines(calls: Sequence[CallRow]) -> list[str]:
             UNKNOWN if call.latency_ms is None else f"{call.latency_ms:.0f}",
             UNKNOWN if call.prompt_tokens is None else str(call.prompt_tokens),
             UNKNOWN if call.completion_tokens is None else str(call.completion_tokens),
-            UNKNOWN if call.cost_usd is None else cost_text(call.cost_usd, 0),
+            UNKNOWN if call.cost_usd is None else usd(call.cost_usd),
             call.provider_model or "",
         )
         for call in calls

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.markup import code_span, pipe_table, plain
-from pytest_helmbench.reports.tables import cost_text, count_text, seconds, share, table, text_of
+from pytest_helmbench.reports.tables import count_text, seconds, share, table, text_of, usd
 from pytest_helmbench.results.comparing import PlannedCase, RunComparison
 from pytest_helmbench.results.differences import Beside, ChangedVerdicts
 from pytest_helmbench.scoring.changes import Conclusion, about
@@ -132,7 +132,7 @@ def figure_cells(found: Beside) -> tuple[str, ...]:
     sides = [
         (
             share(run["score"]),
-            "?" if run["cost_usd"] is None else cost_text(run["cost_usd"], 0),
+            "?" if run["cost_usd"] is None else usd(run["cost_usd"]),
             seconds(run["median_ms"]),
             *(f"{run[name] or 0:,}" for name in ("errors", "tokens")),
         )

@@ -17,7 +17,7 @@ from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.local_answers import check_function
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY
-from pytest_helmbench.reports.tables import UNKNOWN, cost_text, count_text, listed, table, usd
+from pytest_helmbench.reports.tables import UNKNOWN, count_text, listed, table, usd
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.cost_estimate import PriceSpan, budget_bounds, least_call, price_span, rounded_up
 from pytest_helmbench.run.plan import Plan, PlannedRun
@@ -233,7 +233,7 @@ class Announcer:
         if plan.dry:
             return parts[0]
         if budget_usd is not None and settings.max_cost_usd is not None:
-            parts.append(f"{cost_text(budget_usd, 0)} of {cost_text(settings.max_cost_usd, 0)} USD")
+            parts.append(f"{usd(budget_usd)} of {usd(settings.max_cost_usd)} USD")
         in_all = settings.concurrency or DEFAULT_CONCURRENCY
         parts.append(f"{session_concurrency(settings)} of {in_all} calls at a time")
         for most, what in (

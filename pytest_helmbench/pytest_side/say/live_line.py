@@ -17,7 +17,7 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.say.announcement import plan_price
 from pytest_helmbench.pytest_side.say.ci import in_ci
-from pytest_helmbench.reports.tables import cost_text, display_width, reasons_text
+from pytest_helmbench.reports.tables import cost_text, display_width, reasons_text, usd
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.scoring.intervals import rows_interval
@@ -205,7 +205,7 @@ def progress_text(now: Progress) -> str:
     """Return the line of a log: cases done, the score so far, errors by kind, cost, time left."""
     parts = _parts(now)
     if now.expected_usd is not None:
-        parts["cost"] = parts["cost"].replace(" USD", f" of about {cost_text(now.expected_usd, 0)} USD")
+        parts["cost"] = parts["cost"].replace(" USD", f" of about {usd(now.expected_usd)} USD")
     named = (parts.get(name) for name in ("done", "score", "errors", "cost", "left"))
     return f"helmbench: {', '.join(part for part in named if part is not None)}"
 

@@ -69,25 +69,17 @@ def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -
     yield Block.of(f"c{name}", {"n": len(rows), "c": _cells(report, flips, texts)})
     calls, steps = report.calls, report.steps
     for start in range(0, len(rows), BLOCK):
-        part = rows[start : start + BLOCK]
-        details = {
-            index: found
-            for index, row in enumerate(part)
-            if (
-                found := _details(
-                    row, calls.get(_key(row), ()), report.columns, texts, steps.get(_key(row), ())
-                )
-            )
-        }
-        if details:
-            yield Block.of(f"d{name}-{start // BLOCK}", details)
-        told = {
-            index: _texts(row, steps.get(_key(row), ()))
-            for index, row in enumerate(part)
-            if texts.of(row.outcome)
-        }
-        if told:
-            yield Block.of(f"t{name}-{start // BLOCK}", told)
+        details: dict[int, object] = {}
+        row_texts: dict[int, object] = {}
+        for index, row in enumerate(rows[start : start + BLOCK]):
+            key = row.code, row.repetition
+            if found := _details(row, calls.get(key, ()), report.columns, texts, steps.get(key, ())):
+                details[index] = found
+            if texts.of(row.outcome):
+                row_texts[index] = _texts(row, steps.get(key, ()))
+        for kind, values in (("d", details), ("t", row_texts)):
+            if values:
+                yield Block.of(f"{kind}{name}-{start // BLOCK}", values)
 
 
 def shown_evaluation(row: ResultRow) -> Evaluation | None:
@@ -135,22 +127,22 @@ def _place_labels(report: RunReport) -> dict[str, Iterable[str | None]]:
     }
 
 
-def observed_of(one: Evaluation, *, with_text: bool) -> str:
+def observed_of(evaluation: Evaluation, *, with_text: bool) -> str:
     """Return what was observed, cut: running text of the reply only with texts."""
-    return observed_excerpt(full_observed(one) if with_text else one.observed)
+    return observed_excerpt(full_observed(evaluation) if with_text else evaluation.observed)
 
 
 def _verdict_labels(rows: Sequence[ResultRow], texts: ShownTexts) -> dict[str, Iterable[str | None]]:
-    told = [shown_evaluation(row) for row in rows]
+    shown = [shown_evaluation(row) for row in rows]
     return {
         "outcome": (row.outcome for row in rows),
         "reason": (row.reason for row in rows),
-        "rule": (None if one is None else one.rule for one in told),
-        "parse": (None if one is None else one.parse for one in told),
-        "expected": (None if one is None else excerpt(one.expected, OBSERVED_LIMIT) for one in told),
+        "rule": (None if one is None else one.rule for one in shown),
+        "parse": (None if one is None else one.parse for one in shown),
+        "expected": (None if one is None else excerpt(one.expected, OBSERVED_LIMIT) for one in shown),
         "observed": (
             None if one is None else observed_of(one, with_text=texts.of(row.outcome))
-            for row, one in zip(rows, told, strict=True)
+            for row, one in zip(rows, shown, strict=True)
         ),
     }
 
@@ -195,10 +187,6 @@ def _shortened(value: float | None, digits: int) -> float | None:
     return int(short) if short.is_integer() else short
 
 
-def _key(row: ResultRow) -> tuple[str, int]:
-    return row.code, row.repetition
-
-
 def _details(
     row: ResultRow,
     calls: Sequence[CallRow],
@@ -217,22 +205,22 @@ def _details(
         found["s"] = step_rows(steps)
     if row.words is not None:
         cells = columns.cells(row.words, with_text=with_text)
-        told = {name: _cell(value) for name, value in cells.items() if value is not None}
-        if told:
-            found["w"] = told
+        known = {name: _cell(value) for name, value in cells.items() if value is not None}
+        if known:
+            found["w"] = known
     return found
 
 
-def _evaluation(one: Evaluation, *, with_text: bool) -> list[object]:
+def _evaluation(evaluation: Evaluation, *, with_text: bool) -> list[object]:
     return [
-        scrub(one.criterion),
-        one.rule,
-        int(one.passed),
-        one.credit,
-        one.parse,
-        excerpt(one.expected, OBSERVED_LIMIT),
-        observed_of(one, with_text=with_text),
-        int(one.in_process),
+        scrub(evaluation.criterion),
+        evaluation.rule,
+        int(evaluation.passed),
+        evaluation.credit,
+        evaluation.parse,
+        excerpt(evaluation.expected, OBSERVED_LIMIT),
+        observed_of(evaluation, with_text=with_text),
+        int(evaluation.in_process),
     ]
 
 
@@ -287,7 +275,7 @@ def _message(message: JsonValue) -> list[object]:
 
 
 def step_rows(events: Sequence[Event]) -> list[list[object]]:
-    """Return number, seconds since the first, type and numbers of each step: nothing that anybody has said."""
+    """Return number, seconds since the first, type and numbers of each step, without any text."""
     rows: list[list[object]] = [
         [number, _seconds(events[0].at, event.at), scrub(event.type), ", ".join(_facts(event.payload))]
         for number, event in enumerate(events[:MOST_STEPS], 1)

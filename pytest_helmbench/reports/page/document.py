@@ -200,8 +200,6 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "share": share,
-        "seconds": seconds,
-        "usd": _usd,
         "points": comparison_lines.points,
         # As a place on a line from 0 to 100.
         "percent": lambda part: round(100 * float(part), 2),
@@ -226,7 +224,6 @@ def _environment() -> Environment:
         "forest_of": plots.forest,
         "gates": gates,
         "remarks_of": lambda report: [one for one in cautions(report) if one not in doubts(report)],
-        "usd_text": _usd,
         "worst_five": _worst_five,
     }
     return environment
@@ -366,10 +363,6 @@ def _marked(expected: str, observed: str) -> Iterator[tuple[str, bool]]:
     pieces = [(text, (text in known) is is_ruled_out) for text in _PIECES.findall(observed)]
     marked = [(text, differs and text[0].isalnum()) for text, differs in pieces]
     yield from marked if any(differs for _, differs in marked) else ((text, True) for text, _ in pieces)
-
-
-def _usd(value: float) -> str:
-    return cost_text(value, 0)
 
 
 def _detection_rows(found: Iterable[Detection]) -> Iterator[tuple[str, ...]]:
