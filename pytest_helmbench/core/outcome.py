@@ -77,6 +77,7 @@ class Usage:
     Args:
         written_tokens: Of the prompt, those that the provider has put into its cache.
         estimated: The provider named no tokens: they were counted here, from the bodies.
+        upper_bound: The provider's counts contradict each other: tokens and cost are the most that they may mean.
     """
 
     prompt_tokens: int | None = None
@@ -86,6 +87,7 @@ class Usage:
     cost_usd: float | None = None
     estimated: bool = False
     written_tokens: int | None = None
+    upper_bound: bool = False
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum; what one side does not know is unknown."""
@@ -95,7 +97,12 @@ class Usage:
             sums[name] = None if one is None or more is None else one + more
         unknown = self.cost_usd is None or other.cost_usd is None
         cost_usd = None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0)
-        return Usage(**sums, cost_usd=cost_usd, estimated=self.estimated or other.estimated)
+        return Usage(
+            **sums,
+            cost_usd=cost_usd,
+            estimated=self.estimated or other.estimated,
+            upper_bound=self.upper_bound or other.upper_bound,
+        )
 
 
 @dataclass(frozen=True, slots=True)

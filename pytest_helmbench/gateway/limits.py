@@ -270,7 +270,9 @@ class CallCosts:
         self._known += 1
         self.largest_usd = max(self.largest_usd or 0.0, usage.cost_usd)
         if self._price is not None and by_price_usd > 0:
-            by_price_usd = max(by_price_usd, self._price.most_usd(prompt, completion))
+            # Tokens that the provider may count twice were not foreseen: the next call may have as many.
+            if not usage.upper_bound:
+                by_price_usd = max(by_price_usd, self._price.most_usd(prompt, completion))
             self.factor = max(self.factor, usage.cost_usd / by_price_usd)
         if prompt + completion:
             self._per_token_usd = max(self._per_token_usd or 0.0, usage.cost_usd / (prompt + completion))

@@ -47,8 +47,8 @@ _COUNTS: Mapping[str, tuple[str, ...]] = {
 }
 """Names of counts, the first that is there; a name that is in no row says nothing."""
 _KINDS = {name: kind for kind, names in _COUNTS.items() for name in names}
-_BESIDE_CACHE = ("inputtokens", ("cachereadinputtokens", "cachecreationinputtokens", "cachewriteinputtokens"))
-"""A count of the prompt that leaves out what others count, as Anthropic has it."""
+_BESIDE_PROMPT = ("cachecreationinputtokens", "cachewriteinputtokens", "cachereadinputtokens")
+"""Counts that stand beside the prompt's, as Anthropic has them."""
 _COST_HEADER = re.compile(r"x-(?:[\w-]+-)?(?:response-|request-|total-)?cost(?:-usd)?")
 _MOST_NESTED = 3
 _FREE = Price(0.0, 0.0)
@@ -70,17 +70,27 @@ def stated_usage(document: JsonObject, headers: Mapping[str, str], provider: Pro
         if name in flat:
             stated_by_kind.setdefault(kind, []).append(flat[name])
     counts = {kind: _count(next(filter(None, values), values[0])) for kind, values in stated_by_kind.items()}
-    asked = counts.get("prompt")
-    rest, others = _BESIDE_CACHE
-    if asked is not None and "prompttokens" not in flat and rest in flat:
-        asked += sum(_count(flat.get(name)) or 0 for name in others)
+    asked, in_all = counts.get("prompt"), counts.get("total")
+    *written, read = (_count(flat.get(name)) or 0 for name in _BESIDE_PROMPT)
+    beside, doubtful = sum(written) + read, False
+    if asked is not None and "prompttokens" not in flat and "inputtokens" in flat:
+        asked, beside = asked + beside, 0
+    completion = _billed(asked, counts.get("completion"), in_all)
+    # Counts that contradict each other are read as they cost most.
+    if asked is not None and (beside > asked or (beside and any(written) and in_all is None)):
+        asked, doubtful = asked + beside, True
+    thought = counts.get("thought") or 0
+    if completion is not None and thought > completion:
+        completion, doubtful = completion + thought, True
+    cost_usd = _stated_cost(stated, headers, provider)
     return Usage(
         prompt_tokens=asked,
-        completion_tokens=_billed(asked, counts.get("completion"), counts.get("total")),
+        completion_tokens=completion,
+        upper_bound=doubtful and cost_usd is None,
         cached_tokens=counts.get("read"),
         written_tokens=counts.get("written"),
         reasoning_tokens=counts.get("thought"),
-        cost_usd=_stated_cost(stated, headers, provider),
+        cost_usd=cost_usd,
     )
 
 

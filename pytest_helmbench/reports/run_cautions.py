@@ -131,6 +131,11 @@ def routine_notes(counts: RunCounts) -> list[str]:
         ),
         (counts.estimated, f"tokens and cost of {count_text(counts.estimated, 'call')} estimated"),
         (
+            counts.upper_bounds,
+            f"tokens and cost of {count_text(counts.upper_bounds, 'call')} are upper bounds:"
+            " the provider's counts contradict each other",
+        ),
+        (
             counts.unknown_finishes.total(),
             f"replies that ended for unknown reasons, judged as whole: {reasons_text(counts.unknown_finishes)}",
         ),

@@ -49,6 +49,7 @@ class RunCounts:
         unknown_costs: Calls of unknown cost: answered, or not answered and perhaps billed.
         from_record: Verdicts that a session which goes on has reported again, among `verdicts`.
         estimated: Calls whose tokens were counted here, since the provider named none.
+        upper_bounds: Calls whose tokens the provider counts in two ways; the dearer one counts.
         cut: Prompts that a server has cut, their characters and its tokens, by judge (None: the model under test).
         unknown_finishes: Replies by a provider's word for their end that no table has: they were judged as whole ones.
         inner_thoughts: Thoughts that were taken out of the middle of replies.
@@ -76,6 +77,7 @@ class RunCounts:
     known_cost_usd: float = 0.0
     unknown_costs: int = 0
     estimated: int = 0
+    upper_bounds: int = 0
     cut: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     points: int = 0
     points_lost: float = 0.0
@@ -136,6 +138,7 @@ class RunCounts:
         self.known_cost_usd += usage.cost_usd or 0.0
         self.unknown_costs += usage.cost_usd is None and (record.unanswered or record.reply_key is not None)
         self.estimated += usage.estimated
+        self.upper_bounds += usage.upper_bound
         if record.provider_model is not None:
             self.answered_by[record.judge, record.provider_model] += 1
 
@@ -148,6 +151,7 @@ class RunCounts:
         self.known_cost_usd += row.known_cost_usd
         self.unknown_costs += row.unknown_costs
         self.estimated += row.estimated
+        self.upper_bounds += row.upper_bounds
 
     def add_result(self, record: ResultRecord) -> None:
         """Count an outcome."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError
 
-VERSION = 4
+VERSION = 5
 """`PRAGMA user_version` of a file that this version reads and writes."""
 
 
@@ -325,6 +325,7 @@ CREATE TABLE calls (
     written_tokens INTEGER,
     reasoning_tokens INTEGER,
     estimated INTEGER NOT NULL DEFAULT 0,
+    upper_bound INTEGER NOT NULL DEFAULT 0,
     cost_usd REAL,
     unanswered INTEGER NOT NULL DEFAULT 0,
     reserved_usd REAL,

@@ -125,6 +125,31 @@ def test_replies_without_usage_are_counted_here_and_marked(
     assert "tokens and cost of " in result.stdout.str()
 
 
+@_MODES
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"completion_tokens": 50, "completion_tokens_details": {"reasoning_tokens": 4950}},
+        {"output_tokens": 50, "output_tokens_details": {"reasoning_tokens": 4950}},
+        {"completion_tokens": 50, "cache_creation_input_tokens": 4950},
+    ],
+)
+def test_counts_that_contradict_each_other_are_counted_as_they_cost_most(
+    pytester: pytest.Pytester, provider: Provider, usage: dict[str, Any], mode: str
+) -> None:
+    _benchmark(pytester, 40, "- id: test/good\n  max_tokens: 100\n  price: {input: 1000, output: 1000}\n")
+    provider.cost_usd = None
+    provider.answers(text='{"response": "x", "category": "RISK"}', usage={"prompt_tokens": 100, **usage})
+
+    result = run_tree(pytester, mode, "--helmbench-max-cost=20", url=provider.url)
+
+    assert provider.count * 5.1 <= 20
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    costs = set(rows(pytester.path / "helmbench.db", "SELECT round(cost_usd, 6), upper_bound FROM calls"))
+    assert costs == {(5.1, 1)}
+    result.stdout.fnmatch_lines(["*tokens and cost of * are upper bounds*"])
+
+
 def test_a_resumed_session_goes_on_with_its_cap(pytester: pytest.Pytester, provider: Provider) -> None:
     _benchmark(pytester, 6, _PRICED + "  max_tokens: 1000\n")
     provider.cost_usd = 0.01

@@ -35,6 +35,7 @@ class CostRow:
         known_cost_usd: Known part.
         unknown_costs: Calls of unknown cost: answered, or not answered and perhaps billed.
         estimated: Calls whose tokens were counted here.
+        upper_bounds: Calls whose tokens the provider counts in two ways; the dearer one stands here.
         judge: Id of the marking model that was asked; None for other calls, and where the record does not say.
     """
 
@@ -49,6 +50,7 @@ class CostRow:
     known_cost_usd: float
     unknown_costs: int
     estimated: int = 0
+    upper_bounds: int = 0
     judge: str | None = None
 
     @property
@@ -78,7 +80,8 @@ _HISTORY = """
 # What another tool has run has no calls, and its costs stand with its results.
 COSTS = """
     SELECT run_id, model, behaviour, purpose, judge, calls, cached_answers, prompt_tokens, completion_tokens,
-        CASE WHEN unknown_costs = 0 THEN known_cost_usd END AS cost_usd, known_cost_usd, unknown_costs, estimated
+        CASE WHEN unknown_costs = 0 THEN known_cost_usd END AS cost_usd, known_cost_usd, unknown_costs, estimated,
+        upper_bounds
     FROM (
         SELECT calls.run_id, llms.name AS model, calls.purpose, calls.judge AS judge,
             CASE WHEN calls.code GLOB 'P[0-9]*-B[0-9]*-S[0-9]*'
@@ -91,7 +94,7 @@ COSTS = """
             total(calls.cost_usd) AS known_cost_usd,
             sum(calls.from_cache = 0 AND calls.cost_usd IS NULL
                 AND (calls.unanswered OR calls.response_id IS NOT NULL)) AS unknown_costs,
-            sum(calls.estimated) AS estimated
+            sum(calls.estimated) AS estimated, sum(calls.upper_bound) AS upper_bounds
         FROM calls
         JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
         JOIN llms ON llms.id = evaluation_runs.llm_id
@@ -101,7 +104,8 @@ COSTS = """
         SELECT results.run_id, llms.name AS model, 'case' AS purpose, NULL AS judge, NULL AS behaviour,
             count(*) AS calls, 0 AS cached_answers,
             sum(results.prompt_tokens) AS prompt_tokens, sum(results.completion_tokens) AS completion_tokens,
-            total(results.cost_usd) AS known_cost_usd, sum(results.cost_usd IS NULL) AS unknown_costs, 0 AS estimated
+            total(results.cost_usd) AS known_cost_usd, sum(results.cost_usd IS NULL) AS unknown_costs, 0 AS estimated,
+            0 AS upper_bounds
         FROM results
         JOIN evaluation_runs ON evaluation_runs.id = results.run_id
         JOIN llms ON llms.id = evaluation_runs.llm_id

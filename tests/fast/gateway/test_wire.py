@@ -179,6 +179,51 @@ _USAGES: list[tuple[dict[str, Any], Usage]] = [
         Usage(9, 4, cost_usd=0.5),
     ),
     ({"usage": {"units_in": 9, "units_out": 4}}, Usage()),
+    (
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 4, "reasoning_tokens": 90}},
+        Usage(9, 94, reasoning_tokens=90, upper_bound=True),
+    ),
+    (
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 103, "reasoning_tokens": 90}},
+        Usage(9, 94, reasoning_tokens=90),
+    ),
+    (
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13, "reasoning_tokens": 90}},
+        Usage(9, 94, reasoning_tokens=90, upper_bound=True),
+    ),
+    (
+        {
+            "usage": {
+                "input_tokens": 9,
+                "output_tokens": 4,
+                "output_tokens_details": {"reasoning_tokens": 90},
+            }
+        },
+        Usage(9, 94, reasoning_tokens=90, upper_bound=True),
+    ),
+    (
+        {"usage": {"prompt_tokens": 44, "completion_tokens": 4, "cache_creation_input_tokens": 30}},
+        Usage(74, 4, written_tokens=30, upper_bound=True),
+    ),
+    (
+        {
+            "usage": {
+                "prompt_tokens": 44,
+                "completion_tokens": 4,
+                "total_tokens": 48,
+                "cache_creation_input_tokens": 30,
+            }
+        },
+        Usage(44, 4, written_tokens=30),
+    ),
+    (
+        {"usage": {"prompt_tokens": 4, "completion_tokens": 4, "cache_read_input_tokens": 30}},
+        Usage(34, 4, 30, upper_bound=True),
+    ),
+    (
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 4, "reasoning_tokens": 90, "cost": 0.5}},
+        Usage(9, 94, reasoning_tokens=90, cost_usd=0.5),
+    ),
 ]
 """Answers, and what each counts; nothing where the names are in no table."""
 
