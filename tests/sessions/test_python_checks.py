@@ -88,6 +88,41 @@ def test_a_function_returns_a_verdict_or_its_fault_has_a_place(
     assert rule.evaluate(case, reply_of(""), strict_json=False).reason == "empty"  # without a call
 
 
+_MODULE = """
+from __future__ import annotations
+import dataclasses, pickle, typing
+from words.kind import KIND
+
+@dataclasses.dataclass
+class Box:
+    inner: list[Box]
+
+def right(reply):
+    import amounts
+    return (
+        KIND == amounts.KIND == {kind!r}
+        and typing.get_type_hints(Box)["inner"] == list[Box]
+        and pickle.loads(pickle.dumps(Box([]))) == Box([])
+        and "__main__" != __name__
+    )
+"""
+
+
+def test_checks_are_a_module_among_those_of_their_folder(tmp_path: Path) -> None:
+    rules = []
+    for kind in ("a", "b"):
+        root = tmp_path / kind
+        (root / "words").mkdir(parents=True)
+        (root / "words" / "kind.py").write_text(f"KIND = {kind!r}")
+        (root / "amounts.py").write_text(f"KIND = {kind!r}")
+        (scenario,) = _tree(root, "checks:right", _MODULE.format(kind=kind)).scenarios.values()
+        rules.append((scenario.rule, next(scenario.combinations()).case()))
+    for rule, case in (*rules, *reversed(rules)):
+        assert isinstance(rule, ReplyRule)
+        assert rule.evaluate(case, reply_of("Hm."), strict_json=False).passed
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
 @pytest.mark.parametrize(
     ("function", "checks", "said"),
     [

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import pickle
+import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from runpy import run_path
+from types import ModuleType
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -23,7 +25,8 @@ _LONGEST = 80
 _PLACE = "'checks:NAME' is a function of checks.py in the folder of the benchmark, or of an installed module"
 _WANTED = "a check returns True or False, a credit from 0 to 1, or (passed, reason)"
 _STORED = "the reply is stored, so mend the check and go on with --helmbench-resume"
-_modules: dict[tuple[str, str], Mapping[str, Callable[[CheckedReply], object]]] = {}
+_modules: dict[tuple[str, str], dict[str, ModuleType]] = {}
+"""By the file and source of a check: what importing it has imported from its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,8 @@ def load(file: str, source: str, function: str) -> JsonValue:
     """
     module, _, name = function.partition(":")
     try:
-        known = _names(file, source, module)
+        with _imported(file, source, module) as names:
+            known = dict(names)
     except (Exception, SystemExit) as error:
         raise HelmbenchError(f"cannot be imported: {_told(error, file)}\n  hint: {_PLACE}") from error
     if not callable(known.get(name)):
@@ -107,7 +111,8 @@ def judge(file: str, source: str, function: str, packed: str) -> JsonValue:
     module, _, name = function.partition(":")
     reply: CheckedReply = pickle.loads(base64.b64decode(packed))
     try:
-        said = _names(file, source, module)[name](reply)
+        with _imported(file, source, module) as names:
+            said = names[name](reply)
     except (Exception, SystemExit) as error:
         raise HelmbenchError(f"raised {_told(error, file)}\n  hint: {_STORED}") from error
     passed, reason = said if isinstance(said, tuple) and len(said) == 2 else (said, "")
@@ -117,13 +122,40 @@ def judge(file: str, source: str, function: str, packed: str) -> JsonValue:
     return [float(passed), repr(passed), reason]
 
 
-def _names(file: str, source: str, module: str) -> Mapping[str, Callable[[CheckedReply], object]]:
-    """Return what a module has; by its path, so that each benchmark may have a `checks.py`."""
+@contextmanager
+def _imported(
+    file: str, source: str, module: str
+) -> Iterator[Mapping[str, Callable[[CheckedReply], object]]]:
+    """Give what a module has. Inside, modules of its folder can be imported; each benchmark has its own.
+
+    No compiled file is written into the folder.
+    """
     if not file:
-        return vars(import_module(module))
-    if (file, source) not in _modules:
-        _modules[file, source] = run_path(file, run_name=module)
-    return _modules[file, source]
+        yield vars(import_module(module))
+        return
+    folder, own = str(Path(file).parents[module.count(".")]), _modules.setdefault((file, source), {})
+    aside = {name: sys.modules.pop(name) for name in (module, *own) if name in sys.modules}
+    before, writes = set(sys.modules), sys.dont_write_bytecode
+    sys.modules.update(own)
+    sys.path.insert(0, folder)
+    sys.dont_write_bytecode = True
+    try:
+        yield vars(import_module(module))
+    finally:
+        sys.dont_write_bytecode = writes
+        sys.path.remove(folder)
+        found = {name: sys.modules[name] for name in set(sys.modules) - before}
+        own.update({name: one for name, one in found.items() if _is_of(one, folder)})
+        for name in own.keys() & found:
+            del sys.modules[name]
+        sys.modules.update(aside)
+
+
+def _is_of(module: ModuleType, folder: str) -> bool:
+    """Return whether a module stands in a folder, and is not installed there."""
+    places = (getattr(module, "__file__", None), *getattr(module, "__path__", ()))
+    path = Path(str(next(filter(None, places), "")))
+    return path.is_relative_to(folder) and "site-packages" not in path.parts
 
 
 def _told(error: BaseException, file: str) -> str:
