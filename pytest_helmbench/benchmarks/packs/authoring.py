@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.manifest import PACK_SCHEMA
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
-from pytest_helmbench.benchmarks.packs.loading import PackLoader, wishes_of
+from pytest_helmbench.benchmarks.packs.loading import PackLoader, table_options_of
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
@@ -141,7 +141,7 @@ class PackAuthoring:
 
     def check(self, root: Path, session: SessionValues) -> Checked:
         """See `Authoring.check`; rows are checked against their own answers, in a sandbox or not at all."""
-        pack = load_pack(root, wishes=wishes_of(session.settings))
+        pack = load_pack(root, table_options=table_options_of(session.settings))
         findings, skipped = asyncio.run(_self_checked(root, session))
         notes = [
             Problem(pack.manifest.path, None, f"{counted(rows, 'row')} not self-checked: {why}")
@@ -155,7 +155,8 @@ class PackAuthoring:
 
     def read(self, root: Path, session: SessionValues) -> ReadPack:
         return ReadPack(
-            load_pack(root, wishes=wishes_of(session.settings)), session.settings.packs.answer_form
+            load_pack(root, table_options=table_options_of(session.settings)),
+            session.settings.packs.answer_form,
         )
 
     def schema(self, _name: str) -> JsonObject:
@@ -166,7 +167,7 @@ class PackAuthoring:
         self, source: Path, name: str, session: SessionValues, *, as_rows: bool
     ) -> tuple[str, Mapping[Path, str | Path]]:
         """Return what was understood of a table, and the files of a pack of it: texts, or files to copy."""
-        pack = load_pack(source, wishes=wishes_of(session.settings))
+        pack = load_pack(source, table_options=table_options_of(session.settings))
         if pack.tables is None or pack.columns is None:
             raise ConfigError(
                 f"{source} is not a table\n  hint: name a .csv, .tsv, .jsonl, .json or .parquet file"

@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.row_files import TableError
-from pytest_helmbench.benchmarks.packs.format.table_columns import TableWishes
+from pytest_helmbench.benchmarks.packs.format.table_columns import TableOptions
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools, Sandboxes
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
 from pytest_helmbench.benchmarks.packs.work import PackWork
@@ -304,7 +304,7 @@ class PackLoader:
     def __init__(self, settings: Options, note: Callable[[str], None], *, in_ci: bool = False) -> None:
         given = settings.packs
         self._shows_own = settings.with_text != "none" or not in_ci
-        self._wishes = wishes_of(settings)
+        self._options = table_options_of(settings)
         self._packs = PackSettings(
             parity=given.pack_rules == "parity",
             show_hidden=given.show_hidden,
@@ -325,7 +325,7 @@ class PackLoader:
             UnreadablePackError: Nothing of it can be used.
             TableError: Its table cannot be understood, or has no answers and no judge.
         """
-        pack = load_pack(root, cluster=self._cluster, wishes=self._wishes)
+        pack = load_pack(root, cluster=self._cluster, table_options=self._options)
         if pack.columns is not None and pack.columns.rubric and not all(one.judges for one in targets):
             hint = "add --helmbench-marking-model=ID, or --helmbench-columns='answer=…'"
             raise TableError(root, "a marking model reads its replies, and none is named", hint)
@@ -346,9 +346,9 @@ class PackLoader:
         await self._sandboxes.close()
 
 
-def wishes_of(settings: Options) -> TableWishes:
+def table_options_of(settings: Options) -> TableOptions:
     """Return what the options say of tables."""
-    return TableWishes(settings.packs.columns or {}, settings.packs.rubric)
+    return TableOptions(settings.packs.columns or {}, settings.packs.rubric)
 
 
 _HINT = "correct the row; `helmbench prompt ROW` shows its prompt"
@@ -363,13 +363,13 @@ async def self_check(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | s
     """
     try:
         with rule_faults():
-            return await _tried(loaded, ref)
+            return await _checked(loaded, ref)
     except HelmbenchError as error:
         what, _, hint = str(error).partition("\n  hint: ")
         return (Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),)
 
 
-async def _tried(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | str:
+async def _checked(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | str:
     if ref.skip_reason is not None:
         return ref.skip_reason
     task, tools = loaded.pack.task(ref), loaded.work.tools

@@ -62,8 +62,8 @@ class PackWork:
             fault = fault if fault == "refusal" and not reply.text else None
         if fault is not None:
             by = "words" if isinstance(family, TextFamily) else "tests"
-            told = reply.form_fault_text(fault)
-            found = family.row_evaluation(rule, passed=False, observed=told, reason=fault, by=by)
+            observed = reply.form_fault_text(fault)
+            found = family.row_evaluation(rule, passed=False, observed=observed, reason=fault, by=by)
             return judged_outcome(reply, (found,))
         if isinstance(family, TextFamily):
             return judged_outcome(reply, (await self._judged_by_text(family, case, rule, reply, context),))

@@ -176,14 +176,14 @@ class RowReader:
             is_hidden = visibility is Visibility.HIDDEN
             check_found(faults, f"{where}.path", self._files, found, hidden=is_hidden)
             if mount is not None:
-                kept = self._manifest.read_only if read_only is None else read_only is not False
-                yield where, Asset(path, mount, kept, found.path, visibility)
+                is_read_only = self._manifest.read_only if read_only is None else read_only is not False
+                yield where, Asset(path, mount, is_read_only, found.path, visibility)
 
     def _check_files(self, faults: RowFaults, listed: Sequence[_Named]) -> None:
         """File what is too much together, or would be laid out over something else."""
         found = [self._found(asset.path, asset.visibility) for _, asset in listed]
-        usable = [one for one in found if not one.fault]
-        fault = exceeded(sum(one.files for one in usable), sum(one.size for one in usable))
+        usable = [item for item in found if not item.fault]
+        fault = exceeded(sum(item.files for item in usable), sum(item.size for item in usable))
         if fault:
             where = listed[0][0].partition("[")[0]
             faults.error(where, f"all of it together {fault}", "keep files few and small")

@@ -110,26 +110,26 @@ def _fetched(hub: ModuleType, dataset: _Dataset) -> Path:
     split = _chosen_split([*splits], dataset.split or a_text(task.get("split")), dataset)
     suffix = next(end for end in _SUFFIXES if any(name.lower().endswith(end) for name in splits[split]))
     chosen = sorted(name for name in splits[split] if name.lower().endswith(suffix))
-    kept = Path(hub.cached_assets_path("helmbench", dataset.repo, f"{dataset.sha}-{config or ''}-{split}"))
+    folder = Path(hub.cached_assets_path("helmbench", dataset.repo, f"{dataset.sha}-{config or ''}-{split}"))
     rows = [name.replace("/", "--") for name in chosen]
     for name, row in zip(chosen, rows, strict=True):
         source = _download(hub, dataset, name)
-        if not (kept / row).exists():
+        if not (folder / row).exists():
             try:
-                os.link(source.resolve(), kept / row)
+                os.link(source.resolve(), folder / row)
             except OSError:  # another file system, or one without such links
-                shutil.copyfile(source, kept / row)
-    beyond = ", ".join((*_beyond(task), *(f"task {one.get('id')}" for one in tasks[1:])))
+                shutil.copyfile(source, folder / row)
+    not_run = ", ".join((*_not_run(task), *(f"task {one.get('id')}" for one in tasks[1:])))
     manifest: JsonObject = {
         "id": "/".join(filter(None, (f"hf://{dataset.repo}", config))) + f":{split}",
         "version": 1,
         "rows": [*rows],
         "columns": _columns(task),
         "hidden": False,
-        "note": f"not run of its {_EVAL}: {beyond}" if beyond else "",
+        "note": f"not run of its {_EVAL}: {not_run}" if not_run else "",
     }
-    write_atomically(kept / "manifest.json", json.dumps(manifest, indent=2) + "\n")
-    return kept / rows[0] if len(rows) == 1 else kept
+    write_atomically(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
+    return folder / rows[0] if len(rows) == 1 else folder
 
 
 def _download(hub: ModuleType, dataset: _Dataset, name: str) -> Path:
@@ -185,7 +185,7 @@ def _columns(task: JsonObject) -> dict[str, JsonValue]:
     return {field: column for field, column in named.items() if column and not column.startswith("literal:")}
 
 
-def _beyond(task: JsonObject) -> Iterator[str]:
+def _not_run(task: JsonObject) -> Iterator[str]:
     """Yield what a task asks that is not run here."""
     for key, followed in _FOLLOWED.items():
         names = [a_mapping(one).get("name") for one in _list(task.get(key))]

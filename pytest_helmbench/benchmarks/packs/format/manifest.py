@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.path_rules import overlap, path_fault, trimmed
-from pytest_helmbench.benchmarks.packs.format.table_columns import NO_WISHES, TableWishes
+from pytest_helmbench.benchmarks.packs.format.table_columns import NO_TABLE_OPTIONS, TableOptions
 from pytest_helmbench.benchmarks.packs.places import (
     FOREIGN_VERSION,
     MANIFEST_NAMES,
@@ -58,7 +58,7 @@ class Manifest:
     environment: JsonObject
     row_files: tuple[Path, ...]
     has_tables: bool
-    table: TableWishes = NO_WISHES
+    table: TableOptions = NO_TABLE_OPTIONS
     public_root: str = _PUBLIC_ROOT
     eval_root: str = _EVAL_ROOT
     read_only: bool = True
@@ -138,7 +138,7 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
         environment=a_mapping(defaults.get("environment")),
         row_files=row_files,
         has_tables=bool(tables),
-        table=TableWishes(
+        table=TableOptions(
             {name: str(column) for name, column in a_mapping(data.get("columns")).items()},
             a_text(data.get("rubric")),
         ),

@@ -87,10 +87,6 @@ class PackFiles:
             return Found(place, fault="is neither a git bundle nor a clone that stands on its own", hint=hint)
         return Found(place)
 
-    def is_repository(self, path: str) -> bool:
-        """Return whether a path below the public root is a git bundle or a clone."""
-        return not self.repository(path).fault
-
     def plan(self, assets: Sequence[Asset]) -> tuple[PlannedFile, ...]:
         """Return what files of a row become, looked at once more.
 

@@ -21,7 +21,12 @@ from pytest_helmbench.benchmarks.packs.format.row_files import (
     jsonl_rows,
     unusable,
 )
-from pytest_helmbench.benchmarks.packs.format.table_columns import NO_WISHES, Columns, Tables, TableWishes
+from pytest_helmbench.benchmarks.packs.format.table_columns import (
+    NO_TABLE_OPTIONS,
+    Columns,
+    TableOptions,
+    Tables,
+)
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -109,8 +114,8 @@ class Pack:
 
     def title(self, ref: RowRef) -> str:
         """Return the start of the question of a row, on one line."""
-        given = json.loads(self.text(ref))["input"]
-        question = str(given.get("question") or given.get("prompt") or "")
+        public = json.loads(self.text(ref))["input"]
+        question = str(public.get("question") or public.get("prompt") or "")
         return excerpt(" ".join(question.split()), _TITLE)
 
     def text(self, ref: RowRef) -> bytes:
@@ -132,14 +137,14 @@ class Pack:
 def load_pack(
     root: Path,
     cluster: str | None = None,
-    wishes: TableWishes = NO_WISHES,
+    table_options: TableOptions = NO_TABLE_OPTIONS,
 ) -> Pack:
     """Read a pack in one pass, keeping of each healthy row only where it stands.
 
     Args:
         root: Folder of the manifest; or a table, which is a pack in memory.
         cluster: Metadata key of rows that stand or fall together; None for the manifest's.
-        wishes: What the user says of tables; it goes before what the manifest says.
+        table_options: What the user says of tables; it goes before what the manifest says.
 
     Raises:
         ConfigError: There is no manifest that can be read, or a table cannot be understood.
@@ -150,30 +155,30 @@ def load_pack(
     reader = Reader(Findings(), root)
     manifest = load_manifest(reader, root)
     files = PackFiles(root, manifest.public_root, manifest.eval_root)
-    tables = Tables(manifest.row_files, wishes.before(manifest.table)) if manifest.has_tables else None
-    intake = _Intake(RowReader(manifest, files), manifest, root, cluster or manifest.cluster)
+    tables = Tables(manifest.row_files, table_options.before(manifest.table)) if manifest.has_tables else None
+    collector = _RowCollector(RowReader(manifest, files), manifest, root, cluster or manifest.cluster)
     digest = hashlib.sha256(reader.content_hash(root).encode())
     for path in manifest.row_files:
         digest.update(f"{path.name}:".encode("utf-8", "surrogateescape"))
         rows = jsonl_rows(path, digest) if tables is None else tables.rows(path, digest)
-        problem = unusable(path.resolve() if path == root else path) or intake.read(path, rows)
+        problem = unusable(path.resolve() if path == root else path) or collector.read(path, rows)
         reader.findings.problems += [] if problem is None else [problem]
-    if manifest.path == root and not intake.seen and not reader.findings.problems:
+    if manifest.path == root and not collector.seen and not reader.findings.problems:
         raise TableError(root, "there is no row in it", "write a question into the line below the header")
     hash_files(files, digest)
     problems = tuple(reader.findings.problems)
     if not problems:
-        intake.check_whole()
+        collector.check_whole()
     return Pack(
         root,
         manifest,
         digest.hexdigest(),
         files,
-        rows=() if problems else intake.healthy(),
-        broken=intake.broken(),
+        rows=() if problems else collector.healthy(),
+        broken=collector.broken(),
         problems=problems,
-        warnings=(*reader.findings.warnings, *intake.warnings()),
-        cluster=intake.cluster,
+        warnings=(*reader.findings.warnings, *collector.warnings()),
+        cluster=collector.cluster,
         tables=tables,
     )
 
@@ -185,7 +190,7 @@ def _shared_content(root: Path, manifest: Manifest) -> bytes | None:
     return json.dumps([manifest.family, manifest.environment], sort_keys=True).encode()
 
 
-class _Intake:
+class _RowCollector:
     """Takes in row after row.
 
     Args:

@@ -38,7 +38,7 @@ _RUBRIC = '{}, or --helmbench-rubric="…" with --helmbench-marking-model=ID'
 
 
 @dataclass(frozen=True, slots=True)
-class TableWishes:
+class TableOptions:
     """Columns by field, and a rubric, as the user or a manifest names them.
 
     An empty column leaves its field out. Several columns of choices have `|` between them.
@@ -47,12 +47,12 @@ class TableWishes:
     columns: Mapping[str, str]
     rubric: str | None = None
 
-    def before(self, other: TableWishes) -> TableWishes:
+    def before(self, other: TableOptions) -> TableOptions:
         """Return these, and where they say nothing what another says."""
-        return TableWishes({**other.columns, **self.columns}, self.rubric or other.rubric)
+        return TableOptions({**other.columns, **self.columns}, self.rubric or other.rubric)
 
 
-NO_WISHES = TableWishes({})
+NO_TABLE_OPTIONS = TableOptions({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +121,9 @@ class Columns:
         """Return a value, after adding to its record that it is empty where it must not be."""
         column = self.stated.get(field)
         if not value and column is not None and record.row:
-            told = "" if column == field else f" (column {_quoted([column])})"
+            shown = "" if column == field else f" (column {_quoted([column])})"
             hint = "fill the cell, or delete the row"
-            record.faults.errors.append(Fault(record.line.number, f"{field} is empty{told}", hint))
+            record.faults.errors.append(Fault(record.line.number, f"{field} is empty{shown}", hint))
         return value
 
     def _choices(self, record: ReadRow) -> list[str]:
@@ -162,10 +162,10 @@ class Tables:
     Their rows are kept as JSON in a file without a name: they take no memory, and a changed table changes no case.
     """
 
-    def __init__(self, paths: Sequence[Path], wishes: TableWishes) -> None:
+    def __init__(self, paths: Sequence[Path], table_options: TableOptions) -> None:
         self.paths = paths
         self.columns: Columns | None = None
-        self._wishes = wishes
+        self._options = table_options
         self._rows = TemporaryFile()  # noqa: SIM115 - it lives as long as its pack
         finalize(self, self._rows.close)
         self._lock = Lock()
@@ -189,7 +189,7 @@ class Tables:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
         table = open_table(path)
-        columns = find_columns(path, table.names, self._wishes)
+        columns = find_columns(path, table.names, self._options)
         if columns != (self.columns or columns):
             raise TableError(path, f"its columns are others than those of {self.paths[0].name}")
         self.columns = columns
@@ -209,29 +209,29 @@ class Tables:
             self._rows.write(raw)
 
 
-def find_columns(path: Path, names: Sequence[str], wishes: TableWishes) -> Columns:
+def find_columns(path: Path, names: Sequence[str], table_options: TableOptions) -> Columns:
     """Return where a table has its fields.
 
     Raises:
         TableError: A field that it needs has no column or more than one, or a column that is named is not there.
     """
-    places = {field: _places(path, field, names, wishes.columns) for field in FIELDS}
+    places = {field: _places(path, field, names, table_options.columns) for field in FIELDS}
     for field, found in places.items():
         if len(found) > 1:
-            told = _quoted([column for one in found for column in one])
+            candidates = _quoted([column for columns in found for column in columns])
             hint = _ADD.format(f"{field}={'|'.join(found[0])}")
-            raise TableError(path, f"more than one column may be the {field}: {told}", hint)
+            raise TableError(path, f"more than one column may be the {field}: {candidates}", hint)
     choices = places.pop("choices")
     of = {field: found[0][0] for field, found in places.items() if found}
-    for field, needed in (("question", True), ("answer", bool(choices) or wishes.rubric is None)):
+    for field, needed in (("question", True), ("answer", bool(choices) or table_options.rubric is None)):
         if field not in of and needed:
             hint = _ADD.format("question=…, answer=…" if field == "question" else "answer=…")
             hint = hint if field == "question" or choices else _RUBRIC.format(hint)
             raise TableError(path, f"no column is found for the {field}; there are {_quoted(names)}", hint)
-    if "answer" in of and wishes.rubric is not None:
+    if "answer" in of and table_options.rubric is not None:
         what = f"a rubric reads tables without answers, and the column {of['answer']!r} has answers"
         raise TableError(path, what, f"leave the rubric out, or {_ADD.format('answer=')}")
-    return Columns(of, choices[0] if choices else (), wishes.rubric)
+    return Columns(of, choices[0] if choices else (), table_options.rubric)
 
 
 def _places(path: Path, field: str, names: Sequence[str], stated: Mapping[str, str]) -> list[tuple[str, ...]]:

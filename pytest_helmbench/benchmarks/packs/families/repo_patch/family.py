@@ -87,7 +87,7 @@ class RepoPatch(AgentFamily):
         path = place.environment.get("repository")
         if isinstance(path, str):
             return place.files.repository(path)
-        found = (place.files.public(path) for path in place.assets if place.files.is_repository(path))
+        found = (place.files.public(path) for path in place.assets if not place.files.repository(path).fault)
         return next(found, None)
 
     def compiled_check(self, _public: JsonObject, hidden: JsonObject) -> PatchTests:
