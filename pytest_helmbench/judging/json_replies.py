@@ -78,17 +78,19 @@ def read_reply(reply: Reply, schema: JsonObject | None, *, strict: bool) -> Read
 
 
 def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
-    """Return the JSON value that a text consists of, or None.
+    """Return the JSON value that the answer of a judge consists of, or None.
 
-    Only a code fence around it is taken off: JSON that is quoted inside prose is never taken for the author's own.
+    A code fence around it and byte order marks are taken off, and strings may hold raw line breaks. JSON that is
+    quoted inside prose is never taken for the author's own.
     """
-    found, parse = _decoded(text), Parse.STRICT
+    text = text.replace("\ufeff", "")
+    found, parse = _decoded(text, _LENIENT_DECODER), Parse.STRICT
     markers = list(_FENCE_LINE.finditer(text))
     block = _only_fenced_block(text)
     if found is None and len(markers) == 2 and block is not None:
         around = text[: markers[0].start()] + text[markers[1].end() :]
         if not around.strip():
-            found, parse = _decoded(block), Parse.RECOVERED
+            found, parse = _decoded(block, _LENIENT_DECODER), Parse.RECOVERED
     return None if found is None else (found[0], parse)
 
 
@@ -103,8 +105,14 @@ def _finite(digits: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(
-    parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=without_twins
+_DECODER, _LENIENT_DECODER = (
+    json.JSONDecoder(
+        parse_constant=_refuse_constant,
+        parse_float=_finite,
+        object_pairs_hook=without_twins,
+        strict=refuses_raw_breaks,
+    )
+    for refuses_raw_breaks in (True, False)
 )
 
 
@@ -119,10 +127,10 @@ def _found_json(text: str, *, strict: bool) -> tuple[JsonValue, Parse] | None:
     return None if found is None else (found[0], Parse.RECOVERED)
 
 
-def _decoded(text: str) -> tuple[JsonValue] | None:
+def _decoded(text: str, decoder: json.JSONDecoder = _DECODER) -> tuple[JsonValue] | None:
     """Return the value in a tuple (it may be None itself), or None when the text is not JSON, or has a key twice."""
     try:
-        return (_DECODER.decode(text),)
+        return (decoder.decode(text),)
     except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
         return None
 
