@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         ("1. So:\n   ```py\n   a\n     b\n   ```\n", (CodeBlock("py", "a\n  b"),)),
         ("> ```\n> a\n> ```", (CodeBlock("", "a"),)),
         ("```\r\na\r\n```\r\n", (CodeBlock("", "a"),)),
+        ("```py\n\ufeffa\n```", (CodeBlock("py", "a"),)),
+        ("\ufeff```py\na\n```", (CodeBlock("py", "a"),)),
         ("```python\nnever closed", (CodeBlock("python", "never closed"),)),
         ("```\na\n```\n```js\nb\n```", (CodeBlock("", "a"), CodeBlock("js", "b"))),
         ("`a` and ```b``` in a line", ()),

@@ -32,7 +32,8 @@ def code_blocks(text: str) -> tuple[CodeBlock, ...]:
     blocks: list[CodeBlock] = []
     fence, prefix, label = "", "", ""
     outside, inside = list[str](), list[str]()
-    for line in text.split("\n"):
+    for marked in text.split("\n"):
+        line = marked.removeprefix("\ufeff")
         found = _FENCE.fullmatch(line)
         words = [] if found is None else found[3].split()
         fits = found is not None and found[2].startswith(fence)

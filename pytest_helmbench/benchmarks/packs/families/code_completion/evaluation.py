@@ -103,6 +103,7 @@ async def evaluate_code(task: PackTask, reply: str, engine: Engine, *, parity: b
         TypeError: The task is of another family.
     """
     tests = code_tests_of(task)
+    reply = reply if parity else reply.removeprefix("\ufeff")
     image = code_image(task)
     limits = replace(CODE_LIMITS, wall_s=task.environment.timeout_s or CODE_LIMITS.wall_s)
     if not reply.strip():
