@@ -23,6 +23,13 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.request_template import unfilled
 
 _HEAD = ("row", "family", "groups")
+_OWN = "hidden: false  # failures and reports on this machine show questions and answers"
+_ADDITIONS = (
+    "# columns, context: a column with the passage that a question is about",
+    "# columns, tolerance: a column with the distance that a number may have from the answer",
+    "# cluster: a column whose equal values make rows stand or fall together; intervals then count those values",
+    "# system_prompt: pytest takes it from a file: --helmbench-system-prompt=FILE",
+)
 
 
 class ReadPack:
@@ -191,11 +198,4 @@ class PackAuthoring:
         return pack.understood, {Path("manifest.yaml"): "\n".join((*lines, *_ADDITIONS, "")), **tables}
 
 
-_OWN = "hidden: false  # failures and reports on this machine show questions and answers"
-_ADDITIONS = (
-    "# columns, context: a column with the passage that a question is about",
-    "# columns, tolerance: a column with the distance that a number may have from the answer",
-    "# cluster: a column whose equal values make rows stand or fall together; intervals then count those values",
-    "# system_prompt: pytest takes it from a file: --helmbench-system-prompt=FILE",
-)
 AUTHORING = PackAuthoring()

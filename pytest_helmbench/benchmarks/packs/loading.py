@@ -34,6 +34,9 @@ from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
 from pytest_helmbench.options.declarations import Options
 from pytest_helmbench.sandbox.workspace import SandboxError
 
+_HINT = "correct the row; `helmbench prompt ROW` shows its prompt"
+_PARITY_HINT = f"{_HINT}. --helmbench-pack-rules=parity judges this one as it should be"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackJob(CaseJob):
@@ -349,10 +352,6 @@ class PackLoader:
 def table_options_of(settings: Options) -> TableOptions:
     """Return what the options say of tables."""
     return TableOptions(settings.packs.columns or {}, settings.packs.rubric)
-
-
-_HINT = "correct the row; `helmbench prompt ROW` shows its prompt"
-_PARITY_HINT = f"{_HINT}. --helmbench-pack-rules=parity judges this one as it should be"
 
 
 async def self_check(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | str:

@@ -16,13 +16,21 @@ MANIFEST_NAMES = ("manifest.yaml", "manifest.yml", "manifest.json")
 FOREIGN_VERSION = "2.0"
 """A `schema_version` that is another format."""
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
+_TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 _ROWS = "tasks.jsonl"
+_LARGEST = 1_000_000  # bytes of a manifest that are looked at
+_FACT = re.compile(
+    r"""^([ ]*)["']?(id|version|schema_version|rows)["']?[ \t]*:(?:[ \t]+|$)(.*)$""", re.MULTILINE
+)
+_JSON_FACT = re.compile(r'"(id|version|schema_version)"\s*:\s*("[^"\n]*"|[-+]?[0-9]+(?![.\w]))')
+_FIRST_KEY = re.compile(r"^([ ]*)[^\s#%\-]", re.MULTILINE)
+_WHOLE = re.compile(r"[-+]?[0-9]{1,100}\Z")
+_NO_TEXT = re.compile(r"[-+.]?[0-9][0-9._eE+-]*|~|null|true|false|yes|no|on|off|[\[{].*", re.IGNORECASE)
 
 
 def is_table_name(name: str) -> bool:
     """Return whether a file is a table by its name."""
-    return name.lower().endswith(TABLE_SUFFIXES)
+    return name.lower().endswith(_TABLE_SUFFIXES)
 
 
 def is_pack(path: Path) -> bool:
@@ -99,16 +107,6 @@ PLACES = KindPlaces(
     schemas=("pack",),
     fetch=("hf:/", "pytest_helmbench.benchmarks.packs.format.hub"),
 )
-
-
-_LARGEST = 1_000_000  # bytes of a manifest that are looked at
-_FACT = re.compile(
-    r"""^([ ]*)["']?(id|version|schema_version|rows)["']?[ \t]*:(?:[ \t]+|$)(.*)$""", re.MULTILINE
-)
-_JSON_FACT = re.compile(r'"(id|version|schema_version)"\s*:\s*("[^"\n]*"|[-+]?[0-9]+(?![.\w]))')
-_FIRST_KEY = re.compile(r"^([ ]*)[^\s#%\-]", re.MULTILINE)
-_WHOLE = re.compile(r"[-+]?[0-9]{1,100}\Z")
-_NO_TEXT = re.compile(r"[-+.]?[0-9][0-9._eE+-]*|~|null|true|false|yes|no|on|off|[\[{].*", re.IGNORECASE)
 
 
 def manifest_start(path: Path) -> dict[str, JsonValue]:

@@ -30,6 +30,7 @@ _KEY_SET = frozenset(_KEYS)
 _ASSET_KEYS = ("path", "mount", "read_only")
 _BREAK = re.compile(r"[\x00\r\n]")
 _LONGEST_ID = 500
+_PATH_HINT = "write a relative POSIX path without '.', '..' and backslashes"
 _NOTHING: JsonObject = {}
 _Named = tuple[str, Asset]
 """The field that names a file of the pack, and the file."""
@@ -253,9 +254,6 @@ def _path(faults: RowFaults, where: str, value: object, visibility: Visibility) 
     shown = f"the {what}" if visibility is Visibility.HIDDEN else f"the {what} {named(value)}"
     faults.error(where, f"{shown} {fault}", _PATH_HINT if path_fault(value) else "choose another folder")
     return None
-
-
-_PATH_HINT = "write a relative POSIX path without '.', '..' and backslashes"
 
 
 def _resources(

@@ -40,6 +40,11 @@ from pytest_helmbench.files.strict_json import StrictJSON
 _CONTENT_DIGITS = 16
 _TITLE = 160  # characters
 _MOST_ROWS = 2_000_000
+Pairs = tuple[tuple[str, str], ...]
+
+_MOST_KEYS = 12
+_MOST_VALUES = 64
+_LONGEST = 80  # characters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,13 +315,6 @@ class _RowCollector:
         if self._base is None or raw is None:
             return ""
         return hashlib.sha256(self._base + raw.strip()).hexdigest()[:_CONTENT_DIGITS]
-
-
-Pairs = tuple[tuple[str, str], ...]
-
-_MOST_KEYS = 12
-_MOST_VALUES = 64
-_LONGEST = 80  # characters
 
 
 def short_value(value: JsonValue) -> str | None:

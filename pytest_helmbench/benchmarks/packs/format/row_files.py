@@ -25,6 +25,14 @@ MOST_FILE_BYTES = 2 * 1024**3
 """Most bytes of a row file."""
 
 _BOM = b"\xef\xbb\xbf"
+_OPEN = frozenset({"id", "family", "input", "eval", "assets", "environment", "metadata"})
+_SEPARATORS = ",;\t|"
+_SAMPLE = 8_192  # characters
+_LOOKED_AT = 100  # objects whose keys are the columns
+_BATCH = 1_000
+_BUFFER = 2**20
+_QUOTES = "a cell with separators, quotes or line breaks stands in quotes, with its own quotes doubled"
+_EXTRA = "pip install 'pytest-helmbench[tables]'"
 
 
 @dataclass(slots=True)
@@ -117,9 +125,6 @@ def decode_row(decoder: StrictJSON, raw: bytes | None, faults: RowFaults) -> dic
     return None
 
 
-_OPEN = frozenset({"id", "family", "input", "eval", "assets", "environment", "metadata"})
-
-
 def _where(flaw: Flaw) -> str:
     """Name the place of a flaw; below a field of `eval` no further, for its keys may be hidden values."""
     parts = [str(part) for part in flaw.place]
@@ -127,15 +132,6 @@ def _where(flaw: Flaw) -> str:
     if not parts or parts[0] not in _OPEN or not shown.isprintable() or len(shown) > 80:
         return "row"
     return shown
-
-
-_SEPARATORS = ",;\t|"
-_SAMPLE = 8_192  # characters
-_LOOKED_AT = 100  # objects whose keys are the columns
-_BATCH = 1_000
-_BUFFER = 2**20
-_QUOTES = "a cell with separators, quotes or line breaks stands in quotes, with its own quotes doubled"
-_EXTRA = "pip install 'pytest-helmbench[tables]'"
 
 
 class TableError(ConfigError):
