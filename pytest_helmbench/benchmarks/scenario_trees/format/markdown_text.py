@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from functools import lru_cache
 
 from pytest_helmbench.core.case import Message
@@ -19,6 +20,12 @@ _MARK = re.compile(
 _CLOSING_HASHES = re.compile(r"(?:^|[ \t])#+[ \t]*\Z")
 _TURN = re.compile(r"turn_(\d{1,4})")
 _SCRIPTED = "assistant"
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NEARLY = 0.85
+"""Share of the letters that a misspelled heading has in common with the right one."""
+_BESIDE_SCRIPTED = frozenset(
+    ("reply", "replies", "response", "answer", "message", "says", "scripted", "turn")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +216,9 @@ def turns(body: Body) -> tuple[str, tuple[Message, ...], list[Fault]]:
     `## Turn 1`, `## Turn 2`, … start the user's messages, in which H3 sections become tags. `## Assistant` starts a
     scripted reply, which is sent as it stands. A body without `## Turn` is one message.
     """
+    nearly = [*_nearly_turns(body)]
+    if nearly:
+        return compose(body)[0], (), nearly
     sections = [heading for heading in body.headings if heading.level == 2]
     if not any(_TURN.fullmatch(slug(heading.title)) for heading in sections):
         block, faults = compose(body)
@@ -236,6 +246,36 @@ def turns(body: Body) -> tuple[str, tuple[Message, ...], list[Fault]]:
             message = f"there is no text below '## {heading.title}', and no provider takes an empty message"
             faults.append(Fault(heading.line, message, "write the message, or remove the heading"))
     return said[0].content, tuple(said[1:]), [*faults, *_out_of_order(numbered)]
+
+
+def _nearly_turns(body: Body) -> Iterator[Fault]:
+    """Yield headings that are meant to start a message and do not: a remark, a slip or another level."""
+    for heading in body.headings:
+        tag = slug(heading.title)
+        wanted = "Assistant" if tag == _SCRIPTED else _wanted_heading(tag)
+        exact = tag == _SCRIPTED or _TURN.fullmatch(tag)
+        if wanted and not (exact and heading.level == 2):
+            message = (
+                f"'{'#' * heading.level} {heading.title}' is not quite '## {wanted}', so it starts no message"
+            )
+            yield Fault(heading.line, message, f"did you mean '## {wanted}'? a remark goes below the heading")
+
+
+def _wanted_heading(tag: str) -> str:
+    """Return what the tag of a heading is nearly: `Turn 2`, `Assistant`; empty for nothing."""
+    words = re.sub(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])", "_", tag).split("_")
+    if len(words) == 2 and words[0].isdigit():
+        words.reverse()  # "1. Turn"
+    first, rest = words[0], words[1:]
+    if _is_nearly(first, "assistant") and all(word in _BESIDE_SCRIPTED or word.isdigit() for word in rest):
+        return "Assistant"
+    number = next(iter(rest), "1")
+    number = str(_NUMBERS.index(number) + 1) if number in _NUMBERS else number
+    return f"Turn {number}" if number.isdigit() and _is_nearly(first, "turn") else ""
+
+
+def _is_nearly(word: str, wanted: str) -> bool:
+    return sorted(word) == sorted(wanted) or SequenceMatcher(None, word, wanted).ratio() >= _NEARLY
 
 
 def _scripted_alone(sections: list[Heading]) -> Iterator[Fault]:

@@ -107,10 +107,12 @@ def test_named_components_stand_in_the_system_message_behind_the_products_own(tm
 
 
 def test_a_body_without_turns_stays_one_message(tmp_path: Path) -> None:
-    body = "### Turn 1\n\n## Turn one\n\nHello.\n\n```\n## Turn 1\n```"
+    body = "### Turns of the road\n\n## Turned down\n\nHello.\n\n```\n## Turn 1\n```"
     scenario = healthy(tmp_path, {"perturbations.md": f"# PT1\n\n{body}\n"})
     (one,) = scenario.perturbations
-    assert one.block == "### Turn 1\n\n<turn_one>\nHello.\n\n```\n## Turn 1\n```\n</turn_one>"
+    assert (
+        one.block == "### Turns of the road\n\n<turned_down>\nHello.\n\n```\n## Turn 1\n```\n</turned_down>"
+    )
     assert (one.script, one.asked_turns) == ((), (1,))
 
 
@@ -149,6 +151,17 @@ BROKEN: dict[str, tuple[dict[str, str], str]] = {
         """perturbations.md:3: text stands before the first turn: 'Hello'
 perturbations.md:5: '## Turn 2' is out of order: '## Turn 1' comes here
 perturbations.md:13: the section 'Other part' stands outside of the turns, so no message holds it""",
+    ),
+    "headings that are nearly right": (
+        {
+            "perturbations.md": "# PT1\n## Turn one\na\n## Asistant\nb\n## Trun 2: later\nc\n### Turn 3\nd\n"
+            "## Assistant (scripted)\ne\n"
+        },
+        """perturbations.md:2: '## Turn one' is not quite '## Turn 1', so it starts no message
+perturbations.md:4: '## Asistant' is not quite '## Assistant', so it starts no message
+perturbations.md:6: '## Trun 2: later' is not quite '## Turn 2', so it starts no message
+perturbations.md:8: '### Turn 3' is not quite '## Turn 3', so it starts no message
+perturbations.md:10: '## Assistant (scripted)' is not quite '## Assistant', so it starts no message""",
     ),
     "scripted replies in the wrong places": (
         {"perturbations.md": "# PT1\n## Assistant\na\n## Turn 1\n\n## Assistant\nb\n## Assistant\nc\n"},
@@ -247,6 +260,14 @@ def test_a_broken_conversation_is_told_with_lines_and_hints(tmp_path: Path, name
     assert {text[0] for text in texts} == {*told.splitlines()}
     assert all(text[1:] for text in texts)
     assert not tree.scenarios
+
+
+@pytest.mark.parametrize(
+    "title", ["Tour 1", "Return 2", "Turn of events", "Turnover 3", "Assistant instructions"]
+)
+def test_other_headings_stay_tags(tmp_path: Path, title: str) -> None:
+    tree = load(tmp_path, {"perturbations.md": f"# PT1\n## {title}\na\n"})
+    assert not tree.problems
 
 
 def test_what_means_nothing_is_a_warning(tmp_path: Path) -> None:
