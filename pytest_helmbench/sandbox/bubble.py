@@ -134,18 +134,14 @@ class Bubble:
         self.let_go()
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _LET_GO_S)
-        if process.returncode is None:
-            self.kill_halves(process.pid)
+        if process.returncode is None:  # bubblewrap ends when what it has below it is gone
+            for child in children_of(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
         await kill_one(process)
         pid = self._said("child-pid")
         if pid is not None:
             await _gone(pid)
-
-    def kill_halves(self, pid: int) -> None:
-        """Kill what bubblewrap, whose number this is, has below it; then it ends too."""
-        for child in children_of(pid):
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
 
     def breach(self) -> str:
         """Return which limit the kernel has seen passed; empty for none."""

@@ -154,10 +154,6 @@ class Enclosed:
             self._waiting.set()
             self._waiting = None
 
-    def kill_halves(self, pid: int) -> None:
-        """Kill what is below a process that has not ended after `let_go`."""
-        self._bubble.kill_halves(pid)
-
     async def end(self, process: Process) -> None:
         """End its process and all that it has started, and let go of everything."""
         self.let_go()

@@ -53,21 +53,19 @@ class Launch:
     watch: tuple[LimitWatch, ...] = ()
 
 
-class _Collected:
+class Collected:
     """The kept part of a stream.
 
     Args:
         limit: Bytes that are kept.
-        overflow: Set when there is no end in sight.
-        keeps_end: See `Streams`.
+        overflow: Set when there is no end in sight; None to keep the end of the stream, however much comes.
     """
 
-    def __init__(self, limit: int, overflow: asyncio.Event, *, keeps_end: bool) -> None:
+    def __init__(self, limit: int, overflow: asyncio.Event | None = None) -> None:
         self.data = bytearray()
         self.cut = False
         self._limit = limit
         self._overflow = overflow
-        self._keeps_end = keeps_end
 
     async def read(self, stream: asyncio.StreamReader | None) -> None:
         """Read to the end, whatever comes: an unread stream never closes."""
@@ -75,7 +73,7 @@ class _Collected:
             return
         seen = 0
         while chunk := await stream.read(_CHUNK):
-            if self._keeps_end:
+            if self._overflow is None:
                 self.data += chunk
                 del self.data[: -self._limit]
                 continue
@@ -96,7 +94,7 @@ async def supervise(launch: Launch, streams: Streams, limits: Limits) -> Ended:
     started = time.monotonic()
     process = await _start(launch, streams)
     overflow = asyncio.Event()
-    out, err = (_Collected(limits.output_bytes, overflow, keeps_end=streams.keeps_end) for _ in range(2))
+    out, err = (Collected(limits.output_bytes, None if streams.keeps_end else overflow) for _ in range(2))
     waiting = asyncio.create_task(_none(process.wait()))
     reading = asyncio.create_task(_read(process, out, err, streams.given))
     watching = [asyncio.create_task(watch(process.pid)) for watch in launch.watch]
@@ -152,14 +150,25 @@ async def kill_one(process: Process) -> None:
 
 async def end_launched(process: Process) -> None:
     """Let the launcher end the program and all that it has started, then kill what is left of its process group."""
+    stop_launched(process)
     if process.returncode is None:
-        with suppress(ProcessLookupError):
-            process.terminate()
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _LAUNCHER_S)
+    kill_group(process)
+    await kill_one(process)
+
+
+def stop_launched(process: Process) -> None:
+    """Have the launcher end the program and all that it has started."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+        process.send_signal(signal.SIGCONT)  # a program can stop its launcher, which would hear nothing
+
+
+def kill_group(process: Process) -> None:
+    """Kill what is left of the process group of a process, whether that has ended or not."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    await kill_one(process)
 
 
 async def _start(launch: Launch, streams: Streams) -> Process:
@@ -183,7 +192,7 @@ async def _none(coroutine: Awaitable[object]) -> str:
     return ""
 
 
-async def _read(process: Process, out: _Collected, err: _Collected, given: bytes | None) -> str:
+async def _read(process: Process, out: Collected, err: Collected, given: bytes | None) -> str:
     await asyncio.gather(out.read(process.stdout), err.read(process.stderr), _feed(process, given))
     await process.wait()
     return ""

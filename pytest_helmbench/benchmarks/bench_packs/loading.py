@@ -14,11 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
-    BenchPackManifest,
-    PackScore,
-    ScenarioMeta,
-)
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, PackScore, ScenarioMeta
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, scenarios_of, score_of

@@ -15,15 +15,7 @@ from itertools import count
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.box import (
-    BoxSpec,
-    Command,
-    Ended,
-    Limits,
-    SandboxEngine,
-    Streams,
-    Unavailable,
-)
+from pytest_helmbench.sandbox.box import BoxSpec, Command, Ended, Limits, SandboxEngine, Streams, Unavailable
 from pytest_helmbench.sandbox.bubble import Bubble, BubbleKit, own_view, system_view
 from pytest_helmbench.sandbox.cgroups import GroupPlace, find_group_place
 from pytest_helmbench.sandbox.local import LocalEngine, limits_text, local_environment

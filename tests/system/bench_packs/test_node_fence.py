@@ -118,7 +118,7 @@ _SAYINGS: dict[str, tuple[str, int, str]] = {
     "odd-loss": ('{"lost":5}', 1, f"{_ODD} while this scenario ran alone"),
     "odd-start": ('{"unloadable":null}', 1, f"{_ODD} while this scenario ran alone"),
     "noise": ('{"beat":1}\n' + "x\n" * 1000, 1, f"1,000 lines that mean nothing{_ALONE}"),
-    "endless": ("[DEEP", 33 * 2**20, f"a line without an end{_ALONE}"),
+    "endless": ("[DEEP", 33 * 2**20, f"a line that is too long{_ALONE}"),
 }
 _STRANGE = (
     '{"id":[NUMBER],"value":1}',

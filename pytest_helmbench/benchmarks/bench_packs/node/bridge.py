@@ -9,11 +9,7 @@ from typing import Protocol
 
 from pytest_helmbench.benchmarks.bench_packs.node.child import Child
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, Node, PackCommand
-from pytest_helmbench.benchmarks.bench_packs.node.process import (
-    BridgeBounds,
-    ChildLostError,
-    PackFailedError,
-)
+from pytest_helmbench.benchmarks.bench_packs.node.process import BridgeBounds, ChildLostError, PackFailedError
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.sandbox.fence import Fence, OpenPort
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -14,7 +14,6 @@ from pytest_helmbench.benchmarks.bench_packs.node.process import (
     BridgeBounds,
     ChildLostError,
     Lines,
-    NodeProcess,
     PackFailedError,
     ProcessWire,
     stated_loss,
@@ -24,10 +23,11 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
 from pytest_helmbench.sandbox.fence import Enclosed, OpenPort
+from pytest_helmbench.sandbox.processes import Collected, end_launched, kill_group, stop_launched
 
 _LATE_S = 1.0  # a check that comes later than this is our own fault, not the process's
 _AFTER_END_S = 0.5
-_KILL_S = 5.0
+_LONGEST_TOKEN = 64
 _SIGNALLED = 128
 
 
@@ -58,9 +58,10 @@ class Child:
         self._command, self._bounds = command, bounds
         self._loop = asyncio.get_running_loop()
         self._wire = ProcessWire()
-        self._ended, self._exited, self._loaded = asyncio.Event(), asyncio.Event(), self._loop.create_future()
-        self._lines = Lines(self._received, lambda said: self.lose("malformed", said), self._ended.set)
-        self._process = NodeProcess(bounds.output_bytes, self._exited)
+        self._loaded = self._loop.create_future()
+        self._lines = Lines(self._received, lambda said: self.lose("malformed", said))
+        self._process: Process | None = None
+        self._output = Collected(bounds.output_bytes + _LONGEST_TOKEN)
         self._enclosed: Enclosed | None = None
         self._watching: asyncio.Task[None] | None = None
         self._asked: dict[int, _Asked] = {}
@@ -93,7 +94,8 @@ class Child:
 
     def output(self) -> str:
         """Return the end of what was printed, scrubbed."""
-        return self._process.text()
+        said = bytes(self._output.data).decode("utf-8", "replace")
+        return without_tokens(scrub(said))[-self._bounds.output_bytes :].strip()
 
     async def start(self) -> None:
         """Start Node and load the pack.
@@ -203,8 +205,10 @@ class Child:
             self._timer.cancel()
         if self._enclosed is not None:
             self._enclosed.let_go()
-        else:
-            self._process.end(through_launcher=self._command.reaped)
+        elif self._process is not None and self._command.reaped:
+            stop_launched(self._process)  # it also finds what has left the group
+        elif self._process is not None:
+            kill_group(self._process)
         return error
 
     async def close(self) -> None:
@@ -217,21 +221,17 @@ class Child:
         finally:
             self.lose("crashed", "the process was ended by us")
         try:
-            if self._process.pid is not None:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_KILL_S):
-                        await self._exited.wait()
+            if self._enclosed is not None and self._process is not None:
+                await self._enclosed.end(self._process)
+            elif self._enclosed is not None:
+                await self._enclosed.close()
+            elif self._process is not None:
+                await end_launched(self._process)
         finally:
-            if self._enclosed is not None and self._process.pid is not None and not self._exited.is_set():
-                self._enclosed.kill_halves(self._process.pid)
-            self._process.kill_group()  # what the launcher or the process left behind
             if self._watching is not None:
                 self._watching.cancel()
                 await asyncio.gather(self._watching, return_exceptions=True)
             self._wire.close()
-            self._process.close()
-            if self._enclosed is not None:
-                await self._enclosed.close()
 
     async def _spawn(self) -> None:
         command, wire = self._command, self._wire
@@ -243,19 +243,17 @@ class Child:
             self._enclosed = enclosed
             enclosed.go()
             argv, env, descriptors = enclosed.argv, {}, enclosed.descriptors
-        await self._loop.subprocess_exec(
-            lambda: self._process,
+        self._process = await asyncio.create_subprocess_exec(
             *argv,
             stdin=DEVNULL,
             stdout=PIPE,
-            stderr=PIPE,
+            stderr=STDOUT,
             env=env,
             cwd=command.folder,
             pass_fds=descriptors,
             start_new_session=True,
         )
-        self._watching = asyncio.create_task(self._watch_end())
-        await wire.connect(self._lines)
+        self._watching = asyncio.create_task(self._watch(self._process, await wire.connect()))
 
     def _unloadable(self, said: str, stack: str = "") -> PackFailedError:
         return PackFailedError(
@@ -343,18 +341,19 @@ class Child:
     def _taint_if_open(self, number: int) -> None:
         self._tainted = self._tainted or number in self._asked
 
-    async def _watch_end(self) -> None:
-        waits = [asyncio.create_task(self._exited.wait()), asyncio.create_task(self._ended.wait())]
+    async def _watch(self, process: Process, lines: asyncio.StreamReader) -> None:
+        """Take what the process says and prints, until it ends."""
+        output = asyncio.create_task(self._output.read(process.stdout))
+        ends = [asyncio.ensure_future(one) for one in (process.wait(), self._lines.read(lines))]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait(waits, timeout=_AFTER_END_S)  # what it said last is still to be read
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((output, *ends), timeout=_AFTER_END_S)  # what it said last is still to be read
         finally:
-            for wait in waits:
-                wait.cancel()
-        self.lose("crashed", self._how_it_ended())
+            for task in (output, *ends):
+                task.cancel()
+        self.lose("crashed", self._how_it_ended(process.returncode))
 
-    def _how_it_ended(self) -> str:
-        code = self._process.returncode
+    def _how_it_ended(self, code: int | None) -> str:
         if code is None:
             return "the process closed its channel to us"
         if "heap out of memory" in self.output():

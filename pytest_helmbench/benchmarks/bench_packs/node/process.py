@@ -1,12 +1,10 @@
-"""One Node process from outside: its bounds, its lines, how it is killed, and in which ways it fails."""
+"""One Node process from outside: its bounds, its lines, and in which ways it fails."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import secrets
-import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +12,7 @@ from contextlib import suppress
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
+from pytest_helmbench.core.scrub import excerpt, without_tokens
 
 REASONS = frozenset(
     ("threw", "unhandled", "exited", "too_slow", "hung", "crashed", "malformed", "not_loadable")
@@ -27,7 +25,6 @@ _STACK = 4_000
 _LONGEST_LINE = 32 * 1024 * 1024
 _MOST_DROPPED = 1000
 _DEEPEST = 64
-_LONGEST_TOKEN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,45 +103,33 @@ def stated_loss(failure: object) -> tuple[str, str, str]:
     return known, excerpt(without_tokens(said), _MESSAGE), excerpt(without_tokens(stack), _STACK)
 
 
-class Lines(asyncio.Protocol):
+class Lines:
     """The messages of a Node process, line by line. A pack can find the secret and forge a line.
 
     Args:
         received: Called with each message.
         spoilt: Called once, with what was wrong, when lines came that cannot be read; nothing is read after them.
-        ended: Called when nothing more can come.
     """
 
-    def __init__(
-        self,
-        received: Callable[[JsonObject], None],
-        spoilt: Callable[[str], object],
-        ended: Callable[[], None],
-    ) -> None:
+    def __init__(self, received: Callable[[JsonObject], None], spoilt: Callable[[str], object]) -> None:
         self.secret = secrets.token_hex(16).encode()
         self.dropped = 0  # lines without the secret
-        self._received, self._spoilt, self._ended = received, spoilt, ended
-        self._rest = bytearray()
+        self._received, self._spoilt = received, spoilt
         self._deaf = False
 
-    def data_received(self, data: bytes) -> None:
-        """Take what came; a line without the secret is a forgery or a pack's own output, and is dropped."""
-        if self._deaf:
-            return
-        self._rest += data
-        if b"\n" in data:
-            *lines, rest = bytes(self._rest).split(b"\n")
-            self._rest = bytearray(rest)
-            for line in lines:
-                if line and not self._deaf:
-                    self._take(line)
-        if len(self._rest) > _LONGEST_LINE:
-            self._give_up("a line without an end")
+    async def read(self, stream: asyncio.StreamReader) -> None:
+        """Take line after line, until nothing more can come.
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The process is gone, or has closed its end."""
-        del exc
-        self._ended()
+        A line without the secret is a forgery or a pack's own output, and is dropped.
+        """
+        with suppress(asyncio.IncompleteReadError, OSError):
+            while not self._deaf:
+                try:
+                    line = await stream.readuntil()
+                except asyncio.LimitOverrunError:
+                    self._give_up("a line that is too long")
+                else:
+                    self._take(line[:-1])
 
     def drop(self) -> None:
         """Count a line that means nothing."""
@@ -153,11 +138,9 @@ class Lines(asyncio.Protocol):
             self._give_up(f"{_MOST_DROPPED:,} lines that mean nothing")
 
     def _take(self, line: bytes) -> None:
-        if len(line) > _LONGEST_LINE:
-            self._give_up("a line that is too long")
-            return
         if not line.startswith(self.secret):
-            self.drop()
+            if line:
+                self.drop()
             return
         try:
             message: JsonValue = json.loads(line[len(self.secret) :])
@@ -170,7 +153,6 @@ class Lines(asyncio.Protocol):
 
     def _give_up(self, came: str) -> None:
         self._deaf = True
-        self._rest.clear()
         self._spoilt(f"{came} came through its channel")
 
 
@@ -181,32 +163,31 @@ class ProcessWire:
         pairs = [socket.socketpair() for _ in range(3)]
         self._ours = [ours for ours, _ in pairs]
         self._theirs = [theirs for _, theirs in pairs]
-        self._transports: list[asyncio.Transport] = []
+        self._writers: list[asyncio.StreamWriter] = []
         self.descriptors = tuple(end.fileno() for end in self._theirs)
         """The descriptors that the process inherits."""
         self.argument = ",".join(map(str, self.descriptors))
 
-    async def connect(self, lines: Lines) -> None:
-        """Begin to listen; their ends are theirs alone from now on."""
-        loop = asyncio.get_running_loop()
+    async def connect(self) -> asyncio.StreamReader:
+        """Return what the process writes; its ends are its own alone from now on."""
         for end in self._theirs:
             end.close()
-        there, back, _ = self._ours
-        for end, protocol in ((there, asyncio.Protocol()), (back, lines)):
-            transport, _ = await loop.create_connection(lambda chosen=protocol: chosen, sock=end)  # type: ignore[misc]
-            self._transports.append(transport)
+        for end in self._ours[:2]:
+            reader, writer = await asyncio.open_connection(sock=end, limit=_LONGEST_LINE)
+            self._writers.append(writer)
+        return reader
 
     def send(self, message: JsonObject) -> None:
         """Write a message as one line, without waiting."""
-        transport = self._transports[0]
-        if not transport.is_closing():
-            transport.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        writer = self._writers[0]
+        if not writer.is_closing():
+            writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     def close(self) -> None:
         """Close our ends; the process ends too."""
-        for transport in self._transports:
-            transport.abort()
-        for end in (*self._theirs, *self._ours[len(self._transports) :]):
+        for writer in self._writers:
+            writer.transport.abort()
+        for end in (*self._theirs, *self._ours[len(self._writers) :]):
             end.close()
 
 
@@ -219,66 +200,3 @@ def too_deep(value: object) -> bool:
         if not level:
             return False
     return any(isinstance(one, dict | list) for one in level)
-
-
-class NodeProcess(asyncio.SubprocessProtocol):
-    """A process as asyncio knows it, and the end of what it prints.
-
-    Args:
-        kept: Bytes of output that are kept.
-        exited: Set when it has ended.
-    """
-
-    def __init__(self, kept: int, exited: asyncio.Event) -> None:
-        self.pid: int | None = None
-        self._kept, self._exited = kept, exited
-        self._output = bytearray()
-        self._transport: asyncio.SubprocessTransport | None = None
-
-    @property
-    def returncode(self) -> int | None:
-        """How it ended; negative for a signal."""
-        return None if self._transport is None else self._transport.get_returncode()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the process and its number."""
-        assert isinstance(transport, asyncio.SubprocessTransport)  # what a subprocess gets
-        self._transport = transport
-        self.pid = transport.get_pid()
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Keep the end of what is printed."""
-        del fd
-        self._output += data
-        if len(self._output) > 2 * self._kept:
-            del self._output[: -self._kept - _LONGEST_TOKEN]
-
-    def process_exited(self) -> None:
-        """Set the event that others wait for."""
-        self._exited.set()
-
-    def text(self) -> str:
-        """Return what is kept, scrubbed and without tokens."""
-        kept = bytes(self._output[-self._kept - _LONGEST_TOKEN :]).decode("utf-8", "replace")
-        return without_tokens(scrub(kept))[-self._kept :].strip()
-
-    def end(self, *, through_launcher: bool) -> None:
-        """Kill it and its group; a launcher does that itself, since it also finds what has left the group."""
-        if through_launcher and self.pid is not None and not self._exited.is_set():
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGTERM)
-                os.kill(self.pid, signal.SIGCONT)  # the pack can stop it, and it would not hear us
-        else:
-            self.kill_group()
-
-    def kill_group(self) -> None:
-        """Kill what is left of its group, whether it has ended itself or not."""
-        if self._transport is None or self.pid is None:
-            return
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-
-    def close(self) -> None:
-        """Stop reading, even if other processes still hold the other ends."""
-        if self._transport is not None:
-            self._transport.close()

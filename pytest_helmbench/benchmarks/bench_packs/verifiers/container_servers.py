@@ -12,11 +12,7 @@ from functools import partial
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights, built_image, pulled_image
-from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
-    AbsentVerifierError,
-    Health,
-    Running,
-)
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Health, Running
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
 from pytest_helmbench.core.granted import NOT_ALLOWED
 from pytest_helmbench.core.json_types import JsonObject, JsonValue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
@@ -14,15 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
-from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
-    AbsentVerifierError,
-    Health,
-    Running,
-)
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Health, Running
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.fence import Enclosed, Fence, FenceView, OpenPort, program_files
 from pytest_helmbench.sandbox.forward import Forward
 from pytest_helmbench.sandbox.local import LocalPrograms, launched, local_environment
+from pytest_helmbench.sandbox.processes import Collected, end_launched
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 _LOOPBACK = "127.0.0.1"
@@ -56,9 +52,9 @@ class ProcessVerifier(Running):
         super().__init__(f"http://{_LOOPBACK}:{port}", "custom_url")
         self._around = around
         self.process = process
-        self._said = bytearray()  # the end of its output
+        self._output = Collected(_KEPT)
         self._programs = programs
-        self._listening = asyncio.create_task(self._listen())
+        self._listening = asyncio.create_task(self._output.read(process.stdout))
 
     async def end(self) -> None:
         """Wait for the end of the server."""
@@ -71,15 +67,8 @@ class ProcessVerifier(Running):
                 enclosed, forward = self._around
                 forward.close()
                 await enclosed.end(self.process)
-            elif self.process.returncode is None:
-                self.process.terminate()
-                self.process.send_signal(signal.SIGCONT)  # it hears nothing while the server has it stopped
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self.process.wait(), _GRACE_S)
         finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            await self.process.wait()
+            await end_launched(self.process)
             # A process that still holds the pipe outlived the kill: do not wait long for it.
             await asyncio.wait((self._listening,), timeout=_AFTER_KILL_S)
             self._listening.cancel()
@@ -96,15 +85,7 @@ class ProcessVerifier(Running):
         if code is not None:
             await asyncio.wait((self._listening,), timeout=_GRACE_S)
             ended = f"its server ended with exit code {code}"
-        return ended, tail(bytes(self._said))
-
-    async def _listen(self) -> None:
-        stream = self.process.stdout
-        if stream is None:
-            return
-        while chunk := await stream.read(_KEPT):
-            self._said += chunk
-            del self._said[:-_KEPT]
+        return ended, tail(bytes(self._output.data))
 
 
 def tail(said: bytes) -> str:

@@ -12,10 +12,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     RuleSource,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.folders import ScenarioFiles
-from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import (
-    linted_headings,
-    split_file,
-)
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import linted_headings, split_file
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import outline
 from pytest_helmbench.benchmarks.scenario_trees.format.side_files import CRITERIA
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name

@@ -16,12 +16,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
     json_checked,
     text_checked,
 )
-from pytest_helmbench.core.bounded_calls import (
-    BOUNDED_CALLS,
-    LIMIT_S,
-    RuleFailedError,
-    RuleTimeoutError,
-)
+from pytest_helmbench.core.bounded_calls import BOUNDED_CALLS, LIMIT_S, RuleFailedError, RuleTimeoutError
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
