@@ -109,7 +109,7 @@ class StrictJSON:
             raise NotJSONError("it is nested too deeply") from error
         except ValueError as error:  # a whole number of thousands of digits
             raise NotJSONError("a number in it is too long") from error
-        if text.count("[") + text.count("{") > _DEEPEST and _is_deep(found):
+        if text.count("[") + text.count("{") > _DEEPEST and is_deeper(found, _DEEPEST + 1):
             raise NotJSONError("it is nested too deeply")
         if self._odd or ("\\u" in text and _SURROGATE_ESCAPE.search(text)):
             return found, tuple(_flaws(found, ()))
@@ -146,13 +146,12 @@ def _where(error: json.JSONDecodeError) -> str:
     return f"{message} (column {error.colno})"
 
 
-def _is_deep(found: JsonValue) -> bool:
-    level = [found]
-    for _ in range(_DEEPEST + 1):
+def is_deeper(found: JsonValue, most: int) -> bool:
+    """Return whether lists and mappings are nested more than `most` deep."""
+    level = [found] if isinstance(found, dict | list) else []
+    for _ in range(most):
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]
-        if not level:
-            return False
-    return True
+    return bool(level)
 
 
 def _inside(value: JsonValue) -> Iterable[JsonValue]:

@@ -234,5 +234,5 @@ def used(
 
 async def asked(opened: OpenVerifiers, path: str = "/") -> tuple[int, str]:
     """Ask the first verifier that an item has; return status and body."""
-    async with aiohttp.ClientSession() as client, client.get(opened.endpoints[0].url + path) as got:
+    async with aiohttp.ClientSession() as client, client.get(f"{opened.endpoints[0]['url']}{path}") as got:
         return got.status, await got.text()

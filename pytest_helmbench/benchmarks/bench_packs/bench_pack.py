@@ -60,29 +60,6 @@ class VerifierSpec:
     health_path: str = "/health"
 
 
-@dataclass(frozen=True, slots=True)
-class VerifierEndpoint:
-    """A verifier as its pack sees it.
-
-    Args:
-        id: As in the manifest.
-        mode: `docker`, `custom_url` or `cloud`.
-        required: As in the manifest.
-        status: `running`, `stopped`, `failed`, `missing_dependency` or `dependency_not_running`.
-        url: Where the pack reaches it; empty for nowhere.
-        port: Of that URL; None for none.
-        details: For people, such as why it does not run; empty for nothing.
-    """
-
-    id: str
-    mode: str
-    required: bool
-    status: str
-    url: str = ""
-    port: int | None = None
-    details: str = ""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BenchPackManifest:
     """`benchlocal.pack.json`, checked.

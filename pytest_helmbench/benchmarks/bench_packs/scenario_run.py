@@ -16,8 +16,6 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     PackStatus,
     ScenarioResult,
 )
-from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
-from pytest_helmbench.benchmarks.bench_packs.node.host_context import host_context, run_input
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -127,34 +125,19 @@ class AddressLender:
             if missing is not None:
                 raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_verifier", missing))
             opened = await self._verifiers.open()
-            if all(one.status == "running" for one in opened.endpoints if one.required):
+            if all(one["status"] == "running" for one in opened.endpoints if one["required"]):
                 return opened
             await opened.close()
         raise UnjudgedError(Outcome(Verdict.ERROR, "verifier", "a required verifier does not stay up"))
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioBrief:
-    """The values that a pack gets for a scenario.
-
-    Args:
-        manifest: Of the pack.
-        place: Where it is, and where it may write.
-        addresses: Of its model and its verifiers.
-        generation: How the model is to be asked.
-    """
-
-    manifest: BenchPackManifest
-    place: BridgePlace
-    addresses: PackAddresses
-    generation: JsonObject
 
 
 class ScenarioRun:
     """A run of one scenario; a `PackAttempt` for the bridge.
 
     Args:
-        brief: What its pack learns of it.
+        manifest: Of its pack.
+        given: The HostContext and the input that its pack is given.
+        addresses: Of its model and its verifiers.
         rule: The rule for the scenario.
         conversation: Its model calls.
         clock: Its time.
@@ -163,13 +146,17 @@ class ScenarioRun:
 
     def __init__(
         self,
-        brief: ScenarioBrief,
+        manifest: BenchPackManifest,
+        given: tuple[JsonObject, JsonObject],
+        addresses: PackAddresses,
         rule: BenchPackRule,
         conversation: Conversation,
         clock: ItemClock,
         news: Callable[[], tuple[Event, ...]],
     ) -> None:
-        self._brief = brief
+        self._manifest = manifest
+        self._given = given
+        self._addresses = addresses
         self._rule = rule
         self._conversation = conversation
         self._clock = clock
@@ -185,24 +172,8 @@ class ScenarioRun:
         )
 
     async def begin(self) -> tuple[JsonObject, JsonObject]:
-        brief, line, lent = self._brief, self._conversation.line, self._brief.addresses
-        context = host_context(
-            brief.manifest,
-            brief.place,
-            line.entry.id,
-            lent.address,
-            lent.docker_base_url,
-            lent.verifiers.endpoints,
-        )
-        run = run_input(
-            f"{brief.manifest.id}-{line.origin.run_id}",
-            brief.manifest,
-            self._rule.scenario,
-            line.entry.id,
-            brief.generation,
-        )
         self._clock.begin()
-        return context, run
+        return self._given
 
     def lost(self) -> None:
         """See `PackAttempt.lost`: its pack starts over, and is given the replies that it had or waited for."""
@@ -210,7 +181,7 @@ class ScenarioRun:
         self._progress.clear()
 
     def open_ports(self) -> Iterable[OpenPort]:
-        return self._brief.addresses.open_ports
+        return self._addresses.open_ports
 
     def spent_s(self) -> float:
         """See `PackAttempt.spent_s`: what its requests wait for our own limits is not counted."""
@@ -249,14 +220,14 @@ class ScenarioRun:
         if outcome is None and unanswered is not None and result.status is not PackStatus.PASS:
             outcome = fault_outcome(unanswered)
         if outcome is None:
-            outcome = _verdict(self._rule, result, self._brief.addresses.verifiers.absent)
+            outcome = _verdict(self._rule, result, self._addresses.verifiers.absent)
         return replace(self._complete(outcome, (stated,)), statement=result)
 
     def _fault(self) -> Outcome | None:
         faults = self._conversation.totals.open_faults
         if faults:
             return fault_outcome(faults[0])
-        verifier = self._brief.addresses.verifiers.fault
+        verifier = self._addresses.verifiers.fault
         return None if verifier is None else Outcome(Verdict.ERROR, "verifier", verifier)
 
     def _unasked(self, totals: CallTotals) -> Outcome | None:
@@ -270,7 +241,7 @@ class ScenarioRun:
 
     def _unmeasured(self, totals: CallTotals) -> Outcome | None:
         """Return a skip for a speed that was read off a record."""
-        if not (totals.recalled and self._brief.manifest.measures_speed):
+        if not (totals.recalled and self._manifest.measures_speed):
             return None
         message = (
             "a speed is not a measurement when replies are stored ones: this one is not judged"

@@ -11,9 +11,13 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest
 from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, result_of
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
-from pytest_helmbench.benchmarks.bench_packs.node.host_context import merged_generation
+from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
+    host_context,
+    merged_generation,
+    run_input,
+)
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
-from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender, ScenarioBrief, ScenarioRun
+from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender, ScenarioRun
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -143,8 +147,19 @@ class BenchPackWork:
             Conversation(context.gateway, line, clock, context.watch) as conversation,
             tools.lender.lend(conversation) as (addresses, prepared),
         ):
-            brief = ScenarioBrief(self.manifest, self._place_of(context.origin.run_id), addresses, generation)
-            run = ScenarioRun(brief, rule, conversation, clock, self._taken_news)
+            model, run_id = context.entry.id, context.origin.run_id
+            given = (
+                host_context(
+                    self.manifest,
+                    self._place_of(run_id),
+                    model,
+                    addresses.address,
+                    addresses.docker_base_url,
+                    addresses.verifiers.endpoints,
+                ),
+                run_input(f"{self.manifest.id}-{run_id}", self.manifest, rule.scenario, model, generation),
+            )
+            run = ScenarioRun(self.manifest, given, addresses, rule, conversation, clock, self._taken_news)
             try:
                 tools.begins()
                 answer = await tools.bridge.run(run, limit_s, prepared)

@@ -17,11 +17,11 @@ from pytest_helmbench.benchmarks.bench_packs.node.process import (
     PackFailedError,
     ProcessWire,
     stated_loss,
-    too_deep,
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
+from pytest_helmbench.files.strict_json import is_deeper
 from pytest_helmbench.sandbox.fence import Enclosed, OpenPort
 from pytest_helmbench.sandbox.processes import Collected, end_launched, kill_group, stop_launched
 
@@ -29,6 +29,7 @@ _LATE_S = 1.0  # a check that comes later than this is our own fault, not the pr
 _AFTER_END_S = 0.5
 _LONGEST_TOKEN = 64
 _SIGNALLED = 128
+_DEEPEST = 64  # lists and objects, more than our side of the process sends
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +287,8 @@ class Child:
         elif "beat" not in message:
             self._lines.drop()
 
-    def _emitted(self, number: int, asked: _Asked, event: object) -> None:
-        if too_deep(event):
+    def _emitted(self, number: int, asked: _Asked, event: JsonValue) -> None:
+        if is_deeper(event, _DEEPEST):
             self._settle(number, asked, self._malformed())
         elif isinstance(event, dict):
             asked.emitted(event)
@@ -295,7 +296,7 @@ class Child:
     def _answered(self, number: int, asked: _Asked, message: JsonObject) -> None:
         if "failed" in message:
             self._settle(number, asked, self._failure(message["failed"]))
-        elif "value" not in message or too_deep(message["value"]):
+        elif "value" not in message or is_deeper(message["value"], _DEEPEST):
             self._settle(number, asked, self._malformed())
         else:
             del self._asked[number]

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
-    BenchPackManifest,
-    ScenarioMeta,
-    VerifierEndpoint,
-)
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, ScenarioMeta
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import Sampling
@@ -68,7 +64,7 @@ def host_context(
     model: str,
     address: RelayAddress,
     docker_base_url: str,
-    verifiers: Sequence[VerifierEndpoint],
+    verifiers: Sequence[JsonObject],
 ) -> dict[str, JsonValue]:
     """Return the HostContext of an item, without its `logger`.
 
@@ -78,12 +74,12 @@ def host_context(
         model: Id of the model under test, as the relay lists it.
         address: Of the relay, for this item.
         docker_base_url: Where a container reaches the same; empty for nowhere.
-        verifiers: Those of the manifest, running or not.
+        verifiers: Those of the manifest, running or not, as `OpenVerifiers.endpoints` has them.
 
     Source:
         Bench Packs, section 2.
     """
-    endpoints: list[JsonValue] = [_verifier(endpoint) for endpoint in verifiers]
+    endpoints: list[JsonValue] = [dict(endpoint) for endpoint in verifiers]
     return {
         "protocolVersion": _PROTOCOL_VERSION,
         "benchPack": {
@@ -161,18 +157,6 @@ def _inference(model: str, address: RelayAddress, docker_base_url: str) -> dict[
         "exposedModel": model,
     }
     return endpoint | ({"dockerBaseUrl": _with_slash(docker_base_url)} if docker_base_url else {})
-
-
-def _verifier(endpoint: VerifierEndpoint) -> dict[str, JsonValue]:
-    stated: dict[str, JsonValue] = {
-        "id": endpoint.id,
-        "transport": "http",
-        "mode": endpoint.mode,
-        "required": endpoint.required,
-        "status": endpoint.status,
-    }
-    known: dict[str, JsonValue] = {"url": endpoint.url, "port": endpoint.port, "details": endpoint.details}
-    return stated | {key: value for key, value in known.items() if value}
 
 
 def _with_slash(url: str) -> str:

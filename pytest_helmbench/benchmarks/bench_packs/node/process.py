@@ -24,7 +24,6 @@ _MESSAGE = 500
 _STACK = 4_000
 _LONGEST_LINE = 32 * 1024 * 1024
 _MOST_DROPPED = 1000
-_DEEPEST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +188,3 @@ class ProcessWire:
             writer.transport.abort()
         for end in (*self._theirs, *self._ours[len(self._writers) :]):
             end.close()
-
-
-def too_deep(value: object) -> bool:
-    """Return whether lists and objects are nested more deeply than any that our side of the process sends."""
-    level = [value]
-    for _ in range(_DEEPEST):
-        held = [one for one in level if isinstance(one, dict | list)]
-        level = [part for one in held for part in (one.values() if isinstance(one, dict) else one)]
-        if not level:
-            return False
-    return any(isinstance(one, dict | list) for one in level)

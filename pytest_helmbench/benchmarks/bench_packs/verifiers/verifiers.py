@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
     VerifierDefault,
-    VerifierEndpoint,
     VerifierSpec,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.container_servers import Containers
@@ -62,14 +61,14 @@ class OpenVerifiers:
     """The verifiers of a pack as one item has them.
 
     Args:
-        endpoints: For the context, in the manifest's order.
+        endpoints: Values of `HostContext.verifiers`, in the manifest's order.
         absent: A sentence for each optional verifier that does not run.
         proxies: In front of those that run, with what is called when one of them has failed.
     """
 
     def __init__(
         self,
-        endpoints: tuple[VerifierEndpoint, ...],
+        endpoints: tuple[JsonObject, ...],
         absent: tuple[str, ...],
         proxies: tuple[tuple[VerifierProxy, Callable[[], None]], ...],
     ) -> None:
@@ -161,7 +160,7 @@ class Verifiers:
         # The HTTP server takes longer to load than a small session to run.
         from pytest_helmbench.gateway.relay.verifier_proxy import VerifierProxy
 
-        endpoints: list[VerifierEndpoint] = []
+        endpoints: list[JsonObject] = []
         proxies: list[tuple[VerifierProxy, Callable[[], None]]] = []
         try:
             for place in self._places:
@@ -316,11 +315,16 @@ def _sentence(place: _Place, *, hint: bool = False) -> str:
     return f"{words}\n  hint: {absent.hint}" if hint and absent.hint else words
 
 
-def _endpoint(place: _Place, proxy: VerifierProxy | None) -> VerifierEndpoint:
+def _endpoint(place: _Place, proxy: VerifierProxy | None) -> JsonObject:
+    """Return a verifier as its pack sees it.
+
+    Source:
+        Bench Packs, section 2.
+    """
     spec, running = place.spec, place.running
+    stated: JsonObject = {"id": spec.id, "transport": "http", "required": spec.required}
     if running is None or proxy is None:
         status = place.absent.status if place.absent else "stopped"
-        return VerifierEndpoint(
-            spec.id, spec.default_mode.value, spec.required, status, details=_sentence(place)
-        )
-    return VerifierEndpoint(spec.id, running.mode, spec.required, "running", proxy.url, proxy.port)
+        details = {"details": _sentence(place)} if place.absent else {}
+        return {**stated, "mode": spec.default_mode.value, "status": status, **details}
+    return {**stated, "mode": running.mode, "status": "running", "url": proxy.url, "port": proxy.port}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bench_pack_manifests import write_bench_pack
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import ScenarioMeta, VerifierEndpoint
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import ScenarioMeta
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
@@ -80,8 +80,7 @@ def place(tmp_path: Path) -> BridgePlace:
 
 
 def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> None:
-    running = VerifierEndpoint("gauge", "docker", True, "running", "http://127.0.0.1:9", 9)
-    absent = VerifierEndpoint("spare", "custom_url", False, "failed", details="no answer")
+    gauge: JsonObject = {"id": "gauge", "status": "running", "url": "http://127.0.0.1:9", "port": 9}
 
     context: Any = host_context(
         load_manifest(place.root),
@@ -89,7 +88,7 @@ def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> 
         "vendor/model",
         RelayAddress("http://127.0.0.1:4711/a/v1", "t"),
         "",
-        [running, absent],
+        [gauge],
     )
 
     assert json.loads(json.dumps(context)) == context
@@ -102,25 +101,7 @@ def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> 
         "cacheDir": str(tmp_path / "cache"),
         "runsDir": str(tmp_path / "runs"),
     }
-    assert context["verifiers"] == [
-        {
-            "id": "gauge",
-            "transport": "http",
-            "mode": "docker",
-            "required": True,
-            "status": "running",
-            "url": "http://127.0.0.1:9",
-            "port": 9,
-        },
-        {
-            "id": "spare",
-            "transport": "http",
-            "mode": "custom_url",
-            "required": False,
-            "status": "failed",
-            "details": "no answer",
-        },
-    ]
+    assert context["verifiers"] == [gauge]
     assert context["sidecars"] is context["verifiers"]
     assert set(context) == {
         "protocolVersion",
