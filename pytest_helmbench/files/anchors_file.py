@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.files.source import Fault, Findings, Reader
-from pytest_helmbench.files.strict_json import a_mapping, a_text, a_whole_number
+from pytest_helmbench.files.strict_json import a_text, a_whole_number
 from pytest_helmbench.files.validation import shipped_schema, validate
 from pytest_helmbench.files.yaml_text import Document, parse_yaml
 
@@ -36,19 +36,10 @@ def load_anchors(path: Path) -> Anchors:
     if findings.problems:
         raise UnreadableBenchmarkError(tuple(findings.problems))
     entries = (
-        _anchor(number, item, document.line(*_above(document), number - 1))
-        for number, item in enumerate(_items(document), start=1)
+        _anchor(number, item, document.line(*place))
+        for number, (place, item) in enumerate(document.entries("anchors"), start=1)
     )
     return Anchors(tuple(entries), a_whole_number(document.mapping().get("allowed")) or 0)
-
-
-def _items(document: Document) -> list[JsonObject]:
-    listed: JsonValue = document.mapping().get("anchors") if _above(document) else document.data
-    return [a_mapping(item) for item in listed] if isinstance(listed, list) else []
-
-
-def _above(document: Document) -> tuple[str, ...]:
-    return ("anchors",) if isinstance(document.data, dict) else ()
 
 
 def _anchor(number: int, item: JsonObject, line: int | None) -> Anchor:
@@ -67,19 +58,18 @@ def _anchor(number: int, item: JsonObject, line: int | None) -> Anchor:
 def _faults(document: Document) -> Iterator[Fault]:
     """Yield ids that stand twice, and anchors that name two rubrics."""
     seen: set[str] = set()
-    above = _above(document)
-    for index, item in enumerate(_items(document)):
+    for place, item in document.entries("anchors"):
         name = a_text(item.get("id"))
         if name is not None and name in seen:
             yield Fault(
-                document.line(*above, index, "id"),
+                document.line(*place, "id"),
                 f"the anchor {name!r} stands here twice",
                 "each has its own id",
             )
         seen.add(name or "")
         if "rubric" in item and ("scenario" in item or "criterion" in item):
             yield Fault(
-                document.line(*above, index, "rubric"),
+                document.line(*place, "rubric"),
                 "'rubric' beside the rubric of a scenario",
                 "keep the rubric in words, or 'scenario' and 'criterion'",
             )

@@ -59,18 +59,16 @@ def load_models(path: Path, root: Path | None = None) -> ModelsFile:
     findings.add(path, *_judge_faults(document), *_model_faults(document))
     findings.problems.sort(key=lambda problem: problem.line or 0)
     _raise_if_broken(findings)
-    data: JsonObject = document.mapping() or {"models": document.data}
-    above = ("models",) if document.mapping() else ()
     models = tuple(
-        _entry(item, _line(document, item, *above, index), _system_prompt(item, reader, path.parent))
-        for index, item in enumerate(_items(data.get("models")))
+        _entry(item, _line(document, item, *place), _system_prompt(item, reader, path.parent))
+        for place, item in document.entries("models")
     )
     _raise_if_broken(findings)
     judges = tuple(
         _named(value, models)
         if isinstance(value, str)
         else _entry(a_mapping(value), _line(document, a_mapping(value), *place), None)
-        for place, value in _judges(data)
+        for place, value in _judges(document.mapping())
     )
     prices = {one.entry.id: one.entry.price for one in (*judges, *models) if one.entry.price is not None}
     return ModelsFile(_priced(models, prices), _priced(judges, prices))
@@ -174,10 +172,6 @@ def _line(document: Document, item: JsonObject, *place: str | int) -> int | None
     return None if stated is None else document.line(*place, stated)
 
 
-def _items(value: JsonValue) -> list[JsonObject]:
-    return [a_mapping(item) for item in value] if isinstance(value, list) else []
-
-
 def _judges(data: JsonObject) -> list[tuple[Place, JsonValue]]:
     """Return the judges, ids or mappings, with the places where they stand."""
     one, several = data.get("marking_model"), data.get("marking_models")
@@ -214,9 +208,7 @@ def _identity(item: JsonObject) -> str | None:
 
 def _model_faults(document: Document) -> Iterator[Fault]:
     """Yield what is called alike, and what is wrong with the templates of all applications."""
-    above = ("models",) if isinstance(document.data, dict) else ()
-    listed = _items(document.mapping().get("models") if above else document.data)
-    entries: list[tuple[Place, JsonObject]] = [((*above, index), item) for index, item in enumerate(listed)]
+    entries = document.entries("models")
     seen: dict[str, int | None] = {}
     for place, item in entries:
         name, line = _identity(item), document.line(*place, "name" if "name" in item else "id")

@@ -113,13 +113,11 @@ def validate(document: Document, schema: FormatSchema, definition: str | None = 
     """
     if document.data is None and document.faults:
         return list(document.faults)
-    validator = _validator(schema, definition)
-    root = a_mapping(cast("JsonValue", validator.schema))
     said = [
         sentence
-        for error in validator.iter_errors(document.data)
+        for error in _validator(schema, definition).iter_errors(document.data)
         if not (document.faults and _is_infinite(error.instance))
-        for sentence in _sentences(error, root)
+        for sentence in _sentences(error)
     ]
     faults = [
         *document.faults,
@@ -192,11 +190,11 @@ def _is_infinite(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _sentences(error: ValidationError, root: JsonObject) -> Iterator[_Sentence]:
+def _sentences(error: ValidationError) -> Iterator[_Sentence]:
     """Yield places with what is wrong there and what to do, which is often what the schema itself says."""
     if error.validator == "anyOf":
         for inner in _nearest_branch(error):
-            yield from _sentences(inner, root)
+            yield from _sentences(inner)
         return
     place, value, wanted = tuple(error.absolute_path), _json(error.instance), _json(error.validator_value)
     own = a_mapping(_json(error.schema))
@@ -204,7 +202,7 @@ def _sentences(error: ValidationError, root: JsonObject) -> Iterator[_Sentence]:
     said = f"{name} is {shown(value)}"
     kind = "propertyNames" if "propertyNames" in error.absolute_schema_path else str(error.validator)
     if kind == "not" and wanted == {}:
-        yield _Sentence(place, *_out_of_place(error, root), "key")
+        yield _Sentence(place, f"{name} {own.get('title', 'means nothing here')}", hint, "key")
     elif kind == "propertyNames":
         yield _Sentence((*place, str(value)), f"{name} has the key {value!r}", hint, "key")
     elif kind == "additionalProperties":
@@ -286,34 +284,3 @@ def _nearest_branch(error: ValidationError) -> list[ValidationError]:
     firsts = [found[0] for found in branches.values()]
     described = [item for item in firsts if "description" in a_mapping(_json(item.schema))]
     return (described or firsts)[:1]
-
-
-def _out_of_place(error: ValidationError, root: JsonObject) -> tuple[str, str]:
-    """Return what is said about a key that must not stand beside the value of another one.
-
-    The schema says so by an `if` with the other one as `const`, and a `then` with `"not": {}` for the key.
-    """
-    steps = list(error.absolute_schema_path)
-    rule: JsonValue = dict(root)
-    for step in steps[: steps.index("then")]:
-        while isinstance(rule, dict) and step not in rule:  # the path leaves references out
-            rule = _at(root, str(rule["$ref"]))
-        rule = _step(rule, step)
-    conditions = a_mapping(a_mapping(a_mapping(rule).get("if")).get("properties"))
-    ((name, condition),) = conditions.items()
-    message = f"{label(error.absolute_path)} means nothing for the {name} {a_mapping(condition).get('const')}"
-    return message, f"remove the key, or change the {name}"
-
-
-def _at(root: JsonObject, reference: str) -> JsonValue:
-    """Return what a reference into a schema leads to."""
-    found: JsonValue = dict(root)
-    for step in reference.removeprefix("#/").split("/"):
-        found = _step(found, step)
-    return found
-
-
-def _step(value: JsonValue, step: str | int) -> JsonValue:
-    if isinstance(value, dict):
-        return value[str(step)]
-    return value[int(step)] if isinstance(value, list) else None

@@ -80,6 +80,13 @@ class Document:
         """Return the data where it is a mapping; else an empty one."""
         return a_mapping(self.data)
 
+    def entries(self, key: str) -> list[tuple[Place, JsonObject]]:
+        """Return the mappings of a list with their places; the list is the document, or stands below a key of it."""
+        above: Place = (key,) if isinstance(self.data, dict) else ()
+        found = self.mapping().get(key) if above else self.data
+        listed = found if isinstance(found, list) else []
+        return [((*above, index), a_mapping(item)) for index, item in enumerate(listed)]
+
 
 def label(place: Iterable[str | int]) -> str:
     """Name a place: `evaluation.type`, `models entry 2`."""

@@ -22,6 +22,10 @@ from pytest_helmbench.sandbox.workspace import SandboxError
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 """Where this machine keeps its programs."""
 
+_USER_NAMESPACES = ("--unshare-all", "--unshare-user", "--cap-drop", "ALL")
+AS_USER = ((*_USER_NAMESPACES, "--disable-userns"), _USER_NAMESPACES)
+"""Namespaces in which a command stays the user that we are, with no rights outside; the second before 0.8."""
+
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
 
 OWN_FOLDER = "/.helmbench"

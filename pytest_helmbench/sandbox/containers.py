@@ -61,19 +61,17 @@ _SHARED_MEMORY_BYTES = 64 * 1024 * 1024
 _NOTHING = "/.helmbench/nothing"  # a program that no image has
 
 
-def process_limits(limits: Limits) -> Iterator[str]:
-    """Return what the kernel bounds per process, within what we may set ourselves."""
-    open_files = min(_OPEN_FILES, os.sysconf("SC_OPEN_MAX"))
-    yield from (
-        "core=0:0",
-        f"cpu={math.ceil(limits.cpus * limits.wall_s)}",
-        f"fsize={limits.disk_bytes}",
-    )
-    yield f"nofile={open_files}:{open_files}"
+def bound_flags(limits: Limits, open_files: int) -> Iterator[str]:
+    """Return the flags that bound memory, processors, processes and open files, within what we may set ourselves."""
+    yield from ("--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes))
+    yield from ("--pids-limit", str(limits.pids), "--cpus", f"{min(limits.cpus, os.cpu_count() or 1):g}")
+    files = min(open_files, os.sysconf("SC_OPEN_MAX"))
     # Named only because podman asks for more than it may set otherwise. It counts all processes of the user, so it
     # is generous; the container bounds its own.
     own = os.sysconf("SC_CHILD_MAX")
-    yield "nproc={0}:{0}".format(_PROCESSES if own < 0 else min(_PROCESSES, own))
+    processes = _PROCESSES if own < 0 else min(_PROCESSES, own)
+    for limit in ("core=0:0", f"nofile={files}:{files}", f"nproc={processes}:{processes}"):
+        yield from ("--ulimit", limit)
 
 
 def mount_flags(mount: Mount) -> tuple[str, str]:
@@ -297,15 +295,13 @@ class ContainerEngine(Engine):
             await self.tool("rm", "-f", *names)
 
     async def _look(self, image: str) -> Unavailable | None:
-        found = await self.tool("image", "inspect", "--format", "{{.Id}}", image)
-        if found.exit_code != 0:
+        if not await self.has_image(image):
             if not self._pull:
                 return Unavailable(
                     f"the image {image} is not here; --helmbench-pull would fetch it", _NO_IMAGE
                 )
-            pulled = await self.tool("pull", image, wall_s=_PULL_S)
-            if pulled.exit_code != 0:
-                return Unavailable(f"the image {image} could not be pulled ({last_words(pulled)})", _NO_IMAGE)
+            if refusal := await self.pull(image):
+                return Unavailable(f"the image {image} could not be pulled ({refusal})", _NO_IMAGE)
         # Only starting one shows whether limits can be set here; an image without a shell is fine (127).
         spec = BoxSpec(image=image)
         with self.new_workspace() as workspace:
@@ -316,6 +312,15 @@ class ContainerEngine(Engine):
         if tried.exit_code in (0, 127):
             return None
         return Unavailable(f"{self.name} cannot run containers of {image} ({last_words(tried)})", _NO_IMAGE)
+
+    async def has_image(self, image: str) -> bool:
+        """Return whether an image is on this machine."""
+        return (await self.tool("image", "inspect", "--format", "{{.Id}}", image)).exit_code == 0
+
+    async def pull(self, image: str) -> str:
+        """Fetch an image; return the engine's words where that failed, else nothing."""
+        pulled = await self.tool("pull", image, wall_s=_PULL_S)
+        return "" if pulled.exit_code == 0 else last_words(pulled)
 
     async def _tried(self, spec: BoxSpec, workspace: Workspace) -> Ended:
         """Start a container. Where one starts only without a read-only `/proc`, none has it from here on."""
@@ -339,10 +344,9 @@ class ContainerEngine(Engine):
         yield from ("--log-driver", "none", "--stop-signal", "KILL")
         yield from ("--tmpfs", f"/tmp:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}")
         yield from ("--shm-size", str(min(limits.disk_bytes, _SHARED_MEMORY_BYTES)))
-        yield from ("--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes))
-        yield from ("--pids-limit", str(limits.pids), "--cpus", f"{min(limits.cpus, os.cpu_count() or 1):g}")
-        for limit in process_limits(limits):
-            yield from ("--ulimit", limit)
+        yield from bound_flags(limits, _OPEN_FILES)
+        yield from ("--ulimit", f"cpu={math.ceil(limits.cpus * limits.wall_s)}")
+        yield from ("--ulimit", f"fsize={limits.disk_bytes}")
         yield from (*self.program.private, *self._proc.flags)
         if Path("/sys/fs/selinux/enforce").exists():
             yield from ("--security-opt", "label=disable")

@@ -19,7 +19,7 @@ from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import Limits, Unavailable
-from pytest_helmbench.sandbox.bubble import SYSTEM, Bubble, BubbleKit, own_view, system_view
+from pytest_helmbench.sandbox.bubble import AS_USER, SYSTEM, Bubble, BubbleKit, own_view, system_view
 from pytest_helmbench.sandbox.cgroups import find_group_place
 from pytest_helmbench.sandbox.detection import NO_SANDBOX
 from pytest_helmbench.sandbox.local import LocalPrograms
@@ -27,8 +27,6 @@ from pytest_helmbench.sandbox.processes import run_tool
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 _REMEDY = "  hint: install bubblewrap (bwrap), or run it with your rights: --helmbench-unprotected"
-# The user that we are is the one inside, with none of its rights outside of the namespaces: files keep their owners.
-_NAMESPACES = ("--unshare-all", "--unshare-user", "--cap-drop", "ALL")
 _TEMPORARY_BYTES = 1024 * 2**20
 _SHARED_MEMORY_BYTES = 64 * 2**20
 _OPEN_FILES = 4096
@@ -246,10 +244,9 @@ async def find_fence(mode: Granted[str]) -> Fence | Unavailable:
     local = await asyncio.to_thread(LocalPrograms)
     groups = await asyncio.to_thread(find_group_place)
     why = ""
-    for more in (("--disable-userns",), ()):  # the second before 0.8
-        fence = Fence(
-            BubbleKit((program, *_NAMESPACES, *more, *system_view(local)), local.seccomp, groups), local
-        )
+    for namespaces in AS_USER:
+        start = (program, *namespaces, *system_view(local))
+        fence = Fence(BubbleKit(start, local.seccomp, groups), local)
         found = await _obstacle(fence)
         if not found:
             return fence

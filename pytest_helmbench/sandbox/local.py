@@ -1,8 +1,7 @@
-"""Programs of this machine in a sandbox: what their engines share, their Python, and the launcher with their limits."""
+"""Programs of this machine in a sandbox: a folder with what they need, their Python, and their launcher."""
 
 from __future__ import annotations
 
-import asyncio
 import math
 import py_compile
 import sys
@@ -11,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from pytest_helmbench.sandbox.box import Engine, Limits, SandboxEngine, Unavailable
+from pytest_helmbench.sandbox.box import Limits
 from pytest_helmbench.sandbox.owners import new_folder
 from pytest_helmbench.sandbox.seccomp import filter_program
 from pytest_helmbench.sandbox.workspace import remove_tree
@@ -49,35 +48,6 @@ class LocalPrograms:
     def close(self) -> None:
         """Remove the folder."""
         remove_tree(self.folder)
-
-
-class LocalEngine(Engine):
-    """Runs programs of this machine; images are nothing to it.
-
-    Args:
-        kind: Which engine it is.
-    """
-
-    def __init__(self, kind: SandboxEngine) -> None:
-        super().__init__(kind)
-        self._local = LocalPrograms()
-
-    async def obstacle(self, image: str | None) -> Unavailable | None:
-        """Return that images cannot be used, when one is asked for."""
-        if image is None:
-            return None
-        return Unavailable(
-            f"the image {image} needs docker or podman; only {self.name} is used here", "no_image"
-        )
-
-    def python(self, _image: str | None, /) -> str:
-        """Return the Python that runs us."""
-        return str(host_python())
-
-    async def close(self) -> None:
-        """Remove the folders."""
-        await super().close()
-        await asyncio.to_thread(self._local.close)
 
 
 @cache

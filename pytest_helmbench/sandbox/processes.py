@@ -21,15 +21,13 @@ _FLOOD = 16  # times the output limit that is still read and dropped
 _AFTER_KILL_S = 5.0
 _LAUNCHER_S = 10.0
 _TOOL_OUTPUT = 4 * 1024 * 1024
-
-
-Kill: TypeAlias = Callable[[Process], Awaitable[None]]
-LimitWatch: TypeAlias = Callable[[int], Coroutine[object, None, str]]
-
 _EVERY_S = 0.1
 _DISK_EVERY_S = 0.5
 _DISK_SHARE = 20  # looking takes at most one part in so many of the time
 _OWN_PIDS = 4  # what stands around the command: the sandbox's own processes and the launcher
+
+Kill: TypeAlias = Callable[[Process], Awaitable[None]]
+LimitWatch: TypeAlias = Callable[[int], Coroutine[object, None, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +137,14 @@ async def run_tool(
     launch = Launch(argv=tuple(argv), env=env, kill=kill_one, descriptors=descriptors)
     limits = Limits(wall_s=wall_s, output_bytes=_TOOL_OUTPUT)
     return await supervise(launch, Streams(given=b""), limits)
+
+
+async def exited(process: Process) -> None:
+    """Wait for the end of a process alone: `wait()` also waits for its pipes, which others may hold (Python 3.11)."""
+    while True:
+        await asyncio.sleep(_EVERY_S)
+        if process.returncode is not None:
+            return
 
 
 async def kill_one(process: Process) -> None:

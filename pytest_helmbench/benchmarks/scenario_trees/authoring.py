@@ -69,7 +69,7 @@ class ReadTree:
         records: list[dict[str, object]] = []
         total = 0
         for scenario in tree.scenarios.values():
-            cases = self._cases(scenario)
+            cases = scenario.count(add_no_context=self._add_no_context)
             total += cases
             title = titles.get(scenario.behaviour, "")
             behaviour = f"{scenario.behaviour} {title}".strip()
@@ -136,11 +136,6 @@ class ReadTree:
             for problem in problems
         ]
 
-    def _cases(self, scenario: Scenario) -> int:
-        contexts = len(scenario.user_contexts)
-        contexts += not contexts or self._add_no_context
-        return (len(scenario.conditions) or 1) * contexts * len(scenario.perturbations)
-
 
 def _unfilled(tree: ScenarioTree) -> Iterator[Problem]:
     """Yield places of templates in prompts, once per file: nothing fills them."""
@@ -196,7 +191,7 @@ class TreeAuthoring:
     def check(self, root: Path, session: SessionValues) -> Checked:
         tree = load_tree(root, runs_code=session.trusts(root))
         errors = tuple(problem for problems in tree.problems.values() for problem in problems)
-        cases = sum(1 for scenario in tree.scenarios.values() for _ in scenario.combinations())
+        cases = sum(scenario.count() for scenario in tree.scenarios.values())
         healthy = f"{tree.name}: {counted(len(tree.scenarios), 'healthy scenario')}, {counted(cases, 'case')}"
         broken = ""
         if tree.unrun:

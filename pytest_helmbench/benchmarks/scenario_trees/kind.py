@@ -208,9 +208,8 @@ class LoadedTree:
         return self._hosts.get(path, ())
 
     def count(self) -> int:
-        extra = self._add_no_context
-        found = (scenario.combinations(add_no_context=extra) for scenario in self.outline.scenarios.values())
-        return sum(1 for combinations in found for _ in combinations)
+        healthy = self.outline.scenarios.values()
+        return sum(scenario.count(add_no_context=self._add_no_context) for scenario in healthy)
 
     def scenario_of(self, code: str) -> str:
         """Return `P1-B2-S1` of `P1-B2-S1-C1-PT3`."""

@@ -136,6 +136,11 @@ class Scenario:
         for parts in product(self.conditions or (None,), contexts, self.perturbations):
             yield Combination(self, *parts)
 
+    def count(self, *, add_no_context: bool = False) -> int:
+        """Return the number of `combinations`, without making them."""
+        contexts = _contexts(self.user_contexts, add_no_context=add_no_context)
+        return (len(self.conditions) or 1) * len(contexts) * len(self.perturbations)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Combination:

@@ -13,12 +13,20 @@ from functools import partial
 from itertools import count
 
 from pytest_helmbench.core.granted import Granted
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.box import BoxSpec, Command, Ended, Limits, SandboxEngine, Streams, Unavailable
-from pytest_helmbench.sandbox.bubble import Bubble, BubbleKit, own_view, system_view
+from pytest_helmbench.sandbox.box import (
+    BoxSpec,
+    Command,
+    Ended,
+    Engine,
+    Limits,
+    SandboxEngine,
+    Streams,
+    Unavailable,
+)
+from pytest_helmbench.sandbox.bubble import AS_USER, Bubble, BubbleKit, own_view, system_view
 from pytest_helmbench.sandbox.cgroups import GroupPlace, find_group_place
-from pytest_helmbench.sandbox.local import LocalEngine, limits_text, local_environment
+from pytest_helmbench.sandbox.local import LocalPrograms, host_python, limits_text, local_environment
 from pytest_helmbench.sandbox.processes import Launch, supervise, watch_disk, watch_family
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
@@ -26,10 +34,7 @@ _SHARED_MEMORY_BYTES = 64 * 1024 * 1024
 _FIRST_UID = 0x70000000  # above every range that distributions hand out
 _UIDS_PER_PROCESS = 1024
 # From 5.14 on, processes are counted per namespace of users; before, with all others of the user.
-_COUNTS_PIDS = sys.platform == "linux" and tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (
-    5,
-    14,
-)
+_COUNTS_PIDS = sys.platform == "linux" and [*map(int, re.findall(r"\d+", os.uname().release)[:2])] >= [5, 14]
 
 # Without a namespace for users when we are root: the command then becomes a user of its own, for whom
 # the kernel counts processes; root's own are never counted.
@@ -37,46 +42,37 @@ _AS_ROOT = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"),
 )
-_AS_USER = ("--unshare-all", "--unshare-user", "--cap-drop", "ALL")
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How bubblewrap works on this machine.
-
-    Args:
-        program: Its path.
-        flags: The namespaces and privileges.
-        drops: Whether commands become another user.
-        groups: Where the kernel bounds memory and processes for us; None where it does not.
-    """
-
-    program: str
-    flags: tuple[str, ...]
-    drops: bool
-    groups: GroupPlace | None = None
-
-
-class BubblewrapEngine(LocalEngine):
-    """Runs programs of this machine in namespaces.
+class BubblewrapEngine(Engine):
+    """Runs programs of this machine in namespaces; images are nothing to it.
 
     Args:
         kind: Which engine it is.
-        way: How bubblewrap works here.
+        start: Program and flags for namespaces and privileges: one of `ways`.
+        groups: Where the kernel bounds memory and processes for us; None where it does not.
     """
 
-    def __init__(self, kind: SandboxEngine, way: Way) -> None:
+    def __init__(self, kind: SandboxEngine, start: tuple[str, ...], groups: GroupPlace | None = None) -> None:
         super().__init__(kind)
-        self._way = way
+        self._local = LocalPrograms()
+        self._changes_user = start[1:] == _AS_ROOT
         self._numbers = count()
-        start = (way.program, *way.flags, *system_view(self._local))
-        self._kit = BubbleKit(start, self._local.seccomp, way.groups)
+        self._kit = BubbleKit((*start, *system_view(self._local)), self._local.seccomp, groups)
+
+    async def obstacle(self, image: str | None) -> Unavailable | None:
+        """Return that images cannot be used, when one is asked for."""
+        if image is None:
+            return None
+        return Unavailable(
+            f"the image {image} needs docker or podman; only {self.name} is used here", "no_image"
+        )
 
     def new_workspace(self, image: str | None = None) -> Workspace:
         """Make an empty folder; as root it belongs to a user of its own."""
         del image  # there is one kind
         uid = None
-        if self._way.drops:
+        if self._changes_user:
             number = next(self._numbers) % _UIDS_PER_PROCESS
             uid = _FIRST_UID + (os.getpid() % 2**18) * _UIDS_PER_PROCESS + number
         return Workspace(self._local.new_folder(), uid=uid, remove_later=self.remove_later)
@@ -84,6 +80,8 @@ class BubblewrapEngine(LocalEngine):
     async def execute(self, spec: BoxSpec, workspace: Workspace, command: Command, streams: Streams) -> Ended:
         """Run a command in fresh namespaces."""
         limits = command.limits or spec.limits
+        settings = limits_text(limits, count_pids=_COUNTS_PIDS)
+        settings += "" if workspace.uid is None else f",uid={workspace.uid}"
         bubble = Bubble(self._kit, limits, *os.pipe())
         try:
             launch = Launch(
@@ -91,7 +89,7 @@ class BubblewrapEngine(LocalEngine):
                     _view(spec, workspace, command, limits),
                     command.argv,
                     command.workdir or spec.workdir,
-                    self._settings(limits, workspace),
+                    settings,
                 ),
                 env={},
                 kill=bubble.kill,
@@ -109,9 +107,14 @@ class BubblewrapEngine(LocalEngine):
         finally:
             await asyncio.shield(asyncio.to_thread(bubble.close))
 
-    def _settings(self, limits: Limits, workspace: Workspace) -> str:
-        taken_on = limits_text(limits, count_pids=_COUNTS_PIDS)
-        return taken_on if workspace.uid is None else f"{taken_on},uid={workspace.uid}"
+    def python(self, _image: str | None, /) -> str:
+        """Return the Python that runs us."""
+        return str(host_python())
+
+    async def close(self) -> None:
+        """Remove the folders."""
+        await super().close()
+        await asyncio.to_thread(self._local.close)
 
 
 def _view(spec: BoxSpec, workspace: Workspace, command: Command, limits: Limits) -> Iterable[str]:
@@ -128,8 +131,8 @@ async def _find(kind: SandboxEngine, _pull: Granted[bool]) -> BubblewrapEngine |
         return Unavailable("bwrap is not installed")
     why = ""
     groups = await asyncio.to_thread(find_group_place)
-    for way in ways(program, groups):
-        engine = BubblewrapEngine(kind, way)
+    for start in ways(program):
+        engine = BubblewrapEngine(kind, start, groups)
         try:
             async with await engine.open(BoxSpec()) as box:
                 ended = await box.run(Command((box.python, "-ISE", "-c", "print('works')")))
@@ -142,12 +145,10 @@ async def _find(kind: SandboxEngine, _pull: Granted[bool]) -> BubblewrapEngine |
     return Unavailable(f"bwrap does not work here ({excerpt(why)})")
 
 
-def ways(program: str, groups: GroupPlace | None = None) -> Iterable[Way]:
-    """Yield the ways in which bubblewrap may work, the one with the firmest bounds first."""
-    kinds: list[tuple[tuple[str, ...], bool]] = [(_AS_ROOT, True)] if os.getuid() == 0 else []
-    kinds += [((*_AS_USER, "--disable-userns"), False), (_AS_USER, False)]  # the last one before 0.8
-    for flags, drops in kinds:
-        yield Way(program, flags, drops, groups)
+def ways(program: str) -> Iterable[tuple[str, ...]]:
+    """Yield the ways in which bubblewrap may work, with its path, the one with the firmest bounds first."""
+    for flags in (*((_AS_ROOT,) if os.getuid() == 0 else ()), *AS_USER):
+        yield (program, *flags)
 
 
 ENGINE = SandboxEngine(

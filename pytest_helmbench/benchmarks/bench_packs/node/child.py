@@ -23,7 +23,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
 from pytest_helmbench.files.strict_json import is_deeper
 from pytest_helmbench.sandbox.fence import Enclosed, OpenPort
-from pytest_helmbench.sandbox.processes import Collected, end_launched, kill_group, stop_launched
+from pytest_helmbench.sandbox.processes import Collected, end_launched, exited, kill_group, stop_launched
 
 _LATE_S = 1.0  # a check that comes later than this is our own fault, not the process's
 _AFTER_END_S = 0.5
@@ -345,7 +345,7 @@ class Child:
     async def _watch(self, process: Process, lines: asyncio.StreamReader) -> None:
         """Take what the process says and prints, until it ends."""
         output = asyncio.create_task(self._output.read(process.stdout))
-        ends = [asyncio.ensure_future(one) for one in (process.wait(), self._lines.read(lines))]
+        ends = [asyncio.ensure_future(one) for one in (exited(process), self._lines.read(lines))]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait((output, *ends), timeout=_AFTER_END_S)  # what it said last is still to be read

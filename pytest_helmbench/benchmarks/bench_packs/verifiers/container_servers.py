@@ -4,39 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights, built_image, pulled_image
-from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Health, Running
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
+    AbsentVerifierError,
+    Health,
+    Running,
+    TellPhase,
+)
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
 from pytest_helmbench.core.granted import NOT_ALLOWED
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.strict_json import a_mapping
-from pytest_helmbench.sandbox.box import BoxSpec, Engine, Unavailable
-from pytest_helmbench.sandbox.containers import ContainerEngine, last_words, left_behind
+from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, Unavailable
+from pytest_helmbench.sandbox.containers import ContainerEngine, bound_flags, last_words, left_behind
 from pytest_helmbench.sandbox.detection import image_engines
 from pytest_helmbench.sandbox.owners import this_process
 
 _OWNER = "helmbench.owner"
 _HOST_NAME = "host.docker.internal"
-_MEMORY = 2 * 2**30
-_PIDS = 512
-_CPUS = 2.0
+_BOUNDS = Limits(cpus=2.0, memory_bytes=2 * 2**30, pids=512)
 _OPEN_FILES = 4096
-_PROCESSES = 8192
 _WRITABLE = (("/tmp", "1g"), ("/var/tmp", "256m"), ("/run", "64m"))
 _LOG_BYTES = "1m"
 _LOG_LINES = "20"
 _END_S = 24 * 3600.0
 _HINT = "--helmbench-verifier=process:COMMAND starts it on this machine, or give its URL"
-
-Tell = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +123,14 @@ class Containers:
         )
 
     async def start(
-        self, spec: VerifierSpec, engine: ContainerEngine, tell: Tell, health: Health
+        self, spec: VerifierSpec, engine: ContainerEngine, tell: TellPhase, health: Health
     ) -> ContainerVerifier:
         """Start the container of a verifier and wait until its server is well.
 
         Args:
             spec: Of the verifier.
             engine: That runs it.
-            tell: Takes the phase, in the protocol's words, and a sentence.
+            tell: Takes the phases.
             health: Waits for a health check; returns what it saw when it does not pass.
 
         Raises:
@@ -141,7 +139,10 @@ class Containers:
         port = spec.listen_port
         if port is None or (spec.build_context is None and not spec.image):
             raise AbsentVerifierError("failed", "has no container described in the manifest", _HINT)
-        image = await _image(spec, engine, tell, self._rights)
+        if spec.build_context is None:
+            image = await pulled_image(engine, spec.image, tell, self._rights)
+        else:
+            image = await built_image(engine, spec.build_context, tell, self._rights)
         network = await self._network(engine)
         tell("starting_container", f"A container of {engine.name} is started.")
         name = engine.new_name()
@@ -188,19 +189,6 @@ class Containers:
             return self._networks[engine.name]
 
 
-async def _image(spec: VerifierSpec, engine: ContainerEngine, tell: Tell, rights: ImageRights) -> str:
-    """Return the image of a verifier, built or fetched if need be.
-
-    Raises:
-        AbsentVerifierError: It can be neither.
-    """
-    if spec.build_context is None:
-        say = partial(tell, "pulling_image", f"The image {spec.image} is fetched.")
-        return await pulled_image(engine, spec.image, say, rights)
-    say = partial(tell, "building_image", "The image of the verifier is built.")
-    return await built_image(engine, spec.build_context, say, rights)
-
-
 async def _new_network(engine: ContainerEngine) -> _Network:
     """Make a network; a closed one where this machine is on it and so needs no published port.
 
@@ -238,13 +226,7 @@ def _flags(spec: VerifierSpec, engine: ContainerEngine, network: _Network, port:
         yield from ("--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}")
     # Compilers keep caches in the home folder, which cannot be written.
     yield from ("--env", "HOME=/tmp", "--env", "TMPDIR=/tmp")
-    yield from ("--memory", str(_MEMORY), "--memory-swap", str(_MEMORY), "--pids-limit", str(_PIDS))
-    yield from ("--cpus", f"{min(_CPUS, os.cpu_count() or 1):g}", "--ulimit", "core=0:0")
-    own = os.sysconf("SC_CHILD_MAX")
-    files = min(_OPEN_FILES, os.sysconf("SC_OPEN_MAX"))
-    processes = _PROCESSES if own < 0 else min(_PROCESSES, own)
-    # Named only because podman asks for more than it may set otherwise; the container bounds its own.
-    yield from ("--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}")
+    yield from bound_flags(_BOUNDS, _OPEN_FILES)
     yield from ("--log-driver", "json-file", "--log-opt", f"max-size={_LOG_BYTES}", "--stop-signal", "KILL")
     yield from engine.program.private
 

@@ -6,12 +6,12 @@ import asyncio
 import hashlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import content_digest
-from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, TellPhase
 from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words
@@ -25,7 +25,6 @@ _HINT = (
 )
 _BUILD_S = 1800.0
 _BUILD_MEMORY = 2 * 2**30
-_PULL_S = 1800.0
 _TURN_S = 0.1
 
 
@@ -58,9 +57,7 @@ def content_tag(folder: Path) -> str:
     return f"{_REPOSITORY}:{digest.hexdigest()[:32]}"
 
 
-async def built_image(
-    engine: ContainerEngine, folder: Path, tell: Callable[[], None], rights: ImageRights
-) -> str:
+async def built_image(engine: ContainerEngine, folder: Path, tell: TellPhase, rights: ImageRights) -> str:
     """Return the name of the image of a folder; it is built, where that is allowed, unless it is there.
 
     Args:
@@ -76,7 +73,7 @@ async def built_image(
         raise AbsentVerifierError("failed", f"has no Dockerfile in {folder}")
     try:
         tag = await asyncio.to_thread(content_tag, folder)
-        if await _is_here(engine, tag):
+        if await engine.has_image(tag):
             return tag
         if rights.build is None:
             raise AbsentVerifierError(
@@ -85,8 +82,8 @@ async def built_image(
                 _HINT,
             )
         async with _turn(tag.rpartition(":")[2]):
-            if not await _is_here(engine, tag):  # another process may have built it meanwhile
-                tell()
+            if not await engine.has_image(tag):  # another process may have built it meanwhile
+                tell("building_image", "The image of the verifier is built.")
                 await build(engine, folder, tag, rights)
     except SandboxError as error:
         raise AbsentVerifierError("failed", f"cannot run: {error}") from error
@@ -95,30 +92,23 @@ async def built_image(
     return tag
 
 
-async def pulled_image(
-    engine: ContainerEngine, image: str, tell: Callable[[], None], rights: ImageRights
-) -> str:
+async def pulled_image(engine: ContainerEngine, image: str, tell: TellPhase, rights: ImageRights) -> str:
     """Return an image that a manifest names; it is fetched, where that is allowed, unless it is there.
 
     Raises:
         AbsentVerifierError: It cannot be fetched, or may not be.
     """
-    if not await _is_here(engine, image):
+    if not await engine.has_image(image):
         if not rights.pull:
             what = f"needs the image {image}, which is not here"
             raise AbsentVerifierError(
                 "missing_dependency", what, f"--helmbench-pull, or {engine.name} pull {image}"
             )
-        tell()
-        pulled = await engine.tool("pull", image, wall_s=_PULL_S)
-        if pulled.exit_code != 0:
-            said = f"{engine.name} could not pull its image {image} ({last_words(pulled)})"
+        tell("pulling_image", f"The image {image} is fetched.")
+        if refusal := await engine.pull(image):
+            said = f"{engine.name} could not pull its image {image} ({refusal})"
             raise AbsentVerifierError("failed", f"cannot run: {said}")
     return image
-
-
-async def _is_here(engine: ContainerEngine, image: str) -> bool:
-    return (await engine.tool("image", "inspect", "--format", "{{.Id}}", image)).exit_code == 0
 
 
 @asynccontextmanager

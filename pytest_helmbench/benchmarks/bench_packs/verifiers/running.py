@@ -28,6 +28,9 @@ _PROCESS = "process:"
 Health: TypeAlias = Callable[[str], Awaitable[str | None]]
 """Looks at a URL until a health check passes or its time is over; returns what it saw when it does not pass."""
 
+TellPhase: TypeAlias = Callable[[str, str], None]
+"""Takes a phase of a verifier's start, in the protocol's words, and a sentence about it."""
+
 
 class Mode(StrEnum):
     """The ways to run a verifier, in the words of the option."""

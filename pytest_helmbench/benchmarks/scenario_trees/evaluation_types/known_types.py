@@ -88,7 +88,7 @@ def frontmatter_schema(types: tuple[EvaluationType, ...]) -> dict[str, JsonValue
 
 
 def _branch(kind: EvaluationType, keys: Mapping[str, JsonObject], *, named: bool) -> JsonValue:
-    """Return what holds for one type: its keys, and none of the others'.
+    """Return what holds for one type: its keys, and none of the others', whose titles and descriptions say why.
 
     Args:
         kind: The type.
@@ -99,10 +99,14 @@ def _branch(kind: EvaluationType, keys: Mapping[str, JsonObject], *, named: bool
     if named:
         condition["required"] = ["type"]
     asked: dict[str, JsonValue] = {}
+    idle = {
+        "title": f"means nothing for the type {kind.name}",
+        "description": "remove the key, or change the type",
+    }
     for key in keys:
         if key in kind.narrowed:
             asked[key] = dict(kind.narrowed[key])
         elif key not in kind.keys:
-            asked[key] = {"not": {}}
+            asked[key] = {"not": {}, **idle}
     then: dict[str, JsonValue] = {"required": list(kind.needed)} if kind.needed else {}
     return {"if": condition, "then": {**then, "properties": asked}}
