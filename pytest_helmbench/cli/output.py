@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import webbrowser
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -60,19 +61,43 @@ def complain(lines: Iterable[str] | str) -> None:
         click.echo(quoted(line), err=True)
 
 
+def refuse_unused(hint: str, **options: object) -> None:
+    """Refuse options that would have no effect.
+
+    Args:
+        hint: What to do instead.
+        options: Their values by name with underscores; a false value is that of an option that was not given.
+
+    Raises:
+        CommandError: One was given.
+    """
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
+    if given:
+        raise CommandError(f"{' and '.join(given)} would have no effect here\n  hint: {hint}")
+
+
+@contextmanager
+def writing(path: Path, hint: str = "name another file") -> Iterator[None]:
+    """Say in a sentence that a file cannot be written.
+
+    Raises:
+        CommandError: The block could not write it.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {error.strerror}\n  hint: {hint}") from error
+
+
 def write_file(path: Path, content: str | bytes) -> None:
     """Write what a command made, as a whole; folders above it are made.
 
     Raises:
         CommandError: It cannot be written.
     """
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)
-    except OSError as error:
-        raise CommandError(
-            f"{path}: cannot be written: {error.strerror}\n  hint: name another file"
-        ) from error
 
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")

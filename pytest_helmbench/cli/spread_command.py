@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pytest_helmbench.cli.exchange_commands import merge_command
-from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say
+from pytest_helmbench.cli.output import CommandError, complain, refuse_unused, say, writing
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.reports.tables import table
-from pytest_helmbench.run.spread_session import ShardedWork, key_variables, packed
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 
 if TYPE_CHECKING:
-    from pytest_helmbench.run.spread import SpreadResult
+    from pytest_helmbench.run.spread import Spread
 
 _FILE = click.Path(path_type=Path)
 _HEAD = ("worker", "host", "versions", "sandboxes", "key variables")
@@ -48,7 +45,6 @@ _INTERRUPTED = 130
 @click.option("--junitxml", type=_FILE, metavar="FILE", help="Also write a JUnit report of all cases.")
 @click.option("--shared", is_flag=True, help="This folder is at the same path on all hosts: nothing travels.")
 @click.option("--resume", is_flag=True, help="Go on with the shards' files that are there.")
-@no_db_option
 @click.argument("pytest_args", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- PYTEST_ARGS")
 def spread_command(
     address: str,
@@ -71,11 +67,10 @@ def spread_command(
     remote scheduler without TLS or arguments that pytest cannot use, and 130 after Ctrl-C.
     """
     if find_spec("distributed") is None:
-        raise CommandError(
-            "spread needs the package distributed\n  hint: pip install 'pytest-helmbench[dask]'"
-        )
+        raise CommandError("distributed is not installed\n  hint: pip install 'pytest-helmbench[dask]'")
     # Dask is imported only to spread.
     from pytest_helmbench.run.spread import Spread, connected, hosts_of, is_safe, refuse_others
+    from pytest_helmbench.run.spread_session import key_variables
 
     if not is_safe(address):
         raise CommandError(
@@ -83,58 +78,68 @@ def spread_command(
             "  hint: tls://HOST:PORT, with the certificates in Dask's configuration (distributed.comm.tls)",
             code=_UNSAFE,
         )
+    project = Project.at(Path.cwd())
     if pytest_args == ("check",):
+        refuse_unused("`check` only lists the workers", resume=resume, shared=shared, **ending)
         with connected(address) as client:
-            return _check(hosts_of(client), client.run)
-    results = [out.absolute().parent / Shard(index, shards).file_name for index in range(1, shards + 1)]
-    _check_places((out, *results), resume=resume)
-    folder, files = (str(Path.cwd()), None) if shared else _travelling(Project.at(Path.cwd()), pytest_args)
-    digest = None if files is None else sha256(files).hexdigest()
-    work = ShardedWork(f"helmbench-{uuid.uuid4().hex}", shards, pytest_args, folder, digest)
+            hosts, keys = hosts_of(client), client.run(key_variables)
+            boxes = client.run(_sandboxes, project.settings().packs.sandbox)
+            rows = [(name, *hosts[name], boxes[name], keys[name]) for name in sorted(hosts)]
+            say(*table(_HEAD, rows, left=_HEAD))
+            refuse_others(hosts)
+        return 0
+    results = _results(out, shards, resume=resume)
+    folder, files = (str(Path.cwd()), None) if shared else _travelling(project, pytest_args)
     with connected(address) as client:
         refuse_others(hosts_of(client))
-        found = Spread(client, work, files, results, lambda line: complain(f"helmbench: {line}")).run()
-    return _merged(found, out, **ending)
+        spread = Spread(client, pytest_args, folder, files, results, complain)
+        spread.run()
+    return _merged(spread, out, **ending)
 
 
-def _merged(found: SpreadResult, out: Path, *, junitxml: Path | None, gate: bool) -> int:
-    complain(found.problems)
-    if found.misused:
-        raise CommandError(f"pytest cannot use its arguments:\n{found.misused}", code=_UNSAFE)
-    if not found.files:
+def _merged(spread: Spread, out: Path, *, junitxml: Path | None, gate: bool) -> int:
+    complain(spread.problems)
+    if spread.usage_problem:
+        raise CommandError(f"pytest cannot use its arguments:\n{spread.usage_problem}", code=_UNSAFE)
+    if not spread.files:
         raise CommandError("no shard has stored anything", code=1)
-    arguments = [*map(str, found.files), "-o", str(out), "--force"]
-    arguments += ["--gate"] if gate and found.is_whole else []
-    arguments += [] if junitxml is None else ["--junitxml", str(junitxml)]
-    arguments += [] if found.is_whole else ["--partial"]
+    is_whole = spread.is_whole
     try:
-        code = merge_command.main(arguments, prog_name="helmbench merge", standalone_mode=False)
+        code = click.get_current_context().invoke(
+            merge_command,
+            files=tuple(spread.files),
+            out=out,
+            junitxml=junitxml,
+            paths=(),
+            partial=not is_whole,
+            gate=gate and is_whole,
+            force=True,
+        )
     except HelmbenchError as error:
-        complain(f"{name} came from {host}" for name, host in found.hosts.items() if name in str(error))
+        named = ((path.name, host) for path, host in spread.files.items() if path.name in str(error))
+        complain(f"{name} came from {host}" for name, host in named if host)
         raise
-    if found.is_whole:
-        return int(code or 0) or int(bool(found.problems))
+    if is_whole:
+        return code or int(bool(spread.problems))
     complain("helmbench: add --resume to go on: nothing that is stored is asked again")
-    return _INTERRUPTED if found.stopped else 1
+    return _INTERRUPTED if spread.stopped_at is not None else 1
 
 
-def _check_places(places: Sequence[Path], *, resume: bool) -> None:
-    """Refuse to write over what is there, before anything is paid.
+def _results(out: Path, shards: int, *, resume: bool) -> list[Path]:
+    """Return the results files of shards; none is replaced without --resume, before a call is paid.
 
     Raises:
-        CommandError: It is there.
+        CommandError: A file exists, or the merged one cannot be written.
     """
-    there = next((path for path in places if path.exists()), None)
+    results = [out.absolute().parent / Shard(index, shards).file_name for index in range(1, shards + 1)]
+    there = next((path for path in (out, *results) if path.exists()), None)
     if there is not None and not resume:
         raise CommandError(
             f"{there} is there already\n  hint: --resume goes on with the shards that are there; else another folder"
         )
-    try:
-        try_place(places[0].with_suffix(".part"))
-    except OSError as error:
-        raise CommandError(
-            f"{places[0]}: cannot be written: {error.strerror}\n  hint: name another file with -o"
-        ) from error
+    with writing(out, "name another file with -o"):
+        try_place(out.with_suffix(".part"))
+    return results
 
 
 def _travelling(project: Project, arguments: Sequence[str]) -> tuple[str, bytes]:
@@ -143,11 +148,15 @@ def _travelling(project: Project, arguments: Sequence[str]) -> tuple[str, bytes]
     Raises:
         CommandError: Something is not below the project's folder.
     """
-    named = [path for word in arguments if (path := _named(word)) is not None]
-    if not any(_named(word) for word in arguments if not word.startswith("-")):
-        named += project.benchmarks(None)
-    own = (project.ini_file, project.root / "conftest.py", project.root / "models.yml")
-    paths = {path.resolve() for path in (*named, *own) if path is not None and path.exists()}
+    from pytest_helmbench.run.spread_session import packed
+
+    options = [word.partition("=")[2] for word in arguments if word.startswith("-")]
+    places = [word.partition("::")[0] for word in arguments if not word.startswith("-")]
+    paths = {Path(place) for place in places if place and Path(place).exists()}
+    paths |= set() if paths else set(project.benchmarks(None))
+    named = (project.ini_file, project.root / "conftest.py", project.root / "models.yml", *options)
+    paths |= {Path(place) for place in named if place}
+    paths = {path.resolve() for path in paths if path.exists()}
     root = project.root.resolve()
     for path in sorted(paths):
         if not path.is_relative_to(root):
@@ -155,28 +164,6 @@ def _travelling(project: Project, arguments: Sequence[str]) -> tuple[str, bytes]
                 f"{path} is not below {root}, which travels\n  hint: --shared, where all hosts have it at the same path"
             )
     return Path.cwd().resolve().relative_to(root).as_posix(), packed(root, sorted(paths))
-
-
-def _named(word: str) -> Path | None:
-    """Return the file or folder that an argument of pytest names; None where it names none."""
-    value = word.partition("=")[2] if word.startswith("-") else word.partition("::")[0]
-    path = Path(value)
-    return path.absolute() if value and path.exists() else None
-
-
-def _check(hosts: Mapping[str, tuple[str, str]], run: Callable[..., Mapping[str, Any]]) -> int:
-    """Say who is there: hosts, versions, sandboxes, and which variables with keys are set."""
-    from pytest_helmbench.run.spread import refuse_others
-
-    boxes = run(_sandboxes, Project.at(Path.cwd()).settings().packs.sandbox)
-    keys = run(key_variables)
-    rows = [
-        (address, *host, boxes[address], ", ".join(keys[address]) or "none")
-        for address, host in sorted(hosts.items())
-    ]
-    say(*table(_HEAD, rows, left=_HEAD))
-    refuse_others(hosts)
-    return 0
 
 
 async def _sandboxes(wanted: Granted[str]) -> str:

@@ -1,4 +1,4 @@
-"""One shard on a host of a Dask cluster: a task that runs pytest, and tells the process that spreads it."""
+"""One shard on a host of a Dask cluster: a task that runs pytest and reports to the process that spreads it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import io
 import os
 import platform
 import re
-import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import uuid
-import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.core.light_dataclass import dataclass
+from distributed import Queue
+
 from pytest_helmbench.core.shard import Shard
-from pytest_helmbench.store.merge.shard_image import SentImage, image_of, put_image
+from pytest_helmbench.store.merge.shard_image import changed_blocks, image_of, write_image
 
 _LOOK_S = 1.0
 _SEND_S = 15.0
@@ -47,173 +46,114 @@ sys.exit(pytest.main(["-p", "helmbench", *sys.argv[2:]]))
 """A session that ends when the worker is gone: what it would still ask for would be lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShardedWork:
-    """Work that tasks share.
-
-    Args:
-        name: Of the queue over which they ask.
-        of: How many shards there are.
-        arguments: Of pytest.
-        folder: Where it runs: inside of what travels, or anywhere where the files are the same everywhere.
-        files: SHA-256 (hex) of what travels; None where nothing does.
-    """
-
-    name: str
-    of: int
-    arguments: tuple[str, ...]
-    folder: str
-    files: str | None
-
-
-class DroppedError(Exception):
-    """The result of the task is not wanted any more."""
-
-
 def this_host() -> tuple[str, str]:
     """Return the name of this host, and the versions of what has to be the same everywhere."""
     python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
     return platform.node(), f"{python}, pytest-helmbench {version('pytest-helmbench')}"
 
 
-def key_variables() -> tuple[str, ...]:
-    """Return the names of the variables that hold keys here, never their values."""
-    return tuple(
-        sorted(name for name, value in os.environ.items() if value and re.search("_(API_KEY|TOKEN)$", name))
-    )
+def key_variables() -> str:
+    """Return the names of the variables that hold keys here, never their values; `none` where there are none."""
+    names = (name for name, value in os.environ.items() if value and re.search("_(API_KEY|TOKEN)$", name))
+    return ", ".join(sorted(names)) or "none"
 
 
-def run_shard(work: ShardedWork, shard: Shard) -> None:
-    """Run a shard, and go on with what is there of it: what a Dask task does.
+def run_shard(queue: str, shard: Shard, arguments: Sequence[str], folder: str, files: bytes | None) -> None:
+    """Run a shard, or go on with what is there of it, as a Dask task.
+
+    Args:
+        queue: Name of the queue of the process that spreads.
+        shard: The shard.
+        arguments: Of pytest.
+        folder: Where it runs: below the files, or an absolute path.
+        files: As `packed` returns them; None where the files are the same everywhere.
 
     Raises:
-        DroppedError: It is not wanted any more.
+        RuntimeError: Its result is not wanted any more.
     """
-    line = _Line(work.name, shard.index)
-    folder = Path(tempfile.mkdtemp(prefix="helmbench-spread-"))
-    try:
-        began = line.ask("begin", wants_files=not _is_here(work.files))
-        where = Path(work.folder) if work.files is None else _unpacked(work, began["files"], folder)
-        db = folder / shard.file_name
-        if began["image"]:
-            put_image(db, began["image"])
+    line = _Line(queue, shard.index)
+    with tempfile.TemporaryDirectory(prefix="helmbench-spread-", ignore_cleanup_errors=True) as root:
+        image = line.ask(begins=True)["image"]
+        db, start = Path(root, shard.file_name), Path(root, "files", folder)
+        if files is not None:
+            with tarfile.open(fileobj=io.BytesIO(files)) as archive:
+                archive.extractall(Path(root, "files"), filter="data")
+            start.mkdir(parents=True, exist_ok=True)
+        if image:
+            write_image(db, image)
         own = (f"--helmbench-shard={shard.text}", f"--helmbench-db={db}", "--helmbench-resume=or-start")
-        _watched([*work.arguments, *own], line, where, db)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _run_pytest([*arguments, *own], line, start, db)
 
 
 class _Line:
     """Asks the process that spreads the shards, over the queues of Dask's scheduler."""
 
-    def __init__(self, name: str, shard: int) -> None:
-        from distributed import Queue, get_client  # the command imports this module without Dask
-
-        self._head = {"shard": shard, "attempt": uuid.uuid4().hex}
-        self._questions = Queue(name, client=get_client())
-        self._answers = Queue(f"{name}-{self._head['attempt']}", client=get_client())
-
-    def ask(self, what: str, **more: object) -> Mapping[str, Any]:
+    def __init__(self, queue: str, shard: int) -> None:
         host, versions = this_host()
-        message = {**self._head, "host": host, "versions": versions, "what": what, **more}
-        try:
-            self._questions.put(message, timeout=_SILENCE_S)
-            answer: Mapping[str, Any] = self._answers.get(timeout=_SILENCE_S)
-        except TimeoutError:
-            raise DroppedError("no answer from the process that spreads") from None
+        self._head = {"shard": shard, "attempt": uuid.uuid4().hex, "host": host, "versions": versions}
+        self._questions, self._answers = Queue(queue), Queue(f"{queue}-{self._head['attempt']}")
+        self._sent = b""
+
+    def ask(self, **words: object) -> Mapping[str, Any]:
+        """Send a message and return the answer to it."""
+        self._questions.put(self._head | words)
+        deadline = time.monotonic() + _SILENCE_S
+        # The scheduler would log a traceback of each wait that comes to its end.
+        while not (answers := self._answers.get(batch=True)):
+            if time.monotonic() > deadline:
+                raise RuntimeError("no answer from the process that spreads")
+            time.sleep(_LOOK_S / 4)
+        answer: Mapping[str, Any] = answers[0]
         if answer.get("dropped"):
-            raise DroppedError(str(answer["dropped"]))
+            raise RuntimeError(str(answer["dropped"]))
         return answer
 
+    def record(self, db: Path, **words: object) -> Mapping[str, Any]:
+        """Send what is new in a results file."""
+        image, before = image_of(db), self._sent
+        self._sent = image
+        return self.ask(size=len(image), blocks=changed_blocks(image, before), **words)
 
-def _watched(arguments: Sequence[str], line: _Line, where: Path, db: Path) -> None:
+
+def _run_pytest(arguments: Sequence[str], line: _Line, start: Path, db: Path) -> None:
+    """Run pytest in a folder until it ends or is not wanted any more, and send what it stores."""
+    command = [sys.executable, "-c", _PROGRAM, str(os.getpid()), *arguments]
     log = db.with_suffix(".log")
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(os.getpid()), *arguments],
-            cwd=where,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            command, cwd=start, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
         )
-    sent = SentImage()
+    sent_at = time.monotonic()
     try:
-        last_sent = time.monotonic()
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_LOOK_S)
-            due = time.monotonic() - last_sent >= _SEND_S
-            answer = line.ask("record", **_news(db, sent)) if due else line.ask("look")
-            last_sent = time.monotonic() if due else last_sent
-            if answer.get("stop"):
+            is_due = time.monotonic() - sent_at >= _SEND_S
+            answer = line.record(db) if is_due else line.ask()
+            sent_at = time.monotonic() if is_due else sent_at
+            if answer["stop"]:
                 process.send_signal(signal.SIGTERM)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_PATIENCE_S)
                 break
-        _end(process)
-        # The last word and the last blocks in one message: what has ended is never begun again.
-        said = log.read_bytes()[-_TAIL:].decode("utf-8", "replace")
-        line.ask("record", code=process.returncode, said=said, **_news(db, sent))
     finally:
-        _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
         process.kill()
         process.wait()
-
-
-def _news(db: Path, sent: SentImage) -> dict[str, object]:
-    image = image_of(db)
-    blocks = [[number, block] for number, block in sent.changes(image).items()]
-    return {"size": len(image), "blocks": blocks}
-
-
-def _kept(digest: str) -> Path:
-    """Return where the files of a benchmark are kept on this host."""
-    return Path(tempfile.gettempdir()) / f"helmbench-spread-{os.getuid()}" / f"{digest}.zip"
-
-
-def _is_here(digest: str | None) -> bool:
-    with suppress(OSError):
-        return digest is None or sha256(_kept(digest).read_bytes()).hexdigest() == digest
-    return False
-
-
-def _unpacked(work: ShardedWork, files: bytes | None, folder: Path) -> Path:
-    """Return the folder that a shard runs in, among the files that have travelled."""
-    kept = _kept(work.files or "")
-    content = kept.read_bytes() if files is None else files
-    if sha256(content).hexdigest() != work.files:
-        raise DroppedError(f"{kept} was changed by another process")
-    if files is not None:
-        kept.parent.mkdir(mode=0o700, exist_ok=True)
-        made = kept.with_suffix(f".{uuid.uuid4().hex}")
-        made.write_bytes(content)
-        made.replace(kept)
-    root = folder / "files"
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        for entry in archive.infolist():
-            made = Path(archive.extract(entry, root))
-            made.chmod(entry.external_attr >> 16)
-    (root / work.folder).mkdir(parents=True, exist_ok=True)
-    return root / work.folder
+    # The exit code and the last blocks are one message: a shard that has ended is never begun again.
+    line.record(db, code=process.returncode, output=log.read_bytes()[-_TAIL:].decode("utf-8", "replace"))
 
 
 def packed(root: Path, paths: Sequence[Path]) -> bytes:
-    """Return files and folders below a folder as an archive; the same content gives the same bytes.
+    """Return files and folders below a folder as an archive.
 
     Args:
         root: The folder.
-        paths: Below it. What a session has made of Python's files stays, and so do results files.
+        paths: Below it. Compiled Python files and results files are left out.
     """
-    found = sorted({file for path in paths for file in ([path] if path.is_file() else path.rglob("*"))})
+    files = {file for path in paths for file in ([path] if path.is_file() else path.rglob("*"))}
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in found:
+    with tarfile.open(fileobj=content, mode="w:gz", dereference=True) as archive:
+        for file in sorted(files):
             if file.is_file() and "__pycache__" not in file.parts and not file.match("helmbench*.db*"):
-                entry = zipfile.ZipInfo(file.relative_to(root).as_posix())
-                entry.external_attr = (file.stat().st_mode & 0o777) << 16
-                archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+                archive.add(file, file.relative_to(root).as_posix())
     return content.getvalue()

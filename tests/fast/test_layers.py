@@ -119,7 +119,7 @@ _LATE = {
     ("prices", "genai_prices"),  # for hosted models only
     ("local_answers", "pytest_helmbench.gateway.baselines.baseline"),  # for embedded models only
     ("spread_command", "pytest_helmbench.run.spread"),  # Dask, for a session over several machines
-    ("spread_session", "distributed"),
+    ("spread_command", "pytest_helmbench.run.spread_session"),
     ("foreign_patterns", "regex"),  # where a benchmark brings a regular expression
     # Only where foreign code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),

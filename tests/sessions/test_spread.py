@@ -87,6 +87,7 @@ def test_shards_on_workers_are_one_run(pytester: pytest.Pytester, provider: Prov
     assert spreading.returncode == 0, said
     assert "4 shards merged into helmbench.db" in said
     assert "4 done; 42 cases judged" in said
+    assert "Traceback" not in said
     alone, merged = pytester.path / "alone.db", pytester.path / "helmbench.db"
     assert rows(merged, _VERDICTS) == rows(alone, _VERDICTS)
     scores = [scored_run(db, 1) for db in (alone, merged)]

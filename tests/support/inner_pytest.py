@@ -21,7 +21,7 @@ __all__ = [
 
 QUICK = ("-p", "no:hypothesispytest")
 """The plugin of hypothesis imports it all when a session ends: most of what a small session costs."""
-_OF_EXTRAS = ("imports.inspect_logs", "reports.inspect_log", "run.spread")
+_OF_EXTRAS = ("imports.inspect_logs", "reports.inspect_log", "run.spread", "run.spread_session")
 
 
 _UNASKED = {"rerunfailures": "--reruns", "timeout": "--timeout"}
