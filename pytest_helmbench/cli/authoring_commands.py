@@ -24,7 +24,7 @@ from pytest_helmbench.cli.lookup import benchmark_option, kept_values, listing_l
 from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
-    no_db_option,
+    refuse_unused,
     say,
     say_json,
     unprotected_option,
@@ -45,6 +45,7 @@ from pytest_helmbench.run.library import fetched
 from pytest_helmbench.run.targets import resolve_targets
 
 _IGNORED = "helmbench.db*"
+_ONE_PATH = "name the benchmark as PATH or with --benchmark"
 _OF_FILES = {schema.name: schema for schema in (ANCHORS_SCHEMA, MODELS_SCHEMA)}
 _OF_KINDS = {name: places for places in all_places() for name in places.schemas}
 
@@ -69,7 +70,6 @@ class _Keeper(Protocol):
     "--columns", "--helmbench-columns", metavar="FIELD=COLUMN,…", help="With --from: as of a session."
 )
 @click.option("--rubric", "--helmbench-rubric", metavar="TEXT", help="With --from: as of a session.")
-@no_db_option
 @click.pass_context
 def init_command(
     context: click.Context,
@@ -92,6 +92,7 @@ def init_command(
         context.invoke(check_command, path=path, as_json=False, unprotected=False)
         say("next:", f"  pytest {shlex.quote(str(path))} --helmbench-model=ID")
         return
+    refuse_unused("add --from TABLE", as_jsonl=as_jsonl, columns=columns, rubric=rubric)
     kind = next(places for places in all_places() if places.starter)
     package = kind.module.rpartition(".")[0]
     found = _starter(files(package).joinpath(kind.starter), Path())
@@ -179,13 +180,14 @@ def _ignore_results(path: Path) -> Path:
 @click.argument("place", type=click.Path(path_type=Path), metavar="[PATH]", required=False)
 @benchmark_option
 @as_json_option
-@no_db_option
 @unprotected_option
 def list_command(place: Path | None, path: Path | None, *, as_json: bool, unprotected: bool) -> None:
     """List the scenarios or rows of the benchmark at PATH.
 
     A scenario tree is listed with the behaviour, evaluation family and number of cases of each scenario.
     """
+    if place is not None:
+        refuse_unused(_ONE_PATH, benchmark=path)
     project = Project.at(Path.cwd())
     settings = project.settings(unprotected=unprotected or None)
     listings = [reading.listing() for reading in readings(project, settings, place or path)]
@@ -198,7 +200,6 @@ def list_command(place: Path | None, path: Path | None, *, as_json: bool, unprot
 
 @click.command("schema")
 @click.argument("name", type=click.Choice(sorted({*_OF_KINDS, *_OF_FILES, *SCHEMAS})), metavar="NAME")
-@no_db_option
 def schema_command(name: str) -> None:
     """Print the JSON Schema of a kind of file, for an editor."""
     say_json(_schema(name))
@@ -222,7 +223,6 @@ def _schema(name: str) -> JsonObject:
 @click.option("--model", metavar="ID", help="The body for this model, with its sampling options.")
 @click.option("--system-prompt", metavar="FILE", help="A system message before the case.")
 @click.option("--json", "as_json", is_flag=True, help="The JSON body as it would be sent.")
-@no_db_option
 def prompt_command(
     code: str,
     place: Path | None,
@@ -238,6 +238,8 @@ def prompt_command(
     body with --json or --model. Of a conversation it prints all messages: `(reply 1)` is the model's reply to turn 1.
     A Bench Pack writes its requests itself, so only its own description is printed.
     """
+    if place is not None:
+        refuse_unused(_ONE_PATH, benchmark=path)
     project = Project.at(Path.cwd())
     settings = project.settings(model=None if model is None else [model], system_prompt=system_prompt)
     loaded = readings(project, settings, place or path)

@@ -16,7 +16,6 @@ from pytest_helmbench.benchmarks.registry import authoring_at, meant_places
 from pytest_helmbench.cli.lookup import kept_values
 from pytest_helmbench.cli.output import (
     as_json_option,
-    no_db_option,
     say,
     say_json,
     unprotected_option,
@@ -47,7 +46,6 @@ class _Found:
 @click.command("check")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @as_json_option
-@no_db_option
 @unprotected_option
 def check_command(path: Path | None, *, as_json: bool, unprotected: bool) -> int:
     """Report every problem of a benchmark by file and line.

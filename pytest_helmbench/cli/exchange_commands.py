@@ -15,11 +15,12 @@ from pytest_helmbench.cli.output import (
     CommandError,
     complain,
     db_option,
-    no_db_option,
+    refuse_unused,
     say,
     say_whole,
     texts_option,
     write_file,
+    writing,
 )
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.outcome import Verdict
@@ -66,6 +67,8 @@ def export_command(
     baseline is a small file for --helmbench-baseline and `helmbench compare`: the verdicts of all runs of the session,
     to be committed beside the benchmark.
     """
+    if form == _BASELINE:
+        refuse_unused("a baseline holds no texts", with_text=with_text)
     path = database_of(db)
     details = _named(path, named, form)
     options = ExportOptions(ShownTexts(with_text or "none"), "" if output is None else output.name)
@@ -169,7 +172,6 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--force", is_flag=True, help="Replace FILE; merge a shard though it seems to be written still."
 )
-@no_db_option
 def merge_command(
     files: tuple[Path, ...],
     out: Path,
@@ -234,13 +236,9 @@ def _check_junitxml(path: Path, out: Path) -> None:
     """
     if path.resolve() == out.resolve():
         raise CommandError(f"{path} is the merged results file\n  hint: name another file for --junitxml")
-    try:
+    with writing(path, "name another file for --junitxml"):
         path.parent.mkdir(parents=True, exist_ok=True)
         try_place(path)
-    except OSError as error:
-        raise CommandError(
-            f"{path}: cannot be written: {error.strerror}\n  hint: name another file for --junitxml"
-        ) from error
 
 
 def _totals(merged: MergedShards, paths: tuple[Path, ...]) -> list[str]:

@@ -23,7 +23,6 @@ from pytest_helmbench.cli.output import (
     as_json_option,
     complain,
     db_option,
-    no_db_option,
     say,
     say_json,
     say_whole,
@@ -68,7 +67,6 @@ def judge_command() -> None:
 )
 @click.option("--models-file", type=click.Path(path_type=Path), metavar="PATH", help="models.yml to use.")
 @as_json_option
-@no_db_option
 def check(
     path: Path | None,
     marking_model: tuple[str, ...],

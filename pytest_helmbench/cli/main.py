@@ -132,9 +132,11 @@ def _usage_text(error: click.ClickException) -> str:
     params = {param.name: param for param in context.command.params}
     form = params.get("form")
     known = [option for param in params.values() for option in param.opts if option.startswith("--")]
-    near = get_close_matches(f"--{name}", known, 1)
+    near = get_close_matches(f"--{name}", known, 1) if name != "db" else ["--output"] * ("--output" in known)
     if form is not None and name in getattr(form.type, "choices", ()):
         hint = f"did you mean `--format {name} -o FILE`?"
     elif near:
         hint = f"did you mean {near[0]!r}?"
+    elif name == "db":
+        hint = f"`{command}` does not use a results database"
     return f"helmbench: {error.message}\n  hint: {hint}"

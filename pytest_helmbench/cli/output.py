@@ -107,8 +107,6 @@ db_option = click.option(
     metavar="PATH",
     help="Results database (default: helmbench.db of the project).",
 )
-no_db_option = click.option("--db", metavar="PATH", expose_value=False, hidden=True)
-"""Lets a command that needs no database take `--db` as all others do."""
 texts_option = click.option(
     "--with-text",
     type=click.Choice([texts.value for texts in ShownTexts]),

@@ -10,7 +10,7 @@ import click
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.cli.lookup import database_of, nearest, recorded_unstated_lines, run_of
-from pytest_helmbench.cli.output import CommandError, as_json_option, db_option, say, say_json
+from pytest_helmbench.cli.output import CommandError, as_json_option, db_option, refuse_unused, say, say_json
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import full_observed
@@ -103,6 +103,7 @@ def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, 
     path = database_of(db)
     detail = run_of(path, run)
     if listed == "gone":
+        refuse_unused("it lists all cases that are gone: leave CODE out", gone=code)
         shrunk = shrunk_since(path, detail.id)
         codes = () if shrunk is None else shrunk.gone
         if as_json:

@@ -14,6 +14,7 @@ from pytest_helmbench.cli.output import (
     ReportOutput,
     as_json_option,
     db_option,
+    refuse_unused,
     report_options,
     say,
 )
@@ -203,9 +204,12 @@ def compare_command(
 
     The exit code is 1 when a run is worse, 2 when there is nothing to compare.
     """
+    if form not in ("text", "json"):
+        refuse_unused(f"leave it out, or leave out --format {form}", json=as_json)
     form = "json" if as_json else form
     if form != "html":
         to.only_for_pages(form)
+        refuse_unused("--format html shows texts", with_text=to.asked)
     path = database_of(db)
     limits = parse_limits(max_drop, "--max-drop")
     start = Path.cwd()

@@ -21,7 +21,6 @@ from provider import Provider
 from trees import Part, Tree, clear_environment, rows, write_tree
 from waiting import PATIENCE_S, until
 
-from pytest_helmbench.cli.main import helmbench as command_group
 from pytest_helmbench.cli.main import main
 
 CASE = "P1-B1-S1-C1-PT1"
@@ -354,11 +353,6 @@ def test_the_console_script_and_a_bare_call_show_the_commands(project: Project) 
     )
     wrong = helmbench(project.path, "runs", "--helmbench")
     assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (2, "helmbench: No such option '--helmbench'.")
-
-
-def test_every_command_takes_the_database() -> None:
-    for name, command in command_group.commands.items():
-        assert any("--db" in parameter.opts for parameter in command.params), name
 
 
 def test_unknown_cost_is_shown_as_unknown_and_hostile_replies_do_no_harm(
