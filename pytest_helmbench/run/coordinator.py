@@ -247,7 +247,7 @@ class Coordinator:
             finally:
                 self.book.close(interrupted=interrupted, tick=tick)
             if none := sum(tally.no_cases for tally in self.book.tallies.values()):
-                self.remarks.append(f"tests that asked no model, and are no cases: {none}")
+                self.remarks.append(f"tests that asked no model, so they are not cases: {none}")
             if interrupted or self.overdrawn is not None or self._has_unjudged:
                 self._note_what_is_left(interrupted=interrupted)
             if not interrupted and store is not None and store.fault is None:

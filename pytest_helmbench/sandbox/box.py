@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Self, TypeAlias
 
 from pytest_helmbench.core.granted import Granted
@@ -332,9 +331,7 @@ class Box:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _execute(self, command: Command, streams: Streams) -> Ended:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 
-# Name, number on x86_64, number on aarch64; `-` where it does not exist. What programs for one processor call in the
-# ordinary way of reading, writing, computing, waiting and talking to each other; everything else is closed, among it
-# whatever the kernel learns after this was written.
+# Name, number on x86_64, number on aarch64; `-` where it does not exist. The table has the calls that
+# programs make to read, write, compute, wait and talk to each other. Everything else is closed, also calls that later
+# kernels add.
 _TABLE = """
 read 0 63; write 1 64; open 2 -; close 3 57; stat 4 -; fstat 5 80; lstat 6 -; newfstatat 262 79; statx 332
 291; poll 7 -; ppoll 271 73; lseek 8 62; mmap 9 222; mprotect 10 226; munmap 11 215; brk 12 214; mremap 25

@@ -101,7 +101,7 @@ class BenchPackWork:
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
         rule = case.rule
         if not isinstance(rule, BenchPackRule):
-            raise TypeError(f"{case.code}: no scenario of a Bench Pack")
+            raise TypeError(f"{case.code}: not a scenario of a Bench Pack")
         if self.refusal is not None:
             return self.refusal
         async with AsyncExitStack() as held:

@@ -48,11 +48,11 @@ class TestAuthoring:
     __test__ = False
 
     def check(self, root: Path, _session: SessionValues) -> Checked:
-        """See `Authoring.check`; no folder is one."""
+        """Refuse: no folder is a benchmark of this kind."""
         raise _collected_by_pytest(root)
 
     def read(self, root: Path, _session: SessionValues) -> ReadBenchmark:
-        """See `Authoring.read`; no folder is one."""
+        """Refuse: no folder is a benchmark of this kind."""
         raise _collected_by_pytest(root)
 
 

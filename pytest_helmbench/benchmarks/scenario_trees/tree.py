@@ -45,8 +45,8 @@ class Component:
         code: Local code: `C1`, `U2`, `PT3a`.
         full_code: With its scenario: `P1-B1-S1-C1`.
         body: Markdown body without frontmatter, blank lines at both ends removed.
-        block: Body with every H2 section turned into a tag block; empty for an empty body. Of a perturbation with
-            several turns, the first of them.
+        block: Body with every H2 section turned into a tag block; empty for an empty body. A perturbation with
+            several turns has the first of them here.
         weight: Severity (−10..10) of a user context or perturbation, difficulty (0..10) of a condition.
         path: File it stands in.
         line: 1-based line of its H1 (consolidated) or of the body (individual file).

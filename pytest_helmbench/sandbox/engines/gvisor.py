@@ -18,7 +18,7 @@ async def _find(kind: SandboxEngine, pull: Granted[bool]) -> ContainerEngine | U
     runtime = shutil.which(_RUNTIME)
     if runtime is None:
         return Unavailable(f"{_RUNTIME} is not installed")
-    # Podman takes a runtime by its path, docker one that its daemon has been told of.
+    # Podman takes a runtime by its path, docker by a name in the configuration of its daemon.
     by_podman = ("--runtime", runtime, "--runtime-flag", "network=none", "run")
     programs = {
         "podman": replace(PODMAN, run=by_podman),

@@ -191,7 +191,7 @@ def _stay(folder: str, argv: list[str], parent: int) -> None:
     signal.signal(signal.SIGTERM, _give_up)
     _adopt_orphans()
     if os.getppid() != parent:
-        os._exit(128 + signal.SIGTERM)  # it died before we asked to be told
+        os._exit(128 + signal.SIGTERM)  # it died before we asked for its signal
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -32,7 +32,7 @@ def test_a_run_has_the_tests_that_asked(pytester: pytest.Pytester, provider: Pro
     result.assert_outcomes(passed=5)
     assert result.ret == pytest.ExitCode.OK
     shown = result.stdout.str()
-    assert "tests that asked no model, and are no cases: 2" in shown
+    assert "tests that asked no model, so they are not cases: 2" in shown
     assert "not judged " not in shown.replace("not judged     USD", "")
     assert "skipped:" not in shown
     assert rows(pytester.path / "helmbench.db", _RUNS) == _ALL_THERE

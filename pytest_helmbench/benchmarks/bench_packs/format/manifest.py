@@ -232,7 +232,7 @@ def _content_hash(root: Path) -> str:
     """Return SHA-256 (hex) over the sorted relative names and contents of all files of a pack.
 
     Left out are `.git`, `node_modules`, and what runs leave behind: caches, and results where pytest was started
-    in the pack. Of a link its target counts as written, of anything that cannot be read only the name.
+    in the pack. The target of a link counts as written; only the name counts of anything that cannot be read.
     """
     digest = hashlib.sha256()
     found = {os.fsencode(path.relative_to(root).as_posix()): path for path in _files(root)}

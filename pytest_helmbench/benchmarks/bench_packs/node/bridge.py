@@ -90,7 +90,7 @@ class Bridge:
 
         Raises:
             PackFailedError: This item failed; others go on.
-            asyncio.CancelledError: The item was told to stop, and is not waited for.
+            asyncio.CancelledError: The item was cancelled, and the caller does not wait for it.
         """
 
         async def act(child: Child, freeze_s: float) -> JsonValue:

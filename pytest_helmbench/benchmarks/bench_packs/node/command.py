@@ -157,7 +157,7 @@ class PackCommand:
     def view(self) -> FenceView:
         """Return what the process sees in the fence: the pack, our modules, and where it may write."""
         place = self.place
-        # Both names of the folder: files are opened by the one that the pack was told.
+        # Both names of the folder: the pack opens files by the name in its HostContext.
         reads = (place.root, Path(os.path.realpath(place.root)), _INSIDE, *program_files(self.node.path))
         folders = (place.data_dir, place.cache_dir, place.runs_dir, place.home)
         writes = {Path(name) for path in folders for name in (path, os.path.realpath(path))}

@@ -108,7 +108,7 @@ def _choice(text: str, value: str) -> Choice:
     shown = excerpt(re.sub(r"//[^/]*@", "//…@", text), 200)
     if _URL.match(value):
         if not is_usable(value):
-            raise HelmbenchError(f"{_OPTION} is {shown!r}: no usable URL\n  hint: {_URL_WANTED}")
+            raise HelmbenchError(f"{_OPTION} is {shown!r}, which is not a usable URL\n  hint: {_URL_WANTED}")
         return Choice(Mode.URL, value.rstrip("/"))
     if value == Mode.PROCESS or value.startswith(_PROCESS):
         return Choice(Mode.PROCESS, command=_command(shown, value.removeprefix(_PROCESS)))

@@ -37,7 +37,7 @@ class ProcessVerifier(Running):
 
     Args:
         process: The launcher around it.
-        port: That it was told to listen on.
+        port: The port that the server listens on.
         programs: The folder of this server alone.
         around: The fence around it, with the port that leads in; None for none.
     """

@@ -75,7 +75,7 @@ class ToolCallsRule(ReplyRule):
     type: str = "tool_calls"
 
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
-        """See `ReplyRule.checked`: people are told names, and where texts are shown also arguments."""
+        """See `ReplyRule.checked`: a report shows names, and with texts also arguments."""
         del strict_json
         judged = reply_at(self, reply, self.turn)
         if any(one.too_many_rounds for one in (judged, *judged.turns)):

@@ -29,7 +29,7 @@ from pytest_helmbench.files.yaml_text import Document
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Axis:
     """One axis of a scenario.
 
     Args:
@@ -45,56 +45,56 @@ class Kind:
     definition: str
 
 
-CONDITIONS = Kind("conditions", re.compile(r"C\d+\Z"), "C1", "condition")
-USER_CONTEXTS = Kind("user-contexts", re.compile(r"U\d+\Z"), "U1", "weighted")
-PERTURBATIONS = Kind("perturbations", re.compile(r"PT\d+[a-z]?\Z"), "PT1", "weighted")
+CONDITIONS = Axis("conditions", re.compile(r"C\d+\Z"), "C1", "condition")
+USER_CONTEXTS = Axis("user-contexts", re.compile(r"U\d+\Z"), "U1", "weighted")
+PERTURBATIONS = Axis("perturbations", re.compile(r"PT\d+[a-z]?\Z"), "PT1", "weighted")
 
 
-def load_components(reader: Reader, folder: Path, scenario: str, kind: Kind) -> tuple[Component, ...]:
+def load_components(reader: Reader, folder: Path, scenario: str, axis: Axis) -> tuple[Component, ...]:
     """Read one axis of a scenario in natural order, filing what is wrong with it.
 
     Args:
         reader: Reads and files.
         folder: Folder of the scenario.
         scenario: Code of the scenario.
-        kind: The axis.
+        axis: The axis.
 
     Returns:
         Those of the consolidated file, else those of files of their own; empty when the scenario has no such axis.
     """
-    axis = _Axis(reader, scenario, kind)
-    consolidated, individual = folder / f"{kind.name}.md", folder / kind.name
+    components = _AxisReader(reader, scenario, axis)
+    consolidated, individual = folder / f"{axis.name}.md", folder / axis.name
     if consolidated.is_file() or consolidated.is_symlink():
-        axis.read_consolidated(consolidated)
+        components.read_consolidated(consolidated)
         if individual.is_dir():
             fault = Fault(None, f"the folder is ignored beside {consolidated.name}", "keep one", usable=True)
             reader.findings.add(individual, fault)
     elif individual.is_dir():
-        axis.read_files(individual)
-    axis.tell_missing_severities()
-    return tuple(sorted(axis.found.values(), key=lambda component: natural_key(component.code)))
+        components.read_files(individual)
+    components.tell_missing_severities()
+    return tuple(sorted(components.found.values(), key=lambda component: natural_key(component.code)))
 
 
-class _Axis:
+class _AxisReader:
     """One axis of a scenario while it is read; `unweighted` are the codes without severity, by file."""
 
-    def __init__(self, reader: Reader, scenario: str, kind: Kind) -> None:
+    def __init__(self, reader: Reader, scenario: str, axis: Axis) -> None:
         self.found: dict[str, Component] = {}
         self.unweighted: dict[Path, list[str]] = {}
         self._findings = reader.findings
         self._reader = reader
         self._scenario = scenario
-        self._kind = kind
+        self._axis = axis
 
     def read_consolidated(self, path: Path) -> None:
         """Read a file in which each component starts with its code as an H1."""
         text = self._reader.text(path)
         if text is None:
             return
-        kind, outlined = self._kind, outline(text, self._kind.code)
-        starts = [item for item in outlined.headings if item.level == 1 and kind.code.match(item.title)]
+        axis, outlined = self._axis, outline(text, self._axis.code)
+        starts = [item for item in outlined.headings if item.level == 1 and axis.code.match(item.title)]
         lead = outlined.body(0, starts[0].start if starts else len(text))
-        self._findings.add(path, *_lead_faults(lead, kind), *_other_titles(lead, kind))
+        self._findings.add(path, *_lead_faults(lead, axis), *_other_titles(lead, axis))
         ends = [*(heading.start for heading in starts[1:]), len(text)]
         for heading, end in zip(starts, ends, strict=False):
             code = heading.title
@@ -109,7 +109,7 @@ class _Axis:
                 self._findings.add(path, Fault(heading.line, message, hint))
             split = split_component(text[heading.end : end], heading.line + 1)
             body = outlined.body(min(heading.end + (split.body_start or 0), end), end)
-            self._findings.add(path, *_other_titles(body, kind))
+            self._findings.add(path, *_other_titles(body, axis))
             self._add(path, code, heading.line, split, body)
 
     def read_files(self, folder: Path) -> None:
@@ -118,10 +118,10 @@ class _Axis:
             code, is_markdown = bare_name(path.stem), path.suffix.lower() == ".md"
             if path.name.startswith(".") or path.stem.lower() == "readme" or path.is_dir():
                 continue
-            if not is_markdown or self._kind.code.match(code) is None:
+            if not is_markdown or self._axis.code.match(code) is None:
                 is_meant = meant_as(path) is not None
-                message = f"the file is ignored: {path.name!r} is not a name of {self._kind.name}"
-                hint = f"name it like {self._kind.example}.md to use it"
+                message = f"the file is ignored: {path.name!r} is not a name of {self._axis.name}"
+                hint = f"name it like {self._axis.example}.md to use it"
                 if is_markdown or is_meant:
                     self._findings.add(path, Fault(None, message, hint, usable=not is_meant))
                 continue
@@ -143,12 +143,12 @@ class _Axis:
         if split.document is not None:
             document = split.document
             is_mapping = isinstance(document.data, dict)
-            faults += validate(document, COMPONENT, self._kind.definition) if is_mapping else document.faults
+            faults += validate(document, COMPONENT, self._axis.definition) if is_mapping else document.faults
             if not faults:
-                weight, odd = _weight(split.document, self._kind)
+                weight, odd = _weight(split.document, self._axis)
                 faults += odd
         if split.body_start is not None:
-            if self._kind is PERTURBATIONS:
+            if self._axis is PERTURBATIONS:
                 block, script, found = turns(body)
             else:
                 block, found = compose(body)
@@ -164,7 +164,7 @@ class _Axis:
     def tell_missing_severities(self) -> None:
         """Warn once a file of components without a severity, where others have one."""
         missing = sum(map(len, self.unweighted.values()))
-        if self._kind is CONDITIONS or missing >= len(self.found):
+        if self._axis is CONDITIONS or missing >= len(self.found):
             return
         for path, codes in self.unweighted.items():
             message = f"no severity, so it counts as 0: {', '.join(codes)}"
@@ -172,11 +172,11 @@ class _Axis:
             self._findings.add(path, Fault(self.found[codes[0]].line, message, hint, usable=True))
 
 
-def _weight(document: Document, kind: Kind) -> tuple[int, list[Fault]]:
+def _weight(document: Document, axis: Axis) -> tuple[int, list[Fault]]:
     """Return severity or difficulty, and warnings about the old name of the latter."""
     data = document.mapping()
     severity = a_whole_number(data.get("severity")) or 0
-    if kind is not CONDITIONS:
+    if axis is not CONDITIONS:
         return severity, []
     difficulty = a_whole_number(data.get("difficulty")) or 0
     if "severity" not in data:
@@ -190,19 +190,19 @@ def _weight(document: Document, kind: Kind) -> tuple[int, list[Fault]]:
     return counted, [Fault(line, message, f"write 'difficulty: {counted}'", usable=True)]
 
 
-def _lead_faults(lead: Body, kind: Kind) -> Iterator[Fault]:
+def _lead_faults(lead: Body, axis: Axis) -> Iterator[Fault]:
     end = min((heading.start for heading in lead.headings if heading.level == 1), default=lead.end)
     if lead.text[:end].strip():
         message = f"text stands before the first H1: {lead.text[:end].strip().splitlines()[0]!r}"
-        hint = f"start each component with a line such as '# {kind.example}', its frontmatter below"
+        hint = f"start each component with a line such as '# {axis.example}', its frontmatter below"
         yield Fault(lead.first_line(), message, hint)
 
 
-def _other_titles(body: Body, kind: Kind) -> Iterator[Fault]:
+def _other_titles(body: Body, axis: Axis) -> Iterator[Fault]:
     for heading in body.headings:
         if heading.level == 1:
-            message = f"the H1 {heading.title!r} is not a bare code of {kind.name}"
-            hint = f"write a code such as '# {kind.example}', or use H2 or H3 inside a component"
+            message = f"the H1 {heading.title!r} is not a bare code of {axis.name}"
+            hint = f"write a code such as '# {axis.example}', or use H2 or H3 inside a component"
             yield Fault(heading.line, message, hint)
 
 

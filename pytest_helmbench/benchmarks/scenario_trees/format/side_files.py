@@ -160,7 +160,7 @@ def _tool(item: JsonObject) -> Tool:
 
 
 def _tool_faults(document: Document, listed: list[JsonValue]) -> Iterator[Fault]:
-    """Yield what is wrong with tools beyond the schema of their file, whose own faults are told already."""
+    """Yield what is wrong with tools beyond the schema of their file, which `validate` reports."""
     first: dict[str | None, int | None] = {}
     for index, item in enumerate(listed):
         tool = a_mapping(item)

@@ -59,23 +59,23 @@ def test_the_value_for_one_verifier_wins_and_none_leaves_it_to_the_manifest() ->
         (["ftp://x\x1b"], f"--helmbench-verifier is 'ftp://x\\\\x1b'\n  hint: {_WANTED}"),
         (
             ["http://"],
-            f"--helmbench-verifier is 'http://': no usable URL\n  hint: {_URL_WANTED}",
+            f"--helmbench-verifier is 'http://', which is not a usable URL\n  hint: {_URL_WANTED}",
         ),
         (
             ["http://x:99999"],
-            f"--helmbench-verifier is 'http://x:99999': no usable URL\n  hint: {_URL_WANTED}",
+            f"--helmbench-verifier is 'http://x:99999', which is not a usable URL\n  hint: {_URL_WANTED}",
         ),
         (
             ["a=http://x y"],
-            f"--helmbench-verifier is 'a=http://x y': no usable URL\n  hint: {_URL_WANTED}",
+            f"--helmbench-verifier is 'a=http://x y', which is not a usable URL\n  hint: {_URL_WANTED}",
         ),
         (
             ["http://me:secret@x"],
-            f"--helmbench-verifier is 'http://…@x': no usable URL\n  hint: {_URL_WANTED}",
+            f"--helmbench-verifier is 'http://…@x', which is not a usable URL\n  hint: {_URL_WANTED}",
         ),
         (
             ["http://x?y"],
-            f"--helmbench-verifier is 'http://x?y': no usable URL\n  hint: {_URL_WANTED}",
+            f"--helmbench-verifier is 'http://x?y', which is not a usable URL\n  hint: {_URL_WANTED}",
         ),
         (
             ["docker", "podman"],

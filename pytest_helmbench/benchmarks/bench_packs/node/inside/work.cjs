@@ -1,7 +1,7 @@
 "use strict";
-// What is under way in this process: each piece of work has one answer, and what comes after it is discarded.
-// Uncaught errors and calls of process.exit are those of the work in whose context they happen. What a pack
-// prints goes where it always went, and its end is kept with the work that printed it.
+// The work under way in this process: each piece of work has one answer, and later answers are discarded.
+// Uncaught errors and calls of process.exit are those of the work in whose context they happen. The output of a pack
+// goes where it always went, and its end is kept with the work that printed it.
 
 const { AsyncLocalStorage } = require("node:async_hooks");
 const { syncBuiltinESMExports } = require("node:module");

@@ -1,5 +1,5 @@
 "use strict";
-// What Bench Packs import of @benchlocal/core: mostly types, which are gone by now, and these constants.
+// The parts of @benchlocal/core that Bench Packs import: mostly types, which are gone by now, and these constants.
 
 const DEFAULT_BENCHLOCAL_REQUEST_TIMEOUT_SECONDS = 300;
 

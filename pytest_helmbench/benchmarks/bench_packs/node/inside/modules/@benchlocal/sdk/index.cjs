@@ -1,5 +1,5 @@
 "use strict";
-// What Bench Packs import of @benchlocal/sdk. Written from the protocol: the original is not on the npm registry.
+// The parts of @benchlocal/sdk that Bench Packs import. Written from the protocol: the original is not on the npm registry.
 
 const fs = require("node:fs");
 const path = require("node:path");
