@@ -236,7 +236,7 @@ def _settings(
                 "of": run.shard.of,
                 "session": run.session_id,
                 "file": session.path.name,
-                "base_url": run.llm[2],
+                "base_url": run.base_url,
                 "started_at": run.started_at,
                 "completed_at": run.completed_at,
                 "status": run.status,
@@ -282,8 +282,8 @@ def ask_totals(
     notes: list[str] = []
     repeat = max(run.facts.repeat for run in merged.runs)
     session = replace(session, settings=replace(settings, repeat=repeat), note=notes.append)
-    for kind in dict.fromkeys(run.like.benchmark[3] for run in merged.runs):
-        runs = [run for run in merged.runs if run.like.benchmark[3] == kind]
+    for kind in dict.fromkeys(run.like.kind for run in merged.runs):
+        runs = [run for run in merged.runs if run.like.kind == kind]
         loader = _follower(kind, session)
         if loader is None:
             continue
@@ -306,12 +306,12 @@ def _asked(path: Path, runs: Sequence[Merged], loader: Loader, roots: Sequence[P
     run_ids: dict[tuple[str, str], int] = {}
     by_benchmark: dict[tuple[str, str], list[Merged]] = {}
     for run in runs:
-        by_benchmark.setdefault((run.like.benchmark[0], run.like.benchmark[2]), []).append(run)
+        by_benchmark.setdefault((run.like.benchmark, run.like.hash), []).append(run)
     for (name, content), same in by_benchmark.items():
         found = None
         for root in roots:
             places = places_of(root)
-            if places is None or places.name != same[0].like.benchmark[3]:
+            if places is None or places.name != same[0].like.kind:
                 continue
             targets = tuple(_target(root, run) for run in same)
             try:

@@ -84,7 +84,7 @@ def _named(runs: Iterable[ShardRun]) -> dict[RunName, ShardRun]:
     counts: Counter[tuple[str, str]] = Counter()
     named = {}
     for run in sorted(runs, key=lambda run: (str(run.settings.get("benchmark_path")), run.run_id)):
-        pair = (run.benchmark[0], run.llm[0])
+        pair = (run.benchmark, run.model)
         named[*pair, counts[pair]] = run
         counts[pair] += 1
     return dict(sorted(named.items(), key=lambda item: item[1].run_id))
@@ -122,27 +122,24 @@ def _differences(first: ShardSession, other: ShardSession) -> Iterator[str]:
         yield from _other_run(first.runs[name], other.runs[name], first.path)
 
 
-def _other_run(one: ShardRun, two: ShardRun, path: Path) -> Iterator[str]:
-    for what, before, now in (
-        ("hash", one.benchmark[2], two.benchmark[2]),
-        ("version", one.benchmark[1], two.benchmark[1]),
-        ("kind", one.benchmark[3], two.benchmark[3]),
-    ):
+def _other_run(first: ShardRun, other: ShardRun, path: Path) -> Iterator[str]:
+    for name in ("hash", "version", "kind"):
+        before, now = getattr(first, name), getattr(other, name)
         if before != now:
-            yield f"the {what} of {one.benchmark[0]} is {now[:16]}, in {path} it is {before[:16]}"
-    if one.plugin_version != two.plugin_version:
-        yield f"written by pytest-helmbench {two.plugin_version}, {path} by {one.plugin_version}"
-    names = (one.settings.keys() | two.settings.keys()) - PER_SHARD
+            yield f"the {name} of {first.benchmark} is {now[:16]}, in {path} it is {before[:16]}"
+    if first.plugin_version != other.plugin_version:
+        yield f"written by pytest-helmbench {other.plugin_version}, {path} by {first.plugin_version}"
+    names = (first.settings.keys() | other.settings.keys()) - PER_SHARD
     for name in sorted(names, key=lambda name: (name != "judges", name)):  # its sampling follows from it
-        before, now = (_comparable(name, run.settings) for run in (one, two))
+        before, now = (_comparable(name, run.settings) for run in (first, other))
         if before != now:
-            yield f"{name} of {one.llm[0]} is {now}, in {path} it is {before}"
-    gone, new = set(one.whole) - set(two.whole), set(two.whole) - set(one.whole)
+            yield f"{name} of {first.model} is {now}, in {path} it is {before}"
+    gone, new = set(first.whole) - set(other.whole), set(other.whole) - set(first.whole)
     if gone or new:
         code = min(gone or new)
         where = "only there" if gone else "not there"
-        yield f"{len(two.whole):,} cases are planned, in {path} {len(one.whole):,}: {code} is {where}"
-    if (one.scope, one.tests, set(one.broken)) != (two.scope, two.tests, set(two.broken)):
+        yield f"{len(other.whole):,} cases are planned, in {path} {len(first.whole):,}: {code} is {where}"
+    if (first.scope, first.tests, set(first.broken)) != (other.scope, other.tests, set(other.broken)):
         yield f"another selection of cases is planned than in {path}"
 
 

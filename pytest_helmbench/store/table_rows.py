@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -37,6 +37,7 @@ class Table:
 
     def __init__(self, conn: sqlite3.Connection, name: str) -> None:
         self.name = name
+        self._conn = conn
         self.columns = columns_of(conn, name)
         self._shared: dict[type, tuple[str, ...]] = {}
 
@@ -57,17 +58,15 @@ class Table:
                     found[name] = whole_number(int(part))
         return found
 
-    def insert(self, conn: sqlite3.Connection, rows: Collection[Mapping[str, Cell]]) -> None:
+    def insert(self, rows: Sequence[Mapping[str, Cell]]) -> None:
         """Insert rows by name, all with the same columns."""
-        for row in rows:
-            conn.executemany(insert_into(self.name, row), rows)
-            return
+        if rows:
+            self._conn.executemany(insert_into(self.name, rows[0]), rows)
 
-    def replace(self, conn: sqlite3.Connection, rows: Collection[Mapping[str, Cell]]) -> None:
+    def replace(self, rows: Sequence[Mapping[str, Cell]]) -> None:
         """Give the rows of their `id` these cells, all with the same columns."""
-        for row in rows:
-            conn.executemany(update_of(self.name, row), rows)
-            return
+        if rows:
+            self._conn.executemany(update_of(self.name, rows[0]), rows)
 
     def _names(self, value: _Dataclass) -> tuple[str, ...]:
         names = tuple(name for name in value.__dataclass_fields__ if name in self.columns)
@@ -78,6 +77,15 @@ class Table:
 def columns_of(conn: sqlite3.Connection, table: str) -> tuple[str, ...]:
     """Return the columns of a table; empty for no such table."""
     return tuple(name for (name,) in conn.execute("SELECT name FROM pragma_table_info(?)", (table,)))
+
+
+def statement_tables(conn: sqlite3.Connection) -> list[str]:
+    """Return the tables of kinds that keep one row per result."""
+    query = (
+        "SELECT tables.name FROM main.sqlite_master AS tables JOIN pragma_table_info(tables.name) AS part"
+        " WHERE tables.type = 'table' AND part.name = 'result_id' AND part.pk"
+    )
+    return [name for (name,) in conn.execute(query)]
 
 
 def insert_into(table: str, columns: Collection[str]) -> str:

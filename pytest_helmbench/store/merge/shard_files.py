@@ -23,7 +23,7 @@ from pytest_helmbench.store.fault import EmptyStoreError, StoreError, store_erro
 from pytest_helmbench.store.leases import leases_of, seconds_since_epoch
 from pytest_helmbench.store.plan_rows import IS_CASE, write_broken, write_plan
 from pytest_helmbench.store.schema import check_form
-from pytest_helmbench.store.table_rows import as_json, columns_of, named_rows
+from pytest_helmbench.store.table_rows import as_json, columns_of, from_row, named_rows, statement_tables
 from pytest_helmbench.store.write.run_rows import RunTotals, write_totals
 
 MALFORMED = (
@@ -36,62 +36,11 @@ MALFORMED = (
     ValueError,
     zlib.error,
 )
-"""What comes of values that pytest-helmbench has not written."""
+"""Errors that values of another program than pytest-helmbench raise."""
 UNCHANGED = "give the files that the shards have written, as they are"
 
 _TIMEOUT_S = 30.0
 _LONGEST_PLAN = 2**30
-_STATUSES = ("running", "complete", "partial", "interrupted")
-_RUNS = f"""
-    SELECT runs.*, plans.codes, plans.whole, benchmarks.name AS benchmark, benchmarks.version, benchmarks.hash,
-        benchmarks.kind, llms.name AS model, llms.provider, llms.base_url,
-        (SELECT count(*) FROM results WHERE results.run_id = runs.id AND {IS_CASE}) AS results
-    FROM evaluation_runs AS runs JOIN plans ON plans.run_id = runs.id
-    JOIN benchmarks ON benchmarks.id = runs.benchmark_id JOIN llms ON llms.id = runs.llm_id
-    WHERE runs.shard IS NOT NULL AND runs.rescored_from IS NULL ORDER BY runs.id
-"""
-_RESULTS = "SELECT code, repetition, node_id FROM results WHERE run_id = ?"
-_COUNTED = ("requests", "calls", "evaluations", "judgements", "events")
-"""Tables whose ids only count the rows of one file."""
-_USED = ("latency_ms", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "cost_usd")
-_ODD = " UNION ALL ".join(
-    f"SELECT '{table}' FROM main.{table} WHERE {wrong}"
-    for table, wrong in (
-        *((table, f"{name} NOT BETWEEN 0 AND 1e12") for table in ("calls", "results") for name in _USED),
-        ("calls", "reserved_usd NOT BETWEEN 0 AND 1e12"),
-        ("scenarios", "NOT json_valid(evaluation) OR json_type(evaluation) <> 'object'"),
-        ("events", "NOT json_valid(payload)"),
-    )
-)
-_OF_RUN = "(SELECT {} FROM shard.evaluation_runs WHERE id = :old)"
-_OF_SCENARIO = "part.scenario_id IN (SELECT id FROM shard.scenarios WHERE benchmark_id = :old)"
-_CATALOGUE = (
-    ("benchmarks", "part.id = :old", "name, hash, kind"),
-    ("pillars", "part.benchmark_id = :old", "code, id"),
-    ("behaviours", "part.pillar_id IN (SELECT id FROM shard.pillars WHERE benchmark_id = :old)", "code, id"),
-    ("scenarios", "part.benchmark_id = :old", "full_code, id, family, evaluation"),
-    ("conditions", _OF_SCENARIO, "full_code, id, difficulty"),
-    ("user_contexts", _OF_SCENARIO, "full_code, id, severity"),
-    ("perturbations", _OF_SCENARIO, "full_code, id, severity"),
-)
-"""Tables, which of their rows belong to a benchmark, and what shards say alike of it."""
-_JUDGED = "('passed', 'failed')"
-_FIRST_VERDICT = (
-    "ON CONFLICT (run_id, code, repetition) DO UPDATE SET {} WHERE"
-    f" (results.outcome NOT IN {_JUDGED} AND excluded.outcome IN {_JUDGED})"
-    f" OR ((results.outcome IN {_JUDGED}) = (excluded.outcome IN {_JUDGED})"
-    " AND coalesce(results.completed_at, '~') > coalesce(excluded.completed_at, '~'))"
-)
-_PAYLOAD = (
-    "iif(json_type(part.payload, '$.runId') = 'text',"
-    " json_set(part.payload, '$.runId', CAST(:new AS TEXT)), part.payload)"
-)
-# Said about each share by itself; the merged run has an end of its own.
-_NEWS = (
-    "part.run_id = :old AND part.result_id IS NULL AND part.type <> 'run_finished'"
-    f" AND (part.type, {_PAYLOAD}) NOT IN"
-    " (SELECT type, payload FROM main.events WHERE run_id = :new AND result_id IS NULL)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +62,11 @@ class ShardRun:
         results: How many it has.
         total_tests: How many its share has.
         benchmark_id: Row of its benchmark in the file.
-        benchmark: Name, version, hash and kind.
-        llm: Name, provider and server of its model.
+        benchmark: Its name; `version`, `hash` and `kind` likewise.
+        model: Id; `provider` and `base_url` likewise.
         settings: As recorded.
         plugin_version: Of the program that wrote it.
+        place: Where its benchmark lies; None where the file does not say.
     """
 
     run_id: int
@@ -133,8 +83,13 @@ class ShardRun:
     results: int
     total_tests: int
     benchmark_id: str
-    benchmark: tuple[str, str, str, str]
-    llm: tuple[str, str, str | None]
+    benchmark: str
+    version: str
+    hash: str
+    kind: str
+    model: str
+    provider: str
+    base_url: str | None
     settings: Mapping[str, Any]
     plugin_version: str
     place: str | None
@@ -192,7 +147,7 @@ def read_shard_file(path: Path) -> ShardFile:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
-        raise StoreError(path, "it is no file" if path.exists() else "there is no such file", UNCHANGED)
+        raise StoreError(path, "it is not a file" if path.exists() else "there is no such file", UNCHANGED)
     try:
         with contextlib.closing(sqlite3.connect(read_only_uri(path), uri=True, timeout=30)) as conn:
             conn.execute("PRAGMA cell_size_check = ON")
@@ -216,41 +171,39 @@ def _check_form(conn: sqlite3.Connection, path: Path) -> None:
 
 
 def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
-    for row in named_rows(conn.execute(_RUNS)):
+    rows = conn.execute(f"""
+        SELECT runs.*, runs.id AS run_id, plans.codes, plans.whole, benchmarks.name AS benchmark, benchmarks.version,
+            benchmarks.hash, benchmarks.kind, llms.name AS model, llms.provider, llms.base_url,
+            (SELECT count(*) FROM results WHERE results.run_id = runs.id AND {IS_CASE}) AS results
+        FROM evaluation_runs AS runs JOIN plans ON plans.run_id = runs.id
+        JOIN benchmarks ON benchmarks.id = runs.benchmark_id JOIN llms ON llms.id = runs.llm_id
+        WHERE runs.shard IS NOT NULL AND runs.rescored_from IS NULL ORDER BY runs.id
+    """)
+    texts = ("session_id", "started_at", "status", "benchmark_id", "benchmark", "version", "hash", "kind")
+    for row in named_rows(rows):
         about = json.loads(_text(row["shard"]))
         shard = Shard(_whole(about["index"]), _whole(about["of"]))
         if not 1 <= shard.index <= shard.of <= 10**9:
             raise ValueError("shard")
         settings = json.loads(_text(row["settings"]))
-        if row["status"] not in _STATUSES or not isinstance(settings, dict):
+        if row["status"] not in ("running", "complete", "partial", "interrupted") or not isinstance(
+            settings, dict
+        ):
             raise ValueError("run")
-        server, done, place = row["base_url"], row["completed_at"], row["benchmark_place"]
         seconds_since_epoch(_text(row["started_at"]))
-        yield ShardRun(
-            run_id=_whole(row["id"]),
-            session_id=_text(row["session_id"]),
+        yield from_row(
+            ShardRun,
+            {"base_url": None, "completed_at": None}
+            | {name: _text(row[name]) for name in (*texts, "model", "provider", "plugin_version")}
+            | {name: _whole(row[name]) for name in ("run_id", "results", "total_tests")}
+            | {name: _codes(row[name]) for name in ("codes", "whole")}
+            | {name: _text(row[name]) for name in ("base_url", "completed_at") if row[name] is not None},
             shard=shard,
             scope="whole" if about["scope"] == "whole" else "selected",
             tests=_whole(about["tests"]),
-            codes=_codes(row["codes"]),
-            whole=_codes(row["whole"]),
             broken=tuple(BrokenCase(_text(code), *map(_whole, rest)) for code, *rest in about["broken"]),
-            started_at=_text(row["started_at"]),
-            completed_at=None if done is None else _text(done),
-            status=_text(row["status"]),
-            results=_whole(row["results"]),
-            total_tests=_whole(row["total_tests"]),
-            benchmark_id=_text(row["benchmark_id"]),
-            benchmark=(
-                _text(row["benchmark"]),
-                _text(row["version"]),
-                _text(row["hash"]),
-                _text(row["kind"]),
-            ),
-            llm=(_text(row["model"]), _text(row["provider"]), None if server is None else _text(server)),
             settings=settings,
-            plugin_version=_text(row["plugin_version"]),
-            place=None if place is None else _text(place),
+            place=None if (place := row["benchmark_place"]) is None else _text(place),
         )
 
 
@@ -264,17 +217,14 @@ def _check_share(conn: sqlite3.Connection, path: Path, run: ShardRun) -> None:
     foreign = own.difference(run.whole)
     if foreign:
         raise StoreError(path, f"its plan names {min(foreign)}, which is not in {run.shard.name}", UNCHANGED)
-    for code, number, item in conn.execute(_RESULTS, (run.run_id,)):
+    results = "SELECT code, repetition, node_id FROM results WHERE run_id = ?"
+    for code, number, item in conn.execute(results, (run.run_id,)):
         if code not in own:
             raise StoreError(path, f"it holds a result of {code}, which is not in its plan", UNCHANGED)
-        shares = (
-            case_share(run.benchmark[0], code, _whole(number), run.shard.of),
-            hashed_share(item, run.shard.of),
-        )
-        if run.shard.index not in shares:
-            raise StoreError(
-                path, f"it holds a result of {code}, which is not in {run.shard.name}", UNCHANGED
-            )
+        share = case_share(run.benchmark, code, _whole(number), run.shard.of)
+        if run.shard.index not in (share, hashed_share(item, run.shard.of)):
+            problem = f"it holds a result of {code}, which is not in {run.shard.name}"
+            raise StoreError(path, problem, UNCHANGED)
 
 
 def _holder(conn: sqlite3.Connection, runs: tuple[ShardRun, ...]) -> str:
@@ -352,7 +302,7 @@ class MergedFile:
                 self._conn.execute(f"PRAGMA {pragma}")
             self._conn.execute("PRAGMA trusted_schema = OFF")
             self._conn.execute("PRAGMA cell_size_check = ON")
-            self._of_results = ("evaluations", "judgements", *self._statement_tables())
+            self._of_results = ("evaluations", "judgements", *statement_tables(self._conn))
         except sqlite3.Error as error:
             raise store_error(path, error) from error
 
@@ -392,6 +342,22 @@ class MergedFile:
                 if pick.wins:
                     self._copy_results(ids)
 
+    _USED = (
+        "latency_ms",
+        "prompt_tokens",
+        "completion_tokens",
+        "cached_tokens",
+        "reasoning_tokens",
+        "cost_usd",
+    )
+    _ODD = (
+        *((table, f"{name} NOT BETWEEN 0 AND 1e12") for name in _USED for table in ("calls", "results")),
+        ("calls", "reserved_usd NOT BETWEEN 0 AND 1e12"),
+        ("scenarios", "NOT json_valid(evaluation) OR json_type(evaluation) <> 'object'"),
+        ("events", "NOT json_valid(payload)"),
+    )
+    """Tables, and conditions on rows that pytest-helmbench never writes."""
+
     def check(self) -> None:
         """See that every row points to one that is there, and that no value stands where it cannot be used.
 
@@ -400,7 +366,8 @@ class MergedFile:
         """
         with self._faults(self.path):
             odd = self._conn.execute("PRAGMA foreign_key_check").fetchone()
-            odd = odd or self._conn.execute(_ODD).fetchone()
+            queries = (f"SELECT '{table}' FROM main.{table} WHERE {odd_row}" for table, odd_row in self._ODD)
+            odd = odd or self._conn.execute(" UNION ALL ".join(queries)).fetchone()
         if odd is not None:
             raise StoreError(
                 self.path,
@@ -437,7 +404,8 @@ class MergedFile:
     def _open_run(self, about: tuple[str, str], like: ShardRun, settings: Mapping[str, object]) -> int:
         conn = self._conn
         self._copy_benchmark(like.benchmark_id, self.path)
-        self._copy("llms", f"part.id = {_OF_RUN.format('llm_id')}", {"old": like.run_id}, "OR IGNORE")
+        llm = "part.id = (SELECT llm_id FROM shard.evaluation_runs WHERE id = :old)"
+        self._copy("llms", llm, {"old": like.run_id}, "OR IGNORE")
         copied = "benchmark_id, llm_id, benchmark_hash, benchmark_place, plugin_version"
         run_id = conn.execute(
             "INSERT INTO main.evaluation_runs (uuid, session_id, started_at, status, scope, total_tests, settings,"
@@ -454,10 +422,26 @@ class MergedFile:
         )
         return run_id
 
+    _OF_SCENARIO = "part.scenario_id IN (SELECT id FROM shard.scenarios WHERE benchmark_id = :old)"
+    _CATALOGUE = (
+        ("benchmarks", "part.id = :old", "name, hash, kind"),
+        ("pillars", "part.benchmark_id = :old", "code, id"),
+        (
+            "behaviours",
+            "part.pillar_id IN (SELECT id FROM shard.pillars WHERE benchmark_id = :old)",
+            "code, id",
+        ),
+        ("scenarios", "part.benchmark_id = :old", "full_code, id, family, evaluation"),
+        ("conditions", _OF_SCENARIO, "full_code, id, difficulty"),
+        ("user_contexts", _OF_SCENARIO, "full_code, id, severity"),
+        ("perturbations", _OF_SCENARIO, "full_code, id, severity"),
+    )
+    """Tables, which of their rows belong to a benchmark, and the columns in which all shards agree."""
+
     def _copy_benchmark(self, benchmark_id: str, path: Path) -> None:
         """Copy what describes a benchmark; files of one benchmark say the same of what decides scores and rules."""
         ids = {"old": benchmark_id}
-        for table, which, says in _CATALOGUE:
+        for table, which, says in self._CATALOGUE:
             if "text_hash" in columns_of(self._conn, table):
                 texts = f"part.hash IN (SELECT text_hash FROM shard.{table} AS part WHERE {which})"
                 self._copy("texts", texts, ids, "OR IGNORE")
@@ -485,22 +469,41 @@ class MergedFile:
         self._copy("calls", of_run, ids)
         self._copy("sent_calls", of_run, ids, "OR IGNORE")
 
+    _FIRST_VERDICT = (
+        "ON CONFLICT (run_id, code, repetition) DO UPDATE SET {changes} WHERE"
+        " (results.outcome NOT IN {judged} AND excluded.outcome IN {judged})"
+        " OR ((results.outcome IN {judged}) = (excluded.outcome IN {judged})"
+        " AND coalesce(results.completed_at, '~') > coalesce(excluded.completed_at, '~'))"
+    )
+    _PAYLOAD = (
+        "iif(json_type(part.payload, '$.runId') = 'text',"
+        " json_set(part.payload, '$.runId', CAST(:new AS TEXT)), part.payload)"
+    )
+    # Every share has its own `run_finished`; the merged run has an end of its own.
+    _EVENTS_OF_RUN = (
+        "part.run_id = :old AND part.result_id IS NULL AND part.type <> 'run_finished'"
+        f" AND (part.type, {_PAYLOAD}) NOT IN"
+        " (SELECT type, payload FROM main.events WHERE run_id = :new AND result_id IS NULL)"
+    )
+
     def _copy_results(self, ids: Mapping[str, int]) -> None:
-        """Copy results: what a case was judged as first stands; where it was never judged, what came of it first."""
+        """Copy results: the first verdict of a case stands; of a case that was never judged, its first outcome."""
         columns = [name for name in columns_of(self._conn, "results") if name != "run_id"]
         changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
-        self._copy("results", "part.run_id = :old", ids, after=_FIRST_VERDICT.format(changes))
+        first = self._FIRST_VERDICT.format(changes=changes, judged="('passed', 'failed')")
+        self._copy("results", "part.run_id = :old", ids, after=first)
         own = "(SELECT ours.id FROM shard.results AS ours JOIN main.results USING (id) WHERE ours.run_id = :old)"
+        gone = "result_id NOT IN (SELECT id FROM main.results)"
         for table in self._of_results:
-            gone = f"DELETE FROM main.{table} WHERE result_id NOT IN (SELECT id FROM main.results)"
-            self._conn.execute(gone)
+            self._conn.execute(f"DELETE FROM main.{table} WHERE {gone}")
             self._copy(table, f"part.result_id IN {own}", ids)
-        self._conn.execute(
-            "DELETE FROM main.events WHERE result_id IS NOT NULL AND result_id NOT IN (SELECT id FROM main.results)"
-        )
+        self._conn.execute(f"DELETE FROM main.events WHERE result_id IS NOT NULL AND {gone}")
         self._copy("events", f"part.run_id = :old AND part.result_id IN {own}", ids)
-        self._copy("events", _NEWS, ids, given={"payload": _PAYLOAD})
+        self._copy("events", self._EVENTS_OF_RUN, ids, given={"payload": self._PAYLOAD})
         self._copy("judge_labels", "part.run_id = :old", ids, "OR IGNORE")
+
+    _COUNTED = ("requests", "calls", "evaluations", "judgements", "events")
+    """Tables whose ids only count the rows of one file."""
 
     def _copy(
         self,
@@ -522,7 +525,7 @@ class MergedFile:
             after: What is done on a conflict.
             given: What is written in place of a column.
         """
-        names = [name for name in columns_of(self._conn, table) if name != "id" or table not in _COUNTED]
+        names = [name for name in columns_of(self._conn, table) if name != "id" or table not in self._COUNTED]
         cells = ({"run_id": ":new"} if "run_id" in names else {}) | dict(given)
         values = ", ".join(cells.get(name, f"part.{name}") for name in names)
         self._conn.execute(
@@ -530,11 +533,3 @@ class MergedFile:
             f" WHERE {which} ORDER BY part.rowid {after}",
             ids,
         )
-
-    def _statement_tables(self) -> list[str]:
-        """Return the tables of kinds that keep one row per result."""
-        query = (
-            "SELECT tables.name FROM main.sqlite_master AS tables JOIN pragma_table_info(tables.name) AS part"
-            " WHERE tables.type = 'table' AND part.name = 'result_id' AND part.pk"
-        )
-        return [name for (name,) in self._conn.execute(query)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.core.outline import CaseAxes, Outline, ScenarioEntry
 from pytest_helmbench.store.schema import id_of
-from pytest_helmbench.store.table_rows import as_json, insert_into, safe_text
+from pytest_helmbench.store.table_rows import Table, as_json, insert_into, safe_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,9 @@ class CatalogueIds:
 
 def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str | None) -> str:
     """Return the row of a model, new or not."""
-    values = (safe_text(name), safe_text(provider), base_url)
     llm_id = id_of(name, provider, base_url or "")
-    conn.execute(
-        "INSERT OR IGNORE INTO llms (id, name, provider, base_url) VALUES (?, ?, ?, ?)", (llm_id, *values)
-    )
+    row = (llm_id, safe_text(name), safe_text(provider), base_url)
+    conn.execute("INSERT OR IGNORE INTO llms (id, name, provider, base_url) VALUES (?, ?, ?, ?)", row)
     return llm_id
 
 
@@ -68,39 +67,18 @@ def write_benchmark(conn: sqlite3.Connection, outline: Outline, codes: Iterable[
         codes: Planned cases.
     """
     writer = _CatalogueWriter(conn, id_of(outline.name, outline.version, outline.hash))
-    writer.put(
-        "benchmarks",
-        writer.benchmark_id,
-        ("description",),
-        name=safe_text(outline.name),
-        version=safe_text(outline.version),
-        hash=outline.hash,
-        description=safe_text(outline.description),
-        kind=outline.kind,
-    )
+    names = ("name", "version", "hash", "description", "kind")
+    cells = {name: safe_text(getattr(outline, name)) for name in names}
+    writer.put("benchmarks", writer.benchmark_id, cells, ("description",))
     catalogue = outline.catalogue(codes)
     for pillar in catalogue.pillars:
-        writer.put(
-            "pillars",
-            writer.id("pillars", pillar.code),
-            ("name", "description"),
-            benchmark_id=writer.benchmark_id,
-            code=pillar.code,
-            name=safe_text(pillar.name),
-            description=safe_text(pillar.description),
-        )
+        own = Table(conn, "pillars").cells(pillar) | {"benchmark_id": writer.benchmark_id}
+        writer.put("pillars", writer.id("pillars", pillar.code), own, ("name", "description"))
     for behaviour in catalogue.behaviours:
-        writer.put(
-            "behaviours",
-            writer.id("behaviours", behaviour.code),
-            ("title", "description", "compliance_criteria"),
-            pillar_id=writer.id("pillars", behaviour.pillar),
-            code=behaviour.code.rpartition("-")[2],
-            title=safe_text(behaviour.title),
-            description=safe_text(behaviour.description),
-            compliance_criteria=safe_text(behaviour.compliance_criteria),
-            weight=behaviour.weight,
-        )
+        pillar_id, code = writer.id("pillars", behaviour.pillar), behaviour.code.rpartition("-")[2]
+        own = Table(conn, "behaviours").cells(behaviour) | {"pillar_id": pillar_id, "code": code}
+        anew = ("title", "description", "compliance_criteria")
+        writer.put("behaviours", writer.id("behaviours", behaviour.code), own, anew)
     for scenario in catalogue.scenarios:
         writer.scenario(scenario)
     return CatalogueIds(writer.benchmark_id, outline, frozenset(writer.known))
@@ -114,15 +92,14 @@ class _CatalogueWriter:
         self.benchmark_id = benchmark_id
         self.known: set[str] = set()
         found = conn.execute("SELECT id FROM scenarios WHERE benchmark_id = ?", (benchmark_id,))
+        self._scenarios = Table(conn, "scenarios")
         self._stored = {row_id for (row_id,) in found}
 
     def id(self, table: str, full_code: str) -> str:
         """Return the id of a row of this benchmark."""
         return _id(self.benchmark_id, table, full_code)
 
-    def put(
-        self, table: str, row_id: str, anew: tuple[str, ...] = (), **cells: str | float | int | None
-    ) -> None:
+    def put(self, table: str, row_id: str, cells: Mapping[str, Cell], anew: tuple[str, ...] = ()) -> None:
         """Insert a row, or take some columns of one that is there anew."""
         self.known.add(row_id)
         changes = ", ".join(f"{name} = excluded.{name}" for name in anew)
@@ -151,33 +128,19 @@ class _CatalogueWriter:
                     (as_json({"clusters": clusters}), scenario_id),
                 )
             return
-        self.put(
-            "scenarios",
-            scenario_id,
-            benchmark_id=self.benchmark_id,
-            behaviour_id=self.id("behaviours", scenario.behaviour) if scenario.behaviour else None,
-            code=safe_text(scenario.code),
-            full_code=safe_text(scenario.full_code),
-            title=safe_text(scenario.title),
-            family=safe_text(scenario.family),
-            expected_category=None if scenario.category is None else safe_text(scenario.category),
-            schema=None if scenario.schema is None else as_json(scenario.schema),
-            evaluation=as_json(scenario.about),
-            text_hash=None if scenario.text is None else self._text(scenario.text),
-        )
+        own = self._scenarios.cells(scenario) | {
+            "benchmark_id": self.benchmark_id,
+            "behaviour_id": self.id("behaviours", scenario.behaviour) if scenario.behaviour else None,
+            "expected_category": None if scenario.category is None else safe_text(scenario.category),
+            "schema": None if scenario.schema is None else as_json(scenario.schema),
+            "evaluation": as_json(scenario.about),
+            "text_hash": None if scenario.text is None else self._text(scenario.text),
+        }
+        self.put("scenarios", scenario_id, own)
         for table, weight, part in parts:
-            cells: dict[str, str | float | int | None] = {weight: part.weight}
-            text_hash = self._text(part.text)
-            self.put(
-                table,
-                self.id(table, part.full_code),
-                (),
-                scenario_id=scenario_id,
-                code=part.code,
-                full_code=part.full_code,
-                text_hash=text_hash,
-                **cells,
-            )
+            cells = {"scenario_id": scenario_id, "code": part.code, "full_code": part.full_code}
+            cells["text_hash"] = self._text(part.text)
+            self.put(table, self.id(table, part.full_code), {**cells, weight: part.weight})
 
     def _text(self, body: str) -> str:
         kept = safe_text(body)

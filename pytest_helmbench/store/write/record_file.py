@@ -13,7 +13,7 @@ from pytest_helmbench.core.outcome import AttemptRecord, Cell, Event, ResultReco
 from pytest_helmbench.store.database_file import FilePlace, transaction
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.leases import Leases
-from pytest_helmbench.store.table_rows import Table, foreign_json, insert_into, safe_text
+from pytest_helmbench.store.table_rows import Table, foreign_json, insert_into, safe_text, statement_tables
 from pytest_helmbench.store.write.catalogue import CatalogueIds, RowIds
 
 Action: TypeAlias = Callable[[sqlite3.Connection], tuple[int, ...] | None]
@@ -45,7 +45,7 @@ Job = AttemptRecord | ResultRecord | Task
 def is_loss(job: Job) -> bool:
     """Return whether something is lost with a job: a reply, a verdict, what a kind has said.
 
-    That a case was not asked, or a call not answered, is no loss: nothing was paid for it, and it can be asked again.
+    A case that was not asked, or a call that was not answered, counts as none: it cost nothing and can be asked again.
     """
     if isinstance(job, AttemptRecord):
         return job.response_body is not None
@@ -122,9 +122,9 @@ class RecordFile:
         results, tasks = of_kind(ResultRecord, jobs), of_kind(Task, jobs)
         with transaction(conn):
             self.leases.check(conn, self.leased, self.path)
-            replies = write_attempts(conn, tables, of_kind(AttemptRecord, jobs), self.continued)
+            replies = write_attempts(tables, of_kind(AttemptRecord, jobs), self.continued)
             if results:
-                write_results(conn, tables, results, self.catalogues, ChainMap(replies, self._replies))
+                write_results(tables, results, self.catalogues, ChainMap(replies, self._replies))
             answers = [task.action(conn) for task in tasks]
             if beats:
                 self.leases.renew(conn)
@@ -196,10 +196,6 @@ _LAST_SEQUENCE = (
     "SELECT coalesce(max(sequence), 0) FROM calls"
     " WHERE run_id = ? AND code = ? AND repetition = ? AND purpose = ?"
 )
-_OF_STATEMENTS = (
-    "SELECT tables.name FROM sqlite_master AS tables JOIN pragma_table_info(tables.name) AS part"
-    " WHERE tables.type = 'table' AND part.name = 'result_id' AND part.pk"
-)
 
 
 class RecordTables:
@@ -210,57 +206,47 @@ class RecordTables:
     """
 
     def __init__(self, conn: sqlite3.Connection) -> None:
+        self.conn = conn
         self.calls = Table(conn, "calls")
         self.responses = Table(conn, "responses")
         self.results = Table(conn, "results")
-        self.evaluations = Table(conn, "evaluations")
-        self.judgements = Table(conn, "judgements")
-        self.events = Table(conn, "events")
-        names = [name for (name,) in conn.execute(_OF_STATEMENTS)]
-        self.statements = {name: Table(conn, name) for name in names}
-        """Tables of kinds that keep one row per result."""
+        names = ("evaluations", "judgements", "events", *statement_tables(conn))
+        self.of_results = {name: Table(conn, name) for name in names}
+        """By name: their rows belong to one result and go when it is replaced."""
         self._sequences: dict[tuple[int, str, int, str], int] = {}
 
-    @property
-    def of_results(self) -> tuple[Table, ...]:
-        """The tables whose rows belong to one result and go when it is replaced."""
-        return (self.evaluations, self.judgements, self.events, *self.statements.values())
-
-    def sequence_before(self, conn: sqlite3.Connection, record: AttemptRecord) -> int:
+    def sequence_before(self, record: AttemptRecord) -> int:
         """Return the last sequence that a case has had of a purpose before its run went on."""
         key = (record.run_id, safe_text(record.code), record.repetition, record.purpose)
         found = self._sequences.get(key)
         if found is None:
-            (found,) = conn.execute(_LAST_SEQUENCE, key).fetchone()
+            (found,) = self.conn.execute(_LAST_SEQUENCE, key).fetchone()
             self._sequences[key] = found
         return found
 
 
 def write_attempts(
-    conn: sqlite3.Connection,
-    tables: RecordTables,
-    attempts: Sequence[AttemptRecord],
-    continued: frozenset[int] = frozenset(),
+    tables: RecordTables, attempts: Sequence[AttemptRecord], continued: frozenset[int]
 ) -> dict[str, str]:
     """Write requests, replies and calls, in this order.
 
     Args:
-        conn: Inside a write transaction.
-        tables: Of the file.
+        tables: Of the file, inside a write transaction.
         attempts: In the order they came.
         continued: Runs that go on: what their calls are numbered with goes on too.
 
     Returns:
         Reply key to `responses.id`, for the replies that a result will ask for (judges' are never asked for).
     """
-    conn.executemany(_INSERT_REQUEST, [(record.request_hash, record.request_body) for record in attempts])
-    response_ids = _write_responses(conn, tables, attempts)
+    requests = [(record.request_hash, record.request_body) for record in attempts]
+    tables.conn.executemany(_INSERT_REQUEST, requests)
+    response_ids = _write_responses(tables, attempts)
     placed = list(zip(attempts, response_ids, strict=True))
     rows = [_call_row(tables.calls, record, response_id) for record, response_id in placed]
     for record, row in zip(attempts, rows, strict=True):
         if record.run_id in continued:
-            row["sequence"] = record.sequence + tables.sequence_before(conn, record)
-    tables.calls.insert(conn, rows)
+            row["sequence"] = record.sequence + tables.sequence_before(record)
+    tables.calls.insert(rows)
     return {
         record.reply_key: response_id
         for record, response_id in placed
@@ -269,7 +255,6 @@ def write_attempts(
 
 
 def write_results(
-    conn: sqlite3.Connection,
     tables: RecordTables,
     results: Sequence[ResultRecord],
     catalogues: Mapping[int, CatalogueIds],
@@ -280,23 +265,22 @@ def write_results(
     The first judged verdict of a case and repetition stands; an error or a skip is replaced.
 
     Args:
-        conn: Inside a write transaction.
-        tables: Of the file.
+        tables: Of the file, inside a write transaction.
         results: In the order they came.
         catalogues: Row ids of their benchmark by run.
         replies: Reply key to `responses.id`.
     """
-    places = _places(conn, results)
+    places = _places(tables.conn, results)
     rows = [
         _result_row(tables.results, result_id, record, catalogues.get(record.run_id), replies)
         for result_id, _, record in places
     ]
     replaced = [row for row, (_, is_new, _) in zip(rows, places, strict=True) if not is_new]
-    tables.results.insert(conn, [row for row, (_, is_new, _) in zip(rows, places, strict=True) if is_new])
-    tables.results.replace(conn, replaced)
-    for table in tables.of_results if replaced else ():
-        conn.executemany(f"DELETE FROM {table.name} WHERE result_id = :id", replaced)
-    _write_what_belongs_to_results(conn, tables, places)
+    tables.results.insert([row for row, (_, is_new, _) in zip(rows, places, strict=True) if is_new])
+    tables.results.replace(replaced)
+    for name in tables.of_results if replaced else ():
+        tables.conn.executemany(f"DELETE FROM {name} WHERE result_id = :id", replaced)
+    _write_rows_of_results(tables, places)
 
 
 def write_event(conn: sqlite3.Connection, run_id: int, event: Event) -> None:
@@ -329,59 +313,39 @@ def _places(conn: sqlite3.Connection, results: Iterable[ResultRecord]) -> list[_
     return list(places.values())
 
 
-def _write_what_belongs_to_results(
-    conn: sqlite3.Connection, tables: RecordTables, places: Iterable[_Place]
-) -> None:
-    evaluations: list[_Row] = []
-    judgements: list[_Row] = []
-    events: list[_Row] = []
-    statements: dict[str, list[_Row]] = {}
+def _write_rows_of_results(tables: RecordTables, places: Iterable[_Place]) -> None:
+    rows: dict[str, list[_Row]] = {name: [] for name in tables.of_results}
+    evaluations, judgements = tables.of_results["evaluations"], tables.of_results["judgements"]
     for result_id, _, record in places:
-        outcome = record.outcome
-        evaluations += (
-            {**tables.evaluations.cells(part), "result_id": result_id} for part in outcome.evaluations
-        )
-        judgements += (
-            {**tables.judgements.cells(part), "result_id": result_id} for part in outcome.judgements
-        )
-        events += (_event_row(record.run_id, result_id, event) for event in outcome.events)
+        outcome, owner = record.outcome, {"result_id": result_id}
+        rows["evaluations"] += ({**evaluations.cells(part), **owner} for part in outcome.evaluations)
+        rows["judgements"] += ({**judgements.cells(part), **owner} for part in outcome.judgements)
+        rows["events"] += (_event_row(record.run_id, result_id, event) for event in outcome.events)
         if outcome.statement is not None:
-            row = {"result_id": result_id, **outcome.statement.cells()}
-            statements.setdefault(outcome.statement.table, []).append(row)
-    tables.evaluations.insert(conn, evaluations)
-    tables.judgements.insert(conn, judgements)
-    tables.events.insert(conn, events)
-    for name, rows in statements.items():
-        tables.statements[name].insert(conn, rows)
+            rows[outcome.statement.table].append({**owner, **outcome.statement.cells()})
+    for name, table in tables.of_results.items():
+        table.insert(rows[name])
 
 
-def _write_responses(
-    conn: sqlite3.Connection, tables: RecordTables, attempts: Sequence[AttemptRecord]
-) -> list[str | None]:
+def _write_responses(tables: RecordTables, attempts: Sequence[AttemptRecord]) -> list[str | None]:
     """Return the `responses.id` of every attempt; None for faults."""
     ids = [None if record.reply_key is None or record.from_cache else new_id() for record in attempts]
-    tables.responses.insert(
-        conn,
-        [
-            _response_row(conn, tables.responses, row_id, record)
-            for row_id, record in zip(ids, attempts, strict=True)
-            if row_id is not None
-        ],
-    )
+    new = [(row_id, record) for row_id, record in zip(ids, attempts, strict=True) if row_id is not None]
+    tables.responses.insert([_response_row(tables, *row) for row in new])
     for index, record in enumerate(attempts):
         if record.from_cache and record.reply_key is not None:
-            ids[index] = _recorded_response(conn, tables, record)
+            ids[index] = _recorded_response(tables, record)
     return ids
 
 
-def _recorded_response(conn: sqlite3.Connection, tables: RecordTables, record: AttemptRecord) -> str:
+def _recorded_response(tables: RecordTables, record: AttemptRecord) -> str:
     """Return the row that an answer was taken from; a reply that the file does not have gets one."""
-    wanted = (_request_id(conn, record), record.repetition, record.response_body)
-    found = conn.execute(_RECORDED_RESPONSE, wanted).fetchone()
+    wanted = (_request_id(tables.conn, record), record.repetition, record.response_body)
+    found = tables.conn.execute(_RECORDED_RESPONSE, wanted).fetchone()
     if found is not None:
         return str(found[0])
     response_id = new_id()
-    tables.responses.insert(conn, [_response_row(conn, tables.responses, response_id, record)])
+    tables.responses.insert([_response_row(tables, response_id, record)])
     return response_id
 
 
@@ -390,9 +354,9 @@ def _request_id(conn: sqlite3.Connection, record: AttemptRecord) -> int:
     return int(found)
 
 
-def _response_row(conn: sqlite3.Connection, table: Table, response_id: str, record: AttemptRecord) -> _Row:
-    request_id = _request_id(conn, record)
-    return {**table.cells(record), "id": response_id, "request_id": request_id, "body": record.response_body}
+def _response_row(tables: RecordTables, response_id: str, record: AttemptRecord) -> _Row:
+    own: _Row = {"request_id": _request_id(tables.conn, record), "body": record.response_body}
+    return {**tables.responses.cells(record), "id": response_id, **own}
 
 
 def _call_row(table: Table, record: AttemptRecord, response_id: str | None) -> _Row:
