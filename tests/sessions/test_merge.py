@@ -233,7 +233,7 @@ def test_files_that_do_not_belong_together_are_refused_by_name_and_nothing_is_wr
         stderr = refused(one, two, *to, f"--junitxml={name}")
         assert f"{name} is the merged results file" in stderr or f"{name}: cannot be written: " in stderr
     assert "there is no such file" in refused(one, "none.db", *to)
-    assert f"{root}: it is no file" in refused(one, root, *to)
+    assert f"{root}: it is not a file" in refused(one, root, *to)
     assert "bare.db: it holds no run\n  hint: what a killed session has written is in bare.db-wal" in refused(
         one, "bare.db", *to
     )
