@@ -123,5 +123,5 @@ def recorded_unstated_lines(path: Path, run_id: int, name: str) -> list[str]:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    counts = recorded_counts(recorded_outcomes(path, run_id), (), {}, {})
+    counts = recorded_counts(path, run_id, recorded_outcomes(path, run_id))
     return [f"{name}: {sentence}" for sentence in unstated_sentence(counts, least=0)]

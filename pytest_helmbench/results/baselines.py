@@ -1,4 +1,4 @@
-"""Baselines of runs: the options that name them, who is held against whom, and how far a score may drop."""
+"""Baselines of runs: the options that name them, the pairs of runs, and how far a score may drop."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PairError(HelmbenchError):
 
 @dataclass(frozen=True, slots=True)
 class BaselineAsked:
-    """What a session is to be held against.
+    """The baselines of a session, as the options name them.
 
     Args:
         addresses: By model; the empty name is for all others.
@@ -67,8 +67,8 @@ def read_baseline_options(
     Args:
         baselines: `RUN` or `MODEL=RUN`, each.
         max_drop: `0.02`, `P1-B4=0.05,0.02` or None.
-        models: Under test, where they are known: a name with `=` in it is told from `MODEL=RUN` by them.
-        allows_gone: See `BaselineAsked`.
+        models: Under test, where they are known: they distinguish a name with `=` in it from `MODEL=RUN`.
+        allows_gone: Whether a benchmark may have lost cases of its baseline.
 
     Raises:
         BaselineError: A drop without a baseline, or two baselines for the same runs.
@@ -132,13 +132,13 @@ def partner(
     alone: bool,
     explicit: bool = False,
 ) -> RunRef:
-    """Return the run that a run is held against.
+    """Return the run that a run is compared with.
 
     Args:
         found: What was named as baseline.
         benchmark: Of the run.
         model: Its model.
-        beside: The benchmarks of all runs that are held against it.
+        beside: The benchmarks of all runs that are compared with it.
         alone: It is the only run of its benchmark.
         explicit: The baseline was named for this very model, or for this very run.
 
@@ -175,7 +175,7 @@ class Baselines:
         self._found: dict[tuple[str, str], tuple[Addressed, RunRef] | str] = {}
 
     def find(self, planned: Sequence[tuple[tuple[str, str], BenchmarkKey, str]]) -> None:
-        """Look for the baseline of every planned run; what has no partner there is told at the end too.
+        """Look for the baseline of every planned run; the end of the session reports runs without one, too.
 
         Args:
             planned: Key, benchmark and model.
@@ -221,20 +221,12 @@ class Baselines:
                 yield model, found
 
     def baseline_of(self, key: tuple[str, str]) -> ComparedRun | None:
-        """Return the baseline of a planned run with its replies; None where it has none.
-
-        Raises:
-            StoreError: Its file cannot be read.
-        """
+        """Return the baseline of a planned run with its replies; None where it has none."""
         found = self._found.get(key)
         return None if found is None or isinstance(found, str) else found[0].run(found[1])
 
     def outlook(self, key: tuple[str, str], codes: Sequence[str]) -> str:
-        """Return what comparing a planned run with its baseline can find; empty where that is not known.
-
-        Raises:
-            StoreError: A file cannot be read.
-        """
+        """Return what comparing a planned run with its baseline can find; empty where that is not known."""
         baseline = self.baseline_of(key)
         if baseline is None:
             return ""
@@ -248,12 +240,12 @@ class Baselines:
                 f"{head}{common} of {len(codes)} cases are in both: with less than 90 % of the points nothing is"
                 f" concluded, and {INCONCLUSIVE_PASSES}"
             )
-        if few := too_few_units(codes):
+        if few := _too_few_units(codes):
             return head + few
-        found = detectable_before(baseline)
+        found = _detectable(baseline)
         if found is None:
             return head.removesuffix(": ")
-        return f"{head}a drop of {about(found.drop)} would be seen 4 times of 5 (rough; {found.source})"
+        return f"{head}a drop of {about(found[0])} would be seen 4 times of 5 (rough; {found[1]})"
 
     def compare(
         self, path: Path, runs: Iterable[tuple[int, tuple[str, str], RunFacts]]
@@ -263,23 +255,19 @@ class Baselines:
         Args:
             path: Results file of the runs.
             runs: Number, key as planned, and facts.
-
-        Raises:
-            StoreError: A file cannot be read.
         """
         comparisons = {}
         for run_id, key, facts in runs:
             detail = run_detail(path, run_id)
             candidate = None if detail is None else ComparedRun.stored(RunRef.of(path, detail, path))
+            found = self._found.get(key, "it was not planned")
             if candidate is not None:
-                comparisons[run_id] = self._compared(key, facts, candidate)
+                comparisons[run_id] = (
+                    not_comparable(candidate.ref, None, self.asked.limits, found)
+                    if isinstance(found, str)
+                    else _compared_with(found, facts, candidate, self.asked)
+                )
         return comparisons
-
-    def _compared(self, key: tuple[str, str], facts: RunFacts, candidate: ComparedRun) -> RunComparison:
-        found = self._found.get(key, "it was not planned")
-        if isinstance(found, str):
-            return not_comparable(candidate.ref, None, self.asked.limits, found)
-        return _compared_with(found, facts, candidate, self.asked)
 
 
 def _compared_with(
@@ -324,11 +312,7 @@ def _baseline_record(found: RunComparison, own: Path) -> dict[str, JsonValue]:
 
 
 def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None:
-    """Return how a run stands to the baseline that its session compared it with; None where it had none.
-
-    Raises:
-        StoreError: The file of the run cannot be read.
-    """
+    """Return how a run stands to the baseline that its session compared it with; None where it had none."""
     candidate, facts = ComparedRun.stored(RunRef.of(path, detail, path)), load_facts(path, detail.id)
     if detail.baseline is None or candidate is None or facts is None:
         return None
@@ -360,27 +344,11 @@ def _recorded_baseline(path: Path, record: Mapping[str, JsonValue]) -> tuple[Add
     raise PairError(f"run {number}{'' if file is None else f' of {place.name}'} is gone")
 
 
-@dataclass(frozen=True, slots=True)
-class Detectable:
-    """A drop that is found four times of five.
-
-    Args:
-        drop: In [0, 1].
-        source: What it was taken from, for people.
-    """
-
-    drop: float
-    source: str
-
-
-def detectable_before(baseline: ComparedRun) -> Detectable | None:
-    """Return what drop below a baseline can be found; None where nothing on record tells.
+def _detectable(baseline: ComparedRun) -> tuple[float, str] | None:
+    """Return the drop in [0, 1] that is found four times of five, and its source for people; None if unknown.
 
     The first of these that there is: another run of the baseline's configuration, the baseline's repetitions, the
     spread of cases inside its perturbations; else the number of its cases.
-
-    Raises:
-        StoreError: A file cannot be read.
     """
     if not baseline.settings:
         return None  # a baseline file has neither severities nor settings
@@ -393,28 +361,28 @@ def detectable_before(baseline: ComparedRun) -> Detectable | None:
     if again is not None:
         found = compare_runs(facts, baseline, again)
         if found.scopes and found.scopes[0].detectable is not None:
-            return Detectable(found.scopes[0].detectable, f"from {ref.name} and {again.ref.name}")
+            return found.scopes[0].detectable, f"from {ref.name} and {again.ref.name}"
     scored = scored_run(ref.path, ref.run_id)
     total = None if scored is None or scored.score is None else scored.score.total
     if total is None:
         return None
     if total.rerun is not None and total.rerun.sd:
-        return Detectable(detectable_drop(2 * total.rerun.sd**2), f"from the repetitions of {ref.name}")
+        return detectable_drop(2 * total.rerun.sd**2), f"from the repetitions of {ref.name}"
     weights = (
         {} if facts.scoring is None else {code: float(one) for code, one in facts.scoring.weights.items()}
     )
     spread = inner_square(planned_rows(facts), weights)
     if spread is not None:
-        return Detectable(detectable_drop(spread), f"an upper guess from the cases of {ref.name}")
+        return detectable_drop(spread), f"an upper guess from the cases of {ref.name}"
     if total.interval is None or total.score is None:
         return None
     # Nothing is known of the model itself: as if each case were a yes/no draw of its own.
     share = float(total.score)
     square = 2 * share * (1 - share) / total.interval.effective_cases
-    return Detectable(detectable_drop(square), "an upper guess from one run") if square else None
+    return (detectable_drop(square), "an upper guess from one run") if square else None
 
 
-def too_few_units(codes: Iterable[str]) -> str:
+def _too_few_units(codes: Iterable[str]) -> str:
     """Return that a selection has too few perturbations for anything to be shown; empty where it has enough."""
     units = set()
     for code in codes:

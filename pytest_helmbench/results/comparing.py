@@ -1,4 +1,4 @@
-"""Two runs paired case by case, and what comes of it: the gate, `helmbench compare` and `rescore` ask here."""
+"""Comparison of a run with its baseline, case by case, for the gate and `helmbench compare`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEAST_COMMON = Fraction(9, 10)
 """With less of the points in both runs, nothing is concluded."""
 
 INCONCLUSIVE_PASSES = "the gate lets that pass"
-"""Said where a gate holds though next to nothing was compared."""
+"""Words for a gate that holds although next to nothing was compared."""
 
 WHOLE_RUN = (Limit("", Fraction(0)),)
 """No drop of the run score is allowed."""
@@ -46,189 +46,6 @@ _WORST_FIRST = (
 )
 
 _MUCH_RECORDED = Fraction(1, 10)
-
-
-@dataclass(frozen=True, slots=True)
-class RunComparison:
-    """What came of comparing a run with its baseline.
-
-    Args:
-        model: Under test.
-        candidate: Its run.
-        baseline: The other one; None where there is none.
-        limits: What may have dropped how far.
-        scopes: What became of them; parts without a compared case are left out.
-        behaviours: How each one changed.
-        cases_compared: Cases in both runs.
-        cases_left_out: Planned by the candidate, and not compared.
-        cases_changed: Of them, those whose content is another one now.
-        rows_by_other_rules: Case × criterion judged by other rules; left out.
-        common: Share of the candidate's planned points that was compared.
-        recorded: Replies of the candidate that came from the record and cannot differ.
-        replies: Of the candidate, all that were compared.
-        reason: Why nothing is concluded; empty where something is.
-        other_sample: That the baseline was asked another sample; empty where it was not.
-        newly_failing: Cases that passed in the baseline and fail now, those that lose the most points first.
-        newly_passing: Cases that failed in the baseline and pass now, likewise.
-        gone: Cases of the baseline that the candidate's benchmark, read whole, does not define any more.
-        cases_not_selected: Cases of the baseline that it defines, and that the candidate has not planned.
-        allows_gone: Whether gone cases are allowed.
-        beside: Both runs beside each other; None where one is not at hand.
-    """
-
-    model: str
-    candidate: RunRef | None
-    baseline: RunRef | None
-    limits: tuple[Limit, ...]
-    scopes: tuple[ScopeChange, ...] = ()
-    behaviours: tuple[BehaviourChange, ...] = ()
-    cases_compared: int = 0
-    cases_left_out: int = 0
-    cases_changed: int = 0
-    rows_by_other_rules: int = 0
-    common: Fraction | None = None
-    recorded: int = 0
-    replies: int = 0
-    reason: str = ""
-    other_sample: str = ""
-    newly_failing: tuple[PlannedCase, ...] = ()
-    newly_passing: tuple[PlannedCase, ...] = ()
-    gone: tuple[str, ...] = ()
-    cases_not_selected: int = 0
-    allows_gone: bool = True
-    beside: Beside | None = None
-
-    def with_both(self) -> RunComparison:
-        """Return the comparison with both runs beside each other; see `beside`."""
-        refs = (self.baseline, self.candidate)
-        places = [(ref.path, ref.run_id) for ref in refs if ref is not None]
-        return replace(self, beside=beside(*places)) if len(places) > 1 else self
-
-    @property
-    def collapsed(self) -> tuple[BehaviourChange, ...]:
-        """The behaviours that collapsed."""
-        return tuple(one for one in self.behaviours if one.word == Conclusion.COLLAPSED)
-
-    @property
-    def fallen(self) -> tuple[BehaviourChange, ...]:
-        """The behaviours that fell, or collapsed, on these very cases."""
-        return tuple(one for one in self.behaviours if one.word)
-
-    @property
-    def has_too_little_in_common(self) -> bool:
-        """Whether too few of the planned points are in both runs."""
-        return self.common is not None and self.common < LEAST_COMMON
-
-    @property
-    def verdict(self) -> Conclusion:
-        """What is said about the run and its named parts together: the worst of it."""
-        verdicts = [self.verdict_of(scope) for scope in self.scopes]
-        if len(verdicts) < len(self.limits):
-            verdicts.append(Conclusion.NOT_COMPARABLE)
-        if self.gone and not self.allows_gone:
-            verdicts.append(Conclusion.CASES_GONE)
-        return min(verdicts, key=_WORST_FIRST.index)
-
-    def verdict_of(self, scope: ScopeChange) -> Conclusion:
-        """Return what is said about the run or a named part."""
-        if self.has_too_little_in_common:
-            return Conclusion.INCONCLUSIVE
-        found = scope.change.verdict
-        if found is Conclusion.REGRESSED or scope.code:
-            return found
-        return Conclusion.COLLAPSED if self.collapsed else found
-
-    def reason_of(self, scope: ScopeChange) -> str:
-        """Return why a comparison is inconclusive; empty where it is not."""
-        if self.has_too_little_in_common and self.common is not None:
-            return f"only {float(100 * self.common):.0f} % of the points are in both runs{self.other_sample}"
-        change = scope.change
-        if self.verdict_of(scope) is not Conclusion.INCONCLUSIVE or change.changed >= LEAST_CHANGED:
-            return ""
-        noun = scope.unit if change.changed == 1 else "replies" if scope.unit == "reply" else f"{scope.unit}s"
-        return f"only {change.changed} {noun} changed, at least {LEAST_CHANGED} must before anything can be shown"
-
-    @property
-    def much_recorded(self) -> bool:
-        """Whether more than a tenth of the replies came from the record."""
-        return self.recorded > _MUCH_RECORDED * self.replies
-
-
-def compare_runs(
-    facts: RunFacts,
-    candidate: ComparedRun,
-    baseline: ComparedRun,
-    limits: Sequence[Limit] = WHOLE_RUN,
-) -> RunComparison:
-    """Compare a run with its baseline on the cases that both have judged.
-
-    Args:
-        facts: Of the candidate: severities, difficulties and weights are those of its benchmark.
-        candidate: What it was judged.
-        baseline: What it is held against.
-        limits: What may drop how far.
-    """
-    empty = _scoped(facts, candidate, baseline, limits)
-    for run in (candidate, baseline):
-        if run.ref.scope == "by_outcome":
-            reason = (
-                f"the cases of {run.ref.name} were selected by earlier outcomes (--lf, --sw): no fair sample"
-            )
-            return replace(empty, reason=reason)
-    planned = planned_cases(facts)
-    paired = pair_cases(planned, candidate, baseline)
-    weights = behaviour_weights(facts, planned)
-    common = common_share(planned, paired, weights)
-    other_sample = _other_sample(candidate, baseline)
-    counts = replace(
-        empty,
-        cases_compared=len(paired.cases),
-        cases_left_out=paired.left_out,
-        cases_changed=paired.changed,
-        rows_by_other_rules=paired.other_rules,
-        common=common,
-        recorded=paired.recorded,
-        replies=sum(len(case.candidate) for case in paired.cases),
-        reason=f"nothing in common with {baseline.ref.name}{other_sample}",
-        other_sample=other_sample,
-        newly_failing=_worst_first(paired.newly_failing, planned, weights),
-        newly_passing=_worst_first(paired.newly_passing, planned, weights),
-    )
-    if not any(weights[case.behaviour] for case in paired.cases):
-        return counts
-    scopes, behaviours = compare_scopes(paired.cases, weights, limits, unit_of(facts))
-    if facts.rows is not None:
-        behaviours = ()
-    return replace(counts, scopes=scopes, behaviours=behaviours, reason="")
-
-
-def _scoped(
-    facts: RunFacts, candidate: ComparedRun, baseline: ComparedRun, limits: Sequence[Limit]
-) -> RunComparison:
-    """Return an empty comparison that knows what became of the baseline's cases."""
-    defined = candidate.defined
-    missing = [code for code in baseline.cases if code not in defined] if defined else []
-    # A broken scenario is defined by its own code.
-    gone = [code for code in missing if scenario_of(code) not in defined]
-    selected = {*facts.codes, *(case.code for case in facts.broken), *missing}
-    return replace(
-        not_comparable(candidate.ref, baseline.ref, limits, ""),
-        gone=tuple(sorted(gone, key=natural_key)),
-        cases_not_selected=sum(code not in selected for code in baseline.cases) if defined else 0,
-    )
-
-
-def _other_sample(candidate: ComparedRun, baseline: ComparedRun) -> str:
-    if baseline.sample in ("", candidate.sample):
-        return ""
-    return f": {baseline.ref.name} is of a sample ({baseline.sample})"
-
-
-def not_comparable(
-    candidate: RunRef, baseline: RunRef | None, limits: Sequence[Limit], reason: str
-) -> RunComparison:
-    """Return a comparison that says nothing, and why."""
-    return RunComparison(candidate.model, candidate, baseline, tuple(limits), reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,11 +102,7 @@ class ComparedRun:
 
     @classmethod
     def stored(cls, ref: RunRef) -> ComparedRun | None:
-        """Return a run of a results file; None where the file has it no more.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+        """Return a run of a results file; None where the file has it no more."""
         detail = run_detail(ref.path, ref.run_id)
         if detail is None:
             return None
@@ -328,7 +141,7 @@ class PlannedCase:
 
 @dataclass(slots=True)
 class PairedCases:
-    """What two runs have in common.
+    """The common cases of two runs.
 
     Args:
         cases: That both have judged.
@@ -351,23 +164,204 @@ class PairedCases:
     newly_passing: list[PlannedCase] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """The result of comparing a run with its baseline.
+
+    Args:
+        model: Under test.
+        candidate: Its run.
+        baseline: The other one; None where there is none.
+        limits: How far the run and its named parts may have dropped.
+        scopes: How they changed; parts without a compared case are left out.
+        behaviours: How each one changed.
+        cases_compared: Cases in both runs.
+        cases_left_out: Planned by the candidate, and not compared.
+        cases_changed: Of them, those whose content is another one now.
+        rows_by_other_rules: Case × criterion judged by other rules; left out.
+        common: Share of the candidate's planned points that was compared.
+        recorded: Replies of the candidate that came from the record and cannot differ.
+        replies: Of the candidate, all that were compared.
+        reason: Why nothing is concluded; empty where something is.
+        other_sample: That the baseline was asked another sample; empty where it was not.
+        newly_failing: Cases that passed in the baseline and fail now, those that lose the most points first.
+        newly_passing: Cases that failed in the baseline and pass now, likewise.
+        gone: Cases of the baseline that the candidate's benchmark, read whole, does not define any more.
+        cases_not_selected: Cases of the baseline that it defines, and that the candidate has not planned.
+        allows_gone: Whether gone cases are allowed.
+        beside: Both runs beside each other; None where one is not at hand.
+    """
+
+    model: str
+    candidate: RunRef | None
+    baseline: RunRef | None
+    limits: tuple[Limit, ...]
+    scopes: tuple[ScopeChange, ...] = ()
+    behaviours: tuple[BehaviourChange, ...] = ()
+    cases_compared: int = 0
+    cases_left_out: int = 0
+    cases_changed: int = 0
+    rows_by_other_rules: int = 0
+    common: Fraction | None = None
+    recorded: int = 0
+    replies: int = 0
+    reason: str = ""
+    other_sample: str = ""
+    newly_failing: tuple[PlannedCase, ...] = ()
+    newly_passing: tuple[PlannedCase, ...] = ()
+    gone: tuple[str, ...] = ()
+    cases_not_selected: int = 0
+    allows_gone: bool = True
+    beside: Beside | None = None
+
+    def with_both(self) -> RunComparison:
+        """Return the comparison with both runs beside each other; see `beside`."""
+        refs = (self.baseline, self.candidate)
+        places = [(ref.path, ref.run_id) for ref in refs if ref is not None]
+        return replace(self, beside=beside(*places)) if len(places) > 1 else self
+
+    @property
+    def collapsed(self) -> tuple[BehaviourChange, ...]:
+        """The behaviours that collapsed."""
+        return tuple(behaviour for behaviour in self.behaviours if behaviour.word == Conclusion.COLLAPSED)
+
+    @property
+    def fallen(self) -> tuple[BehaviourChange, ...]:
+        """The behaviours that fell, or collapsed, on these very cases."""
+        return tuple(behaviour for behaviour in self.behaviours if behaviour.word)
+
+    @property
+    def has_too_little_in_common(self) -> bool:
+        """Whether too few of the planned points are in both runs."""
+        return self.common is not None and self.common < LEAST_COMMON
+
+    @property
+    def verdict(self) -> Conclusion:
+        """The worst conclusion about the run and its named parts."""
+        verdicts = [self.verdict_of(scope) for scope in self.scopes]
+        if len(verdicts) < len(self.limits):
+            verdicts.append(Conclusion.NOT_COMPARABLE)
+        if self.gone and not self.allows_gone:
+            verdicts.append(Conclusion.CASES_GONE)
+        return min(verdicts, key=_WORST_FIRST.index)
+
+    def verdict_of(self, scope: ScopeChange) -> Conclusion:
+        """Return the conclusion about the run or a named part."""
+        if self.has_too_little_in_common:
+            return Conclusion.INCONCLUSIVE
+        found = scope.change.verdict
+        if found is Conclusion.REGRESSED or scope.code:
+            return found
+        return Conclusion.COLLAPSED if self.collapsed else found
+
+    def reason_of(self, scope: ScopeChange) -> str:
+        """Return why a comparison is inconclusive; empty where it is not."""
+        if self.has_too_little_in_common and self.common is not None:
+            return f"only {float(100 * self.common):.0f} % of the points are in both runs{self.other_sample}"
+        change = scope.change
+        if self.verdict_of(scope) is not Conclusion.INCONCLUSIVE or change.changed >= LEAST_CHANGED:
+            return ""
+        noun = scope.unit if change.changed == 1 else "replies" if scope.unit == "reply" else f"{scope.unit}s"
+        return f"only {change.changed} {noun} changed, at least {LEAST_CHANGED} must before anything can be shown"
+
+    @property
+    def much_recorded(self) -> bool:
+        """Whether more than a tenth of the replies came from the record."""
+        return self.recorded > _MUCH_RECORDED * self.replies
+
+
+def compare_runs(
+    facts: RunFacts,
+    candidate: ComparedRun,
+    baseline: ComparedRun,
+    limits: Sequence[Limit] = WHOLE_RUN,
+) -> RunComparison:
+    """Compare a run with its baseline on the cases that both have judged.
+
+    Args:
+        facts: Of the candidate: severities, difficulties and weights are those of its benchmark.
+        candidate: The run with its replies.
+        baseline: The other run, likewise.
+        limits: How far the run and its named parts may drop.
+    """
+    empty = _scoped(facts, candidate, baseline, limits)
+    for run in (candidate, baseline):
+        if run.ref.scope == "by_outcome":
+            reason = (
+                f"the cases of {run.ref.name} were selected by earlier outcomes (--lf, --sw): no fair sample"
+            )
+            return replace(empty, reason=reason)
+    planned = planned_cases(facts)
+    paired = pair_cases(planned, candidate, baseline)
+    weights = behaviour_weights(facts, planned)
+    common = common_share(planned, paired, weights)
+    other_sample = _other_sample(candidate, baseline)
+    counts = replace(
+        empty,
+        cases_compared=len(paired.cases),
+        cases_left_out=paired.left_out,
+        cases_changed=paired.changed,
+        rows_by_other_rules=paired.other_rules,
+        common=common,
+        recorded=paired.recorded,
+        replies=sum(len(case.candidate) for case in paired.cases),
+        reason=f"nothing in common with {baseline.ref.name}{other_sample}",
+        other_sample=other_sample,
+        newly_failing=_worst_first(paired.newly_failing, planned, weights),
+        newly_passing=_worst_first(paired.newly_passing, planned, weights),
+    )
+    if not any(weights[case.behaviour] for case in paired.cases):
+        return counts
+    scopes, behaviours = compare_scopes(paired.cases, weights, limits, unit_of(facts))
+    if facts.rows is not None:
+        behaviours = ()
+    return replace(counts, scopes=scopes, behaviours=behaviours, reason="")
+
+
+def _scoped(
+    facts: RunFacts, candidate: ComparedRun, baseline: ComparedRun, limits: Sequence[Limit]
+) -> RunComparison:
+    """Return an empty comparison with the cases of the baseline that are gone or not selected."""
+    defined = candidate.defined
+    missing = [code for code in baseline.cases if code not in defined] if defined else []
+    # A broken scenario is defined by its own code.
+    gone = [code for code in missing if scenario_of(code) not in defined]
+    selected = {*facts.codes, *(case.code for case in facts.broken), *missing}
+    return replace(
+        not_comparable(candidate.ref, baseline.ref, limits, ""),
+        gone=tuple(sorted(gone, key=natural_key)),
+        cases_not_selected=sum(code not in selected for code in baseline.cases) if defined else 0,
+    )
+
+
+def _other_sample(candidate: ComparedRun, baseline: ComparedRun) -> str:
+    if baseline.sample in ("", candidate.sample):
+        return ""
+    return f": {baseline.ref.name} is of a sample ({baseline.sample})"
+
+
+def not_comparable(
+    candidate: RunRef, baseline: RunRef | None, limits: Sequence[Limit], reason: str
+) -> RunComparison:
+    """Return a comparison that says nothing, and why."""
+    return RunComparison(candidate.model, candidate, baseline, tuple(limits), reason=reason)
+
+
 def planned_cases(facts: RunFacts) -> Sequence[PlannedCase]:
     """Return every case with points that a run has planned."""
     found: dict[str, list[Row]] = {}
     for code, row in one_row_each(facts):
         if not row.neutral:
             found.setdefault(code, []).append(row)
-    return [_planned(code, rows, is_flat=facts.rows is not None) for code, rows in found.items()]
-
-
-def _planned(code: str, rows: Sequence[Row], *, is_flat: bool) -> PlannedCase:
-    first = rows[0]
-    stake = abs(first.base) if first.weight == 1 else abs(first.base) * first.weight
-    unit = first.perturbation if is_flat else f"{first.scenario}-{first.perturbation}"
-    severity = abs(first.base)
-    return PlannedCase(
-        code, first.pillar, first.behaviour, unit, stake, first.difficulty, len(rows), severity
-    )
+    is_flat = facts.rows is not None
+    planned = []
+    for code, (row, *others) in found.items():
+        unit = row.perturbation if is_flat else f"{row.scenario}-{row.perturbation}"
+        stake, criteria, severity = row.stake, 1 + len(others), abs(row.base)
+        planned.append(
+            PlannedCase(code, row.pillar, row.behaviour, unit, stake, row.difficulty, criteria, severity)
+        )
+    return planned
 
 
 def unit_of(facts: RunFacts) -> str:
@@ -416,12 +410,12 @@ def pair_cases(
     candidate: ComparedRun,
     baseline: ComparedRun,
 ) -> PairedCases:
-    """Return what of the planned cases two runs have judged by the same rules.
+    """Return the planned cases that two runs have judged by the same rules.
 
     Args:
         planned: By the candidate.
-        candidate: What it was judged.
-        baseline: What the other run was judged.
+        candidate: The one with its replies.
+        baseline: The other one, likewise.
     """
     paired = PairedCases()
     same_content = candidate.benchmark_hash == baseline.benchmark_hash

@@ -60,11 +60,7 @@ class Beside:
 
 
 def beside(first: Place, second: Place) -> Beside | None:
-    """Return two runs beside each other; None where a results file is not at hand.
-
-    Raises:
-        StoreError: A file cannot be read.
-    """
+    """Return two runs beside each other; None where a results file is not at hand."""
     if any(path.suffix == ".json" or not path.is_file() for path, _ in (first, second)):
         return None
     before, after = run_detail(*first), run_detail(*second)

@@ -19,10 +19,10 @@ _NOTHING = Fraction(0)
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What a run has lost, as shares of the whole score: 0.031 is 3.1 points.
+    """Losses of a run as shares of the whole score: 0.031 is 3.1 points.
 
-    The losses of all cases and `capped` add up to 1 − score, those of the behaviours to 1 − the raw score. A cap is
-    no case's loss: it stands in `capped` alone. Neutral and unjudged rows lose nothing.
+    The losses of all cases and `capped` add up to 1 − score, those of the behaviours to 1 − the raw score. The loss
+    by a cap belongs to none of the cases: it stands in `capped` alone. Neutral and unjudged rows lose nothing.
 
     Args:
         cases: Of judged cases that have lost something.
@@ -68,7 +68,7 @@ def losses(
     for code, row in rows:
         if row.credit is None or row.neutral:
             continue
-        stake = abs(row.base) if row.weight == 1 else abs(row.base) * row.weight
+        stake = row.stake
         points[row.behaviour] += stake
         if row.credit != 1 and row.difficulty != 10:
             wrong = 1 if not row.credit else 1 - row.credit

@@ -1,6 +1,6 @@
-"""New rules over stored replies: a run is judged again without a call, and becomes a run of its own.
+"""Rescoring: the stored replies of a run judged again by the rules of today, without a call, as a run of its own.
 
-The cases are performed as in any session, by their kind; the record of the run stands where the gateway stands then.
+The kind of the benchmark performs the cases as in any session; the record of the run takes the place of the gateway.
 """
 
 from __future__ import annotations
@@ -56,7 +56,12 @@ from pytest_helmbench.store.write.writer import Store
 NOT_RESCORED = "not_rescored"
 """Reason of a case whose reply cannot be judged again."""
 
-_JUDGED = ("passed", "failed")
+NEEDS_JUDGE = "needs_judge"
+"""Reason of a case whose judge has never answered its question."""
+
+OTHER_PROMPT = "other_prompt"
+"""Reason of a case whose prompt has changed: its stored reply answers another question."""
+
 _AT_ONCE = 16
 
 
@@ -66,7 +71,7 @@ class RescoreError(HelmbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What judging a run again has changed; counts are cases × repetitions judged before.
+    """The changes that judging a run again has made; counts are cases × repetitions judged before.
 
     Args:
         run_id: The new run.
@@ -87,16 +92,6 @@ class Rescored:
     not_rescored: Mapping[str, int]
     before: RunScore | None
     after: RunScore | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """A case with its new outcome and the answers that it rests on, the case's own first."""
-
-    stored: StoredCase
-    job: CaseJob
-    outcome: Outcome
-    answers: StoredAnswers
 
 
 def rescore(
@@ -120,10 +115,31 @@ def rescore(
     places = places_of(root)
     if places is None:
         raise RescoreError(f"{root}: no benchmark\n  hint: name one with --benchmark PATH")
-    refuse_kind(run_id, places.name)
+    _refuse_kind(run_id, places.name)
     settings = settings.judging_as(detail.settings)
     loader = kind_of(places).open(replace(session, settings=settings))
     return asyncio.run(_rescored(path, detail, loader, _target(detail, root), settings))
+
+
+def refuse_run(detail: RunDetail) -> None:
+    """Refuse a run of another tool, and one of a kind whose replies only itself can judge.
+
+    Raises:
+        HelmbenchError: It is such a run, or its kind is not installed.
+    """
+    run_id, tool = detail.id, detail.settings.get("imported_from")
+    if tool is not None:
+        raise HelmbenchError(
+            f"run {run_id} cannot be judged anew: another tool has run it ({tool}), and its replies are not stored"
+        )
+    _refuse_kind(run_id, detail.kind)
+
+
+def _refuse_kind(run_id: int, kind: str) -> None:
+    """Refuse a kind whose replies only itself can judge."""
+    sentence = places_named(kind).not_rescored
+    if sentence:
+        raise HelmbenchError(f"run {run_id} cannot be judged anew: {sentence}")
 
 
 async def _rescored(
@@ -132,7 +148,7 @@ async def _rescored(
     run_id = detail.id
     try:
         loaded = loader.load(target.benchmark, (target,))
-        jobs = {job.code: job for job in _jobs(loaded)}
+        jobs = {job.code: job for file in loaded.files for job in loaded.jobs(file, "", 1)}
         facts = load_facts(path, run_id)
         planned, broken = (facts.codes, facts.broken) if facts is not None else ((), ())
         _refuse_broken(loaded, [code for code in planned if code not in jobs])
@@ -152,23 +168,27 @@ async def _rescored(
     place = place_of(loaded.root, path)
     record = _record(detail, loaded, codes, place, whole=len(codes) == len(jobs))
     rescored_id = _write(path, replace(record, broken=broken, sample=sample), judged)
-    changed = changed_verdicts((path, run_id), (path, rescored_id))
-    scores = stored_score(path, run_id), stored_score(path, rescored_id)
-    return _difference(rescored_id, cases, judged, changed, scores)
+    outcomes = [case.outcome for case in judged]
+    reasons = Counter(outcome.reason for outcome in outcomes)
+    return Rescored(
+        run_id=rescored_id,
+        changed=changed_verdicts((path, run_id), (path, rescored_id)),
+        needs_judge=reasons[NEEDS_JUDGE],
+        other_prompt=reasons[OTHER_PROMPT],
+        gone=len(cases) - len(judged),
+        not_rescored=Counter(case.message for case in outcomes if case.message and not case.judged),
+        before=stored_score(path, run_id),
+        after=stored_score(path, rescored_id),
+    )
 
 
 def _target(detail: RunDetail, root: Path) -> Target:
-    """Return the models of a run. Nothing is sent to where they are said to be reached."""
+    """Return the models of a run, at addresses that nothing is sent to."""
 
     def route(model: str) -> Route:
         return Route(ModelEntry(model), replay_endpoint(model))
 
     return Target(root, route(detail.model), tuple(map(route, judges_of(detail.settings))))
-
-
-def _jobs(loaded: Loaded) -> Iterator[CaseJob]:
-    for file in loaded.files:
-        yield from loaded.jobs(file, "", 1)
 
 
 def _refuse_broken(loaded: Loaded, missing: Iterable[str]) -> None:
@@ -182,6 +202,16 @@ def _refuse_broken(loaded: Loaded, missing: Iterable[str]) -> None:
     ]
     if texts:
         raise RescoreError("\n".join([f"{loaded.root}: scenarios of the run are broken:", *texts]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A case with its new outcome and the answers that it rests on, the case's own first."""
+
+    stored: StoredCase
+    job: CaseJob
+    outcome: Outcome
+    answers: StoredAnswers
 
 
 class _Judge:
@@ -211,7 +241,7 @@ class _Judge:
             outcome = await self._outcome(job, answers)
         if outcome.reason == NEEDS_JUDGE and stored.outcome == Verdict.ERROR:
             outcome = _as_before(stored)  # where the judge itself failed, that is still what is known
-        outcome = outcome if outcome.judged else with_reply(outcome, answers.own)
+        outcome = outcome if outcome.judged else with_reply(outcome, answers.own.reply)
         return _Judged(stored, job, outcome, answers)
 
     async def _outcome(self, job: CaseJob, answers: StoredAnswers) -> Outcome:
@@ -238,15 +268,14 @@ class _Judge:
 
 def _as_before(stored: StoredCase) -> Outcome:
     """Return the outcome of a case that cannot be judged again: an error stays one."""
-    verdict = Verdict(stored.outcome) if stored.outcome not in _JUDGED else Verdict.ERROR
-    reason = stored.reason if stored.outcome not in _JUDGED else "unreadable_reply"
-    return Outcome(verdict, reason)
+    if stored.outcome in ("passed", "failed"):
+        return Outcome(Verdict.ERROR, "unreadable_reply")
+    return Outcome(Verdict(stored.outcome), stored.reason)
 
 
 def _record(
     detail: RunDetail, loaded: Loaded, codes: tuple[str, ...], place: str | None, *, whole: bool
 ) -> RunRecord:
-    run = detail
     scoring = loaded.scoring
     settings = {
         **detail.settings,
@@ -255,17 +284,17 @@ def _record(
     }
     return RunRecord(
         benchmark=loaded.outline,
-        model=run.model,
+        model=detail.model,
         provider=detail.provider,
         base_url=detail.base_url,
-        scope="selected" if run.scope == "whole" and not whole else run.scope,
+        scope="selected" if detail.scope == "whole" and not whole else detail.scope,
         total_tests=len(codes) * int(str(settings.get("repeat") or 1)),
         total_evaluations=None,
         settings=settings,
         plugin_version=version("pytest-helmbench"),
         started_at=iso_time(time.time()),
         codes=codes,
-        rescored_from=run.id,
+        rescored_from=detail.id,
         place=place,
     )
 
@@ -342,40 +371,8 @@ def _result(run_id: int, case: _Judged) -> ResultRecord:
     )
 
 
-def _difference(
-    run_id: int,
-    cases: Sequence[StoredCase],
-    judged: Sequence[_Judged],
-    changed: ChangedVerdicts,
-    scores: tuple[RunScore | None, RunScore | None],
-) -> Rescored:
-    """Return what a new run has changed, and what it could not judge."""
-    reasons: Counter[str | None] = Counter()
-    not_rescored: Counter[str] = Counter()
-    for case in judged:
-        reasons[case.outcome.reason] += 1
-        if case.outcome.message and not case.outcome.judged:
-            not_rescored[case.outcome.message] += 1
-    return Rescored(
-        run_id=run_id,
-        changed=changed,
-        needs_judge=reasons[NEEDS_JUDGE],
-        other_prompt=reasons[OTHER_PROMPT],
-        gone=len(cases) - len(judged),
-        not_rescored=not_rescored,
-        before=scores[0],
-        after=scores[1],
-    )
-
-
-NEEDS_JUDGE = "needs_judge"
-"""Reason of a case that a judge would have to be asked about."""
-OTHER_PROMPT = "other_prompt"
-"""Reason of a case whose prompt has changed: its stored reply answers another question."""
-
-
 class JudgeAnswers:
-    """What judges have said in a run.
+    """The answers of judges in a run.
 
     Args:
         path: Results file, where judges of other runs may have answered too.
@@ -387,32 +384,28 @@ class JudgeAnswers:
         self._requests: dict[tuple[str, str, int, str], StoredReply] = {}
         self._samples: dict[tuple[str, int], StoredReply] = {}
         self._answers: dict[tuple[str, str, int, str, str], StoredReply] = {}
-        for said in replies:
-            reply, judge = said.reply, said.judge or ""
-            self._requests[judge, said.code, said.repetition, said.criterion] = reply
-            self._samples[judge, said.repetition] = reply
-            self._answers[judge, said.code, said.repetition, said.criterion, reply.request_hash] = reply
+        for given in replies:
+            reply, judge = given.reply, given.judge or ""
+            key = judge, given.code, given.repetition, given.criterion
+            self._requests[key] = reply
+            self._samples[judge, given.repetition] = reply
+            self._answers[*key, reply.request_hash] = reply
 
     def answer(self, call: Call) -> StoredReply | None:
-        """Return what the judge has said to exactly this request, in this run or in any other.
+        """Return the judge's answer to exactly this request, in this run or in any other.
 
         The request is the stored one (model, sampling, what its server wants) with the new words in it.
-
-        Raises:
-            StoreError: The file cannot be read.
         """
-        code, repetition, criterion = call.origin.code, call.origin.repetition, call.criterion
-        judge = call.entry.id
-        sample = self._requests.get((judge, code, repetition, criterion)) or self._samples.get(
-            (judge, repetition)
-        )
+        judge, repetition = call.entry.id, call.origin.repetition
+        key = judge, call.origin.code, repetition, call.criterion
+        sample = self._requests.get(key) or self._samples.get((judge, repetition))
         if sample is None:
             return None
         body = json.loads(sample.request)
         body["messages"] = [message.wire() for message in call.messages]
         body["response_format"] = call.response_format
         wanted = request_hash(encode(body))
-        known = self._answers.get((judge, code, repetition, criterion, wanted))
+        known = self._answers.get((*key, wanted))
         return known or newest_reply(self._path, wanted, repetition, judge, sample.address)
 
 
@@ -441,17 +434,17 @@ class StoredAnswers:
     def __init__(self, case: StoredCase, judges: JudgeAnswers) -> None:
         self._judges = judges
         self._case = case
-        self.own = None if case.reply is None else _read(case.reply, f"{case.code} {case.repetition}")
-        """What the model said; None where nothing can be read."""
+        reply = None if case.reply is None else _read(case.reply, f"{case.code} {case.repetition}")
+        self.own = None if case.reply is None or reply is None else GivenAnswer("case", "", case.reply, reply)
+        """The answer of the model; None where none can be read."""
         self._turns: list[GivenAnswer] = []
         self._judged: list[GivenAnswer] = []
 
     @property
     def given(self) -> Sequence[GivenAnswer]:
         """The answers that were given, those of the model first."""
-        if self.own is None or self._case.reply is None or self._turns:
-            return [*self._turns, *self._judged]
-        return [GivenAnswer("case", "", self._case.reply, self.own), *self._judged]
+        own = [] if self.own is None else [self.own]
+        return [*(self._turns or own), *self._judged]
 
     def place(self, _model_id: str) -> AbstractAsyncContextManager[None]:
         """There is room for all."""
@@ -467,16 +460,15 @@ class StoredAnswers:
             return self._judge_reply(call)
         if call.turn is not None:
             return self._turn_reply(call)
-        if self.own is None or self._case.reply is None or not _asks_the_same(call, self._case.reply):
+        if self.own is None or not _asks_the_same(call, self.own.stored):
             raise UnjudgedError(Outcome(Verdict.SKIPPED, OTHER_PROMPT))
-        return self.own
+        return self.own.reply
 
     def _turn_reply(self, call: Call) -> Reply:
         """Return the newest reply to the conversation so far."""
         key = f"{call.origin.code} {call.origin.repetition} {len(self._turns)}"
-        alike = (stored for stored in reversed(self._case.turns) if _asks_the_same(call, stored))
-        for stored in alike:
-            reply = _read(stored, key)
+        for stored in reversed(self._case.turns):
+            reply = _read(stored, key) if _asks_the_same(call, stored) else None
             if reply is not None:
                 self._turns.append(GivenAnswer("case", "", stored, reply, turn=call.turn))
                 return reply
@@ -484,11 +476,8 @@ class StoredAnswers:
 
     def _judge_reply(self, call: Call) -> Reply:
         stored = self._judges.answer(call)
-        reply = (
-            None
-            if stored is None
-            else _read(stored, f"{call.origin.code} {call.origin.repetition} {call.criterion}")
-        )
+        key = f"{call.origin.code} {call.origin.repetition} {call.criterion}"
+        reply = None if stored is None else _read(stored, key)
         if stored is None or reply is None:
             raise UnjudgedError(Outcome(Verdict.SKIPPED, NEEDS_JUDGE))
         self._judged.append(GivenAnswer("judge", call.criterion, stored, reply, call.entry.id))
@@ -512,33 +501,12 @@ def _read(stored: StoredReply, key: str) -> Reply | None:
 
 def _asks_the_same(call: Call, stored: StoredReply) -> bool:
     """Return whether a stored request has the messages of a call; the system prompt is the run's own."""
-    said = _by_role(json.loads(stored.request).get("messages") or [])
-    asked = _by_role([message.wire() for message in call.messages])
-    return said[1] == asked[1] and said[0].endswith(asked[0])
+    sent_system, sent = _by_role(json.loads(stored.request).get("messages") or [])
+    system, messages = _by_role([message.wire() for message in call.messages])
+    return sent == messages and sent_system.endswith(system)
 
 
 def _by_role(messages: Sequence[JsonObject]) -> tuple[str, list[JsonObject]]:
     """Return the text of the system messages, and the other messages."""
     system = [str(message.get("content")) for message in messages if message.get("role") == "system"]
     return "\n\n".join(system), [message for message in messages if message.get("role") != "system"]
-
-
-def refuse_run(detail: RunDetail) -> None:
-    """Refuse a run of another tool, and one of a kind whose replies only itself can judge.
-
-    Raises:
-        HelmbenchError: It is such a run, or its kind is not installed.
-    """
-    run_id, tool = detail.id, detail.settings.get("imported_from")
-    if tool is not None:
-        raise HelmbenchError(
-            f"run {run_id} cannot be judged anew: another tool has run it ({tool}), and its replies are not stored"
-        )
-    refuse_kind(run_id, detail.kind)
-
-
-def refuse_kind(run_id: int, kind: str) -> None:
-    """Refuse a kind whose replies only itself can judge; see `refuse_run`."""
-    sentence = places_named(kind).not_rescored
-    if sentence:
-        raise HelmbenchError(f"run {run_id} cannot be judged anew: {sentence}")

@@ -55,11 +55,7 @@ class Addressed:
         return [ref for ref in found if ref.benchmark == benchmark or ref.benchmark not in beside]
 
     def run(self, ref: RunRef) -> ComparedRun | None:
-        """Return a run of it with its replies; None where it is gone.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+        """Return a run of it with its replies; None where it is gone."""
         if self.held:
             return next(run for run in self.held if run.ref == ref)
         return ComparedRun.stored(ref)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import field
+from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import (
@@ -18,18 +19,18 @@ from pytest_helmbench.core.outcome import (
     Verdict,
 )
 from pytest_helmbench.core.reply_text import Finish, finish_of
-from pytest_helmbench.store.read.costs import CostRow
+from pytest_helmbench.store.read.costs import CostRow, answering_models, cut_prompts
 from pytest_helmbench.store.read.results import RecordedOutcomes
 
 _JUDGE = "judge"
 _CHARACTERS_PER_CUT_TOKEN = 16
-_TOLD_ELSEWHERE = ("budget", "dry run", "model_stopped", "judge_model_stopped")
-"""Reasons of skips that the summary tells in lines of their own."""
+_SKIPS_WITH_LINES = ("budget", "dry run", "model_stopped", "judge_model_stopped")
+"""Reasons of skips that have lines of their own in the summary."""
 
 
 @dataclass(slots=True)
 class RunCounts:
-    """What has come of one run, or of several runs of one model.
+    """Counts of one run, or of several runs of one model.
 
     Args:
         verdicts: Cases by verdict.
@@ -167,13 +168,13 @@ class RunCounts:
             stake = abs(record.severity) or 1
             self.points += stake
             self.points_lost += stake * (1 - (outcome.score or 0.0)) * (10 - record.difficulty) / 10
-        if outcome.verdict is Verdict.SKIPPED and outcome.reason not in _TOLD_ELSEWHERE:
+        if outcome.verdict is Verdict.SKIPPED and outcome.reason not in _SKIPS_WITH_LINES:
             self.skips[outcome.message] += 1
 
     def add_recorded(self, found: RecordedOutcomes) -> None:
         """Count the outcomes of a run on record."""
-        for alike in found.results:
-            self._add(Verdict(alike.outcome), alike.reason, alike.rows, neutral=alike.neutral)
+        for outcome, reason, neutral, rows in found.results:
+            self._add(Verdict(outcome), reason, rows, neutral=bool(neutral))
         self.parses.update({Parse(parse): rows for parse, rows in found.parses.items()})
         self.in_process += found.in_process
         for finish in found.finishes:
@@ -209,15 +210,19 @@ def _is_no_case(outcome: Outcome) -> bool:
 
 
 def recorded_counts(
-    found: RecordedOutcomes | None,
-    costs: Iterable[CostRow],
-    answered_by: Mapping[tuple[str | None, str], int],
-    cut: Mapping[tuple[str | None, str], int],
+    path: Path, run_id: int, found: RecordedOutcomes, spent: Iterable[CostRow] = ()
 ) -> RunCounts:
-    """Return the counts of a run on record; without its outcomes, those of its calls alone."""
-    counts = RunCounts(answered_by=Counter(answered_by), cut=Counter(cut))
-    if found is not None:
-        counts.add_recorded(found)
-    for cost in costs:
+    """Return the counts of a run on record.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        found: Its outcomes.
+        spent: Its costs; without them its calls are not counted.
+    """
+    answered_by, cut = Counter(answering_models(path, run_id)), Counter(cut_prompts(path, run_id))
+    counts = RunCounts(answered_by=answered_by, cut=cut)
+    counts.add_recorded(found)
+    for cost in spent:
         counts.add_costs(cost)
     return counts

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import product
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
@@ -38,7 +39,7 @@ from pytest_helmbench.scoring.breakdown import (
 from pytest_helmbench.scoring.judge_agreement import Agreement, agreement
 from pytest_helmbench.scoring.reruns import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.store.read.costs import CostRow, answering_models, costs, cut_prompts
+from pytest_helmbench.store.read.costs import CostRow, costs
 from pytest_helmbench.store.read.judgements import JudgedCriterion, judged_criteria
 from pytest_helmbench.store.read.results import (
     CallRow,
@@ -118,11 +119,7 @@ class RunReport:
     path: Path = Path()
 
     def compared(self, comparison: RunComparison | None) -> RunReport:
-        """Return the report with a comparison, and with the first lines of cases whose verdict differs.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+        """Return the report with a comparison, and with the first lines of cases whose verdict differs."""
         if comparison is None:
             return self
         flipped = (*comparison.newly_failing[:FLIPPED_SHOWN], *comparison.newly_passing[:FLIPPED_SHOWN])
@@ -158,9 +155,6 @@ def run_report(
         with_text: Also prompts and replies, of failures or, with `all_cases`, of all.
         all_cases: Also every result with its calls.
         scored: Its facts and score where they are at hand; they are read otherwise.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     detail, scored = run_detail(path, run_id), scored or scored_run(path, run_id, with_rows=True)
     if detail is None or scored is None:
@@ -178,7 +172,7 @@ def run_report(
         constants=tree_constants(facts, add_no_context=bool(detail.settings.get("add_no_context"))),
         titles=facts.titles,
         failures=tuple(scored.losses.worst_first(row for row in found if row.outcome == _FAILED)),
-        counts=recorded_counts(outcomes, spent, answering_models(path, run_id), cut_prompts(path, run_id)),
+        counts=recorded_counts(path, run_id, outcomes, spent),
         judges=judges_of(detail.settings),
         judgements=sum(rows for rule, rows in outcomes.rules.items() if is_judgement(rule)),
         costs=spent,
@@ -190,7 +184,11 @@ def run_report(
         losses=scored.losses,
         path=path,
     )
-    return _with_cases(report, path, facts, found) if all_cases else report
+    if not all_cases:
+        return report
+    groups = {} if facts.rows is None else {verdict.row: verdict.groups for verdict in pack_verdicts(facts)}
+    calls, steps = told_calls(path, run_id), case_steps(path, run_id)
+    return replace(report, results=found, calls=calls, steps=steps, groups=groups)
 
 
 def _first_line(text: str) -> str:
@@ -203,28 +201,9 @@ def tree_constants(facts: RunFacts, *, add_no_context: bool) -> ConstantScores:
     return constant_scores(tree_rows(facts, add_no_context=add_no_context), facts.scoring)
 
 
-def _with_cases(report: RunReport, path: Path, facts: RunFacts, results: tuple[ResultRow, ...]) -> RunReport:
-    run_id = report.detail.id
-    return replace(
-        report,
-        results=results,
-        calls=told_calls(path, run_id),
-        steps=case_steps(path, run_id),
-        groups=_groups(facts),
-    )
-
-
 def measured_speed(path: Path, run_ids: Sequence[int]) -> Speed:
-    """Return how fast the replies of some runs came, taken together.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return how fast the replies of some runs came, taken together."""
     return speed_of(timed_cases(path, run_ids), *in_flight(path, run_ids))
-
-
-def _groups(facts: RunFacts) -> dict[str, tuple[str, ...]]:
-    return {} if facts.rows is None else {one.row: one.groups for one in pack_verdicts(facts)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,15 +222,11 @@ class RecordedRun:
 
 
 def shown_texts(places: Iterable[tuple[Path, int]], asked: ShownTexts | None) -> ShownTexts:
-    """Return of which cases a report shows texts: what is asked for; else, off CI, all where data are the user's own.
-
-    Raises:
-        StoreError: A results file cannot be read.
-    """
+    """Return whose texts a report shows: as asked; else, off CI, those of all cases where data are the user's own."""
     if asked is not None:
         return asked
     details = [run_detail(path, run_id) for path, run_id in places if path.suffix != ".json"]
-    is_own = all(one is not None and one.settings.get(OWN_DATA) is True for one in details)
+    is_own = all(run is not None and run.settings.get(OWN_DATA) is True for run in details)
     return ShownTexts.ALL if details and is_own and not os.environ.get("CI") else ShownTexts.NONE
 
 
@@ -277,9 +252,6 @@ def recorded_results(
         code: Only this case.
         outcome: Only those that came out so.
         with_text: Also requests, replies and what may quote them.
-
-    Raises:
-        StoreError: The file is missing or no results file.
     """
     run_id = detail.id
     rows = results(path, run_id, code, outcome=outcome, with_text=with_text)
@@ -340,25 +312,14 @@ class PanelReport:
 
 
 def panel_report(path: Path, run_id: int) -> PanelReport | None:
-    """Return what several judges said in a run; None where one alone has judged, or none.
-
-    Raises:
-        StoreError: The file is missing or no results file.
-    """
+    """Return what several judges said in a run; None where one alone has judged, or none."""
     rows = judged_criteria(path, run_id)
-    cells = [(row.said[0].passed, row.said[1].passed) for row in rows]
+    verdicts = [(row.said[0].passed, row.said[1].passed) for row in rows]
     found = agreement(
-        cells.count((True, True)),
-        cells.count((True, False)),
-        cells.count((False, True)),
-        cells.count((False, False)),
+        *(verdicts.count((first, second)) for first, second in product((True, False), repeat=2))
     )
     if found is None:
         return None
     names = {said.place: said.judge for row in rows for said in row.said}
-    disputed = tuple(row for row in rows if row.disputed)
-    return PanelReport(
-        judges=tuple(names[place] for place in sorted(names)),
-        agreement=found,
-        disputed=disputed,
-    )
+    judges = tuple(names[place] for place in sorted(names))
+    return PanelReport(judges, found, tuple(row for row in rows if row.disputed))

@@ -154,9 +154,6 @@ def boards(
         reports: Of the runs.
         own: The file whose runs are called by number alone; that of each run itself unless given.
         paired: Compare them two by two; no file is read otherwise.
-
-    Raises:
-        StoreError: A results file cannot be read.
     """
     given = [
         Standing(report, RunRef.of(report.path, report.detail, own or report.path)) for report in reports

@@ -16,7 +16,7 @@ from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.scoring.run_score import RunScore, run_score
-from pytest_helmbench.store.read.judgements import LabelCounts, label_counts
+from pytest_helmbench.store.read.judgements import label_counts
 from pytest_helmbench.store.read.runs import configured_alike
 from pytest_helmbench.store.read.score_facts import RunFacts, load_facts
 from pytest_helmbench.store.write.run_rows import RunTotals
@@ -26,7 +26,7 @@ _BY_OUTCOME = "by_outcome"
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """What a run's numbers are made of, and its score; None where it can have none.
+    """The facts that the numbers of a run are computed from, and its score.
 
     Args:
         facts: Of the run.
@@ -48,9 +48,6 @@ def scored_run(path: Path, run_id: int, *, with_rows: bool = False) -> ScoredRun
         path: Results file.
         run_id: `evaluation_runs.id`.
         with_rows: Also its rows, which take more room than all else.
-
-    Raises:
-        StoreError: The file cannot be read.
     """
     facts = load_facts(path, run_id)
     if facts is None:
@@ -62,9 +59,9 @@ def scored_run(path: Path, run_id: int, *, with_rows: bool = False) -> ScoredRun
         score = replace(score, total=replace(score.total, rerun=earlier))
     counts = None if score is None else label_counts(path, run_id, points=False)
     if score is not None and counts is not None:
-        score = replace(score, corrected=_corrected(counts), labelled=True)
+        score = replace(score, corrected=corrected_rate(*counts), labelled=True)
     if score is not None and (points := label_counts(path, run_id, points=True)) is not None:
-        score = replace(score, corrected_points=_corrected(points), points_labelled=True)
+        score = replace(score, corrected_points=corrected_rate(*points), points_labelled=True)
     lost = Losses() if score is None else _losses(facts, score, rows)
     return ScoredRun(facts, score, rows if with_rows else None, lost)
 
@@ -84,24 +81,9 @@ def stored_correction(path: Path, run_id: int, *, by_points: bool = False) -> Co
         path: Results file.
         run_id: `evaluation_runs.id`.
         by_points: The share of severity points instead, by labels that were drawn so.
-
-    Raises:
-        StoreError: The file cannot be read.
     """
     counts = label_counts(path, run_id, points=by_points)
-    return None if counts is None else _corrected(counts)
-
-
-def _corrected(counts: LabelCounts) -> CorrectedRate | None:
-    return corrected_rate(
-        counts.passes,
-        counts.judged,
-        counts.labelled_passes,
-        counts.right_passes,
-        counts.labelled_fails,
-        counts.wrong_fails,
-        counts.rows,
-    )
+    return None if counts is None else corrected_rate(*counts)
 
 
 def _earlier_rerun(path: Path, run_id: int) -> Rerun | None:
@@ -118,9 +100,6 @@ def stored_score(path: Path, run_id: int) -> RunScore | None:
     """Return the score of a stored run; None when there is no such run or it can have none.
 
     A run that was selected by earlier outcomes (`--lf`, `--sw`) gets no score: its cases are not a fair sample.
-
-    Raises:
-        StoreError: The file cannot be read.
     """
     found = scored_run(path, run_id)
     return None if found is None else found.score
@@ -273,30 +252,16 @@ def tree_rows(facts: RunFacts, *, add_no_context: bool) -> Iterator[Row]:
         facts: Of a run of that benchmark.
         add_no_context: Also the cases without a user context, where a scenario has some.
     """
-    weighted, weights = _weighted_behaviours(facts), facts.weights
+    codes: list[str] = []
     for scenario, perturbations in facts.perturbations.items():
-        behaviour = scenario.rpartition("-")[0]
         contexts: list[str | None] = [*facts.contexts.get(scenario, ())]
         if add_no_context or not contexts:
             contexts.insert(0, None)
-        conditions = facts.conditions.get(scenario, (None,))
-        criteria = facts.criteria.get(scenario, ("",))
-        for condition, context, part, criterion in product(conditions, contexts, perturbations, criteria):
-            yield Row(
-                pillar=behaviour.partition("-")[0],
-                behaviour=behaviour,
-                scenario=scenario,
-                condition=condition and condition.rpartition("-")[2],
-                user_context=context and context.rpartition("-")[2],
-                perturbation=part.rpartition("-")[2],
-                criterion=criterion,
-                repetition=1,
-                severity=weights[part] + (weights[context] if context else 0),
-                difficulty=weights[condition] if condition else 0,
-                weighted=behaviour in weighted,
-                passed=None,
-                credit=None,
-            )
+        cases = product(facts.conditions.get(scenario, (None,)), contexts, perturbations)
+        codes += [
+            "-".join((scenario, *(part.rpartition("-")[2] for part in parts if part))) for parts in cases
+        ]
+    return planned_rows(replace(facts, codes=tuple(codes), repeat=1, verdicts={}, broken=(), sample=None))
 
 
 def _weighted_behaviours(facts: RunFacts) -> frozenset[str]:

@@ -26,10 +26,8 @@ from pytest_helmbench.run.session_runs import SessionRuns
 from pytest_helmbench.run.targets import model_limits, session_concurrency
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.read.costs import (
-    answering_models,
     calls_left_out,
     costs,
-    cut_prompts,
     has_unjudged_replies,
     session_cost,
 )
@@ -455,9 +453,8 @@ def whole_runs(coordinator: Coordinator) -> Mapping[int, RunCounts] | None:
     found = {}
     try:
         for run_id in book.tallies:
-            run_of = book.db, run_id
-            calls = costs(*run_of), answering_models(*run_of), cut_prompts(*run_of)
-            found[run_id] = recorded_counts(recorded_outcomes(*run_of), *calls)
+            run = book.db, run_id
+            found[run_id] = recorded_counts(*run, recorded_outcomes(*run), costs(*run))
     except StoreError:
         return None
     return found

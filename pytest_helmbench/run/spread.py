@@ -24,7 +24,7 @@ from pytest_helmbench.run.spread_session import run_shard, this_host
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.merge.shard_image import image_of, store_blocks
 from pytest_helmbench.store.read.costs import costs
-from pytest_helmbench.store.read.runs import pulses
+from pytest_helmbench.store.read.runs import runs_progress
 
 _TURN_S = 0.5
 _TRIES = 3
@@ -60,7 +60,7 @@ class _ShardTask:
         Raises:
             StoreError: The file is not a results file, or not yet.
         """
-        runs = pulses(self.path).values()
+        runs = runs_progress(self.path).values()
         self.judged = sum(run.passed + run.failed for run in runs)
         self.cost_usd = sum(row.known_cost_usd for row in costs(self.path))
         return bool(runs) and all(run.status == "complete" for run in runs)

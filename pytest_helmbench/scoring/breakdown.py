@@ -17,7 +17,7 @@ from pytest_helmbench.scoring.run_score import run_score
 
 BANDS = ("1–3", "4–6", "7–9", "10+")
 """Severity bands by |base|."""
-_Told: TypeAlias = tuple[Row, int]
+_RowBase: TypeAlias = tuple[Row, int]
 """A row with its base, which is computed once."""
 
 
@@ -106,7 +106,7 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True)
 class ConstantScores:
-    """What an answer that never looks at the case would score; None without rows that carry points.
+    """Scores of answers that never look at the case; None without rows that carry points.
 
     Args:
         flags_everything: Wrong exactly where base < 0.
@@ -171,7 +171,7 @@ def constant_scores(rows: Iterable[Row], scoring: Scoring | None = None) -> Cons
 
 
 class _Stakes(NamedTuple):
-    """What a row of the whole tree counts for where it belongs; many are alike in that."""
+    """The behaviour, severity and difficulty that decide how much a row counts; many rows share them."""
 
     behaviour: str
     severity: int
@@ -200,48 +200,28 @@ class _Stakes(NamedTuple):
         return replace(planned, passed=passed, credit=Fraction(int(passed)))
 
 
-def _detections(rows: Iterable[_Told], group: Callable[[Row], str]) -> tuple[Detection, ...]:
-    groups: defaultdict[str, list[_Told]] = defaultdict(list)
-    for told in rows:
-        groups[group(told[0])].append(told)
+def _detections(rows: Iterable[_RowBase], group: Callable[[Row], str]) -> tuple[Detection, ...]:
+    groups: defaultdict[str, list[_RowBase]] = defaultdict(list)
+    for row, base in rows:
+        groups[group(row)].append((row, base))
     return tuple(_detection(code, groups[code]) for code in sorted(groups, key=natural_key))
 
 
-def _detection(code: str, rows: Iterable[_Told]) -> Detection:
-    signals, quiet = _Tally(), _Tally()
-    for row, base in rows:
-        if row.passed is not None:
-            (signals if base > 0 else quiet).add(abs(base), row.passed)
+def _detection(code: str, rows: Iterable[_RowBase]) -> Detection:
+    judged = [(base, row.passed) for row, base in rows if row.passed is not None]
     return Detection(
         code=code,
-        right=Rate(
-            signals.passed + quiet.passed,
-            signals.rows + quiet.rows,
-            signals.passed_points + quiet.passed_points,
-            signals.points + quiet.points,
-        ),
-        recall=Rate(signals.passed, signals.rows, signals.passed_points, signals.points),
-        false_escalation=Rate(
-            quiet.rows - quiet.passed, quiet.rows, quiet.points - quiet.passed_points, quiet.points
-        ),
+        right=_rate((abs(base), passed) for base, passed in judged),
+        recall=_rate((base, passed) for base, passed in judged if base > 0),
+        false_escalation=_rate((-base, not passed) for base, passed in judged if base < 0),
     )
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Judged rows and their severity points, and those of them that passed."""
-
-    rows: int = 0
-    points: int = 0
-    passed: int = 0
-    passed_points: int = 0
-
-    def add(self, stake: int, passed: bool) -> None:
-        self.rows += 1
-        self.points += stake
-        if passed:
-            self.passed += 1
-            self.passed_points += stake
+def _rate(rows: Iterable[tuple[int, bool]]) -> Rate:
+    """Return the share of rows that count, by their severity points and whether they count."""
+    of_points = [(points, counts) for points, counts in rows]
+    counted = [points for points, counts in of_points if counts]
+    return Rate(len(counted), len(of_points), sum(counted), sum(points for points, _ in of_points))
 
 
 def _band(row: Row) -> str:
@@ -252,16 +232,15 @@ def _joined(*parts: str | None) -> str:
     return "-".join(part for part in parts if part is not None)
 
 
-def _matrices(rows: Iterable[_Told]) -> tuple[Matrix, ...]:
-    cells: defaultdict[str, defaultdict[tuple[str | None, str | None], list[_Told]]]
+def _matrices(rows: Iterable[_RowBase]) -> tuple[Matrix, ...]:
+    cells: defaultdict[str, defaultdict[tuple[str | None, str | None], list[_RowBase]]]
     cells = defaultdict(lambda: defaultdict(list))
-    for told in rows:
-        row, _ = told
-        cells[row.scenario][row.condition, row.user_context].append(told)
+    for row, base in rows:
+        cells[row.scenario][row.condition, row.user_context].append((row, base))
     return tuple(_matrix(scenario, cells[scenario]) for scenario in sorted(cells, key=natural_key))
 
 
-def _matrix(scenario: str, cells: dict[tuple[str | None, str | None], list[_Told]]) -> Matrix:
+def _matrix(scenario: str, cells: dict[tuple[str | None, str | None], list[_RowBase]]) -> Matrix:
     conditions = _axis(condition for condition, _ in cells)
     contexts = _axis(context for _, context in cells)
     return Matrix(

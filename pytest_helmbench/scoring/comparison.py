@@ -194,7 +194,7 @@ def compare_scopes(
         if (members := [one for one in behaviours if limit.code in ("", one.pillar, one.code)])
         and sum(weights[one.code] for one in members)
     ]
-    p_values = holm_adjusted(part.p for part in parts)
+    p_values = holm_adjusted(flip_p(part.changes, part.shares, part.limit.drop) for part in parts)
     scopes = tuple(part.result(p) for part, p in zip(parts, p_values, strict=True))
     return scopes, _behaviour_changes([one for one in behaviours if weights[one.code]])
 
@@ -204,7 +204,7 @@ def unit_changes(
 ) -> Sequence[Fraction]:
     """Return what each unit changed in the score of the run, candidate minus baseline; see `compare_scopes`."""
     members = [one for one in _behaviours(cases) if weights[one.code]]
-    return _Part(Limit("", Fraction(0)), members, weights, unit, p=1.0).changes
+    return _Part(Limit("", Fraction(0)), members, weights, unit).changes
 
 
 def _behaviours(cases: Iterable[ComparedCase]) -> list[_Behaviour]:
@@ -223,7 +223,6 @@ class _Part:
         members: Sequence[_Behaviour],
         weights: Mapping[str, Fraction],
         unit: str,
-        p: float | None = None,
     ) -> None:
         self.limit = limit
         self.unit = unit
@@ -241,7 +240,6 @@ class _Part:
                 pairs = [(part.change, Fraction(part.stake)) for _, part in sorted(one.units.items())]
             self.changes += [change * scale / 10 for change, _ in pairs]
             self.shares += [stake * scale for _, stake in pairs]
-        self.p = flip_p(self.changes, self.shares, limit.drop) if p is None else p
 
     def result(self, p: float) -> ScopeChange:
         """Return what the part's changes say, given the adjusted p."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,8 +12,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.intervals import rows_interval
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import RunScore, Score, run_score
-
-_WHOLE = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +52,14 @@ def pack_score(verdicts: Iterable[PackVerdict]) -> RunScore:
     # A group that holds everything says nothing that the whole does not.
     names = sorted((name for name in members if len(members[name]) < len(planned)), key=natural_key)
     clustered = any(verdict.cluster is not None for verdict in planned)
-    whole = run_score(_rows(planned))
+    whole = run_score(map(pack_row, planned))
     return replace(
         whole,
-        total=_share(whole.total, _WHOLE, clustered=clustered),
+        total=_share(whole.total, "", clustered=clustered),
         pillars=(),
         behaviours=(),
         groups=tuple(
-            _share(run_score(_rows(members[name])).total, name, clustered=clustered) for name in names
+            _share(run_score(map(pack_row, members[name])).total, name, clustered=clustered) for name in names
         ),
     )
 
@@ -72,10 +70,6 @@ def _share(score: Score, code: str, *, clustered: bool) -> Score:
         interval = rows_interval(float(score.score), score.clusters, interval.effective_units)
     cluster = "cluster" if clustered else "row"
     return replace(score, code=code, cluster=cluster, unweighted=False, interval=interval)
-
-
-def _rows(verdicts: Sequence[PackVerdict]) -> Iterable[Row]:
-    return map(pack_row, verdicts)
 
 
 def pack_row(verdict: PackVerdict) -> Row:

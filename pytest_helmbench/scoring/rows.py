@@ -51,6 +51,11 @@ class Row:
         return self.severity if self.severity or self.weighted else 1
 
     @property
+    def stake(self) -> int | Fraction:
+        """|base|, times the weight of the case in its sample."""
+        return abs(self.base) if self.weight == 1 else abs(self.base) * self.weight
+
+    @property
     def neutral(self) -> bool:
         """Whether scores and gates ignore the row."""
         return self.weighted and self.severity == 0

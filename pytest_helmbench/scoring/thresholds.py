@@ -9,7 +9,7 @@ from fractions import Fraction
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.scoring.intervals import Interval
-from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
+from pytest_helmbench.scoring.run_score import Floor, RunScore
 
 FULL_COVERAGE = Fraction(1)
 _MOST_DECIMALS = 12
@@ -113,6 +113,7 @@ def gate(score: RunScore, threshold: Threshold, min_coverage: Fraction = FULL_CO
     value = found.score if found is not None else None
     interval = found.interval if found is not None else None
     reason = _objection(score, threshold, min_coverage)
+    rerun = found.rerun if found is not None else None
     return GateVerdict(
         threshold=threshold,
         score=value,
@@ -120,14 +121,10 @@ def gate(score: RunScore, threshold: Threshold, min_coverage: Fraction = FULL_CO
         holds=not reason,
         inconclusive=interval is not None and interval.splits(threshold.least),
         reason=reason,
-        unstable=found is not None and _is_unstable(found, threshold.least),
+        unstable=value is not None
+        and rerun is not None
+        and abs(float(value - threshold.least)) < rerun.again,
     )
-
-
-def _is_unstable(found: Score, least: Fraction) -> bool:
-    if found.score is None or found.rerun is None:
-        return False
-    return abs(float(found.score - least)) < found.rerun.again
 
 
 def _objection(score: RunScore, threshold: Threshold, min_coverage: Fraction) -> str:

@@ -19,6 +19,12 @@ from pytest_helmbench.store.fault import StoreError
 LEASE_S = 60.0
 """An owner who has been silent for longer may be overtaken."""
 
+SESSION_OF = """
+    SELECT session_id FROM evaluation_runs
+    WHERE id = :run_id OR :run_id IS NULL AND status != 'complete' AND rescored_from IS NULL ORDER BY id DESC LIMIT 1
+"""
+"""The session of a run; without a run, the last session with a run that is not complete."""
+
 _COLUMNS = "session_id, owner, host, pid, started, heartbeat_at"
 
 
@@ -33,7 +39,7 @@ class Lease:
     Args:
         session_id: Of the session.
         owner: UUID of the writer.
-        host: Name of the machine, and what tells the processes of its containers from each other.
+        host: Name of the machine, and of the process namespace, which differs between its containers.
         pid: Of the process.
         started: When that began, as its system says; empty where it does not.
         heartbeat_at: Last sign of life, ISO 8601.
@@ -66,11 +72,11 @@ class Lease:
             return True
         except PermissionError:
             pass  # lives, and belongs to another user
-        # Pids are used again, soonest after a reboot or in a container: the start tells them apart.
+        # Pids are used again, soonest after a reboot or in a container: the start distinguishes them.
         return _process_start(self.pid) != self.started
 
     def is_held(self, now_s: float) -> bool:
-        """Return whether the owner seems to be at work: not seen to be gone, and heard of."""
+        """Return whether the owner seems to be at work: not seen to be gone, with a recent sign of life."""
         return not self.is_dead and self.silence_s(now_s) <= LEASE_S
 
 
@@ -136,11 +142,7 @@ class Leases:
         Raises:
             RunHeldError: Another process has it.
         """
-        which = (
-            "id = ?" if run_id is not None else "status != 'complete' AND rescored_from IS NULL AND ? IS NULL"
-        )
-        query = f"SELECT session_id FROM evaluation_runs WHERE {which} ORDER BY id DESC LIMIT 1"
-        found = conn.execute(query, (run_id,)).fetchone()
+        found = conn.execute(SESSION_OF, {"run_id": run_id}).fetchone()
         if found is None:
             return ()
         runs = conn.execute(

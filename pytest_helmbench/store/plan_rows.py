@@ -7,6 +7,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.outcome import NO_MODEL_CALL
@@ -14,7 +15,7 @@ from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.store.table_rows import as_json, safe_text
 
 IS_CASE = f"NOT (outcome = 'skipped' AND reason IS '{NO_MODEL_CALL}')"
-"""Condition on a row of `results`: it is a case of its run, and no test that asked no model."""
+"""Condition on a row of `results`: it is a case of its run, and not a test that asked no model."""
 
 
 def packed(lines: Iterable[str]) -> bytes:
@@ -38,7 +39,7 @@ def write_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> t
 
 
 def write_size(conn: sqlite3.Connection, run_id: int, codes: tuple[str, ...]) -> None:
-    """Keep the cases that the benchmark of a run defines; nothing where it is unknown them."""
+    """Keep the cases that the benchmark of a run defines, where they are known."""
     if codes:
         conn.execute("UPDATE plans SET defined = ? WHERE run_id = ?", (packed(codes), run_id))
 
@@ -72,21 +73,32 @@ def write_sample(conn: sqlite3.Connection, run_id: int, sample: Sample | None) -
 
 def planned_codes(conn: sqlite3.Connection, run_id: int) -> list[str]:
     """Return the cases that a run has planned; none without a plan."""
-    plan = conn.execute("SELECT codes FROM plans WHERE run_id = ?", (run_id,)).fetchone()
-    return [] if plan is None else unpacked(plan[0])
+    codes = _cell(conn, run_id, "codes")
+    return [] if codes is None else unpacked(codes)
+
+
+def defined_cases(conn: sqlite3.Connection, run_id: int) -> frozenset[str]:
+    """Return the cases that the files of a run's benchmark defined; none where that is not known."""
+    codes = _cell(conn, run_id, "defined")
+    return frozenset(() if codes is None else unpacked(codes))
 
 
 def broken_cases(conn: sqlite3.Connection, run_id: int) -> tuple[BrokenCase, ...]:
     """Return the cases of a run that cannot run."""
-    found = conn.execute("SELECT broken FROM plans WHERE run_id = ?", (run_id,)).fetchone()
-    return () if found is None else tuple(BrokenCase(*case) for case in json.loads(found[0]))
+    return tuple(BrokenCase(*case) for case in json.loads(_cell(conn, run_id, "broken") or "[]"))
 
 
 def sample_of(conn: sqlite3.Connection, run_id: int) -> Sample | None:
     """Return the sample that the cases of a run are; None for all."""
-    found = conn.execute("SELECT sample FROM plans WHERE run_id = ?", (run_id,)).fetchone()
-    if found is None or found[0] is None:
+    text = _cell(conn, run_id, "sample")
+    if text is None:
         return None
-    kept = json.loads(found[0])
+    kept = json.loads(text)
     weights = {code: Fraction(weight) for code, weight in kept.pop("weights").items()}
     return Sample(**kept, weights=weights)
+
+
+def _cell(conn: sqlite3.Connection, run_id: int, column: str) -> Any:
+    """Return a column of the plan of a run; None without a plan."""
+    plan = conn.execute(f"SELECT {column} FROM plans WHERE run_id = ?", (run_id,)).fetchone()
+    return None if plan is None else plan[0]

@@ -20,7 +20,7 @@ from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRe
 from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
 from pytest_helmbench.results.standings import boards
 from pytest_helmbench.speed.interpreter import gc_paused
-from pytest_helmbench.store.read.runs import PulseReader, RunDetail, RunProgress, run_detail, runs
+from pytest_helmbench.store.read.runs import ProgressReader, RunDetail, RunProgress, run_detail, runs
 from pytest_helmbench.store.read.score_facts import load_facts
 
 _Read = TypeVar("_Read")
@@ -108,7 +108,7 @@ class LivePages:
         self._refresh_s = refresh_s
         self._looking = _ReaderThread("helmbench-poller")
         self._reading = _ReaderThread("helmbench-pages")
-        self._reader: PulseReader | None = None
+        self._reader: ProgressReader | None = None
         self._seen = Seen(0, {})
         self._counted_at = self._again_at = 0.0
         self._kept: OrderedDict[Address, tuple[Seen, str]] = OrderedDict()
@@ -132,11 +132,11 @@ class LivePages:
             self._reader.close()
             self._reader = None
         if self._reader is None:
-            self._reader = PulseReader(self._path)
+            self._reader = ProgressReader(self._path)
             self._seen = Seen(self._seen.file + 1, {})
             self._counted_at = 0.0
         if self._reader.has_changed() or start - self._counted_at > _LIVES_EVERY_S:
-            self._seen = replace(self._seen, progress=self._reader.pulses())
+            self._seen = replace(self._seen, progress=self._reader.progress())
             self._counted_at = start
         end = time.monotonic()
         self._again_at = max(start + self._refresh_s, end + _PAUSE * (end - start))

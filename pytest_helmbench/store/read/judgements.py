@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_helmbench.core.case import JUDGED_RULE
 from pytest_helmbench.core.codes import natural_key
@@ -71,13 +72,13 @@ class JudgedRow:
 
     @property
     def points(self) -> int:
-        """What it weighs in a severity score: |base|; 1 in a behaviour without severities."""
+        """Its weight in a severity score: |base|; 1 in a behaviour without severities."""
         return abs(self.severity) or 1
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a person says of a verdict.
+    """The word of a person on a verdict.
 
     Args:
         passed: Whether he lets the reply pass.
@@ -88,8 +89,7 @@ class Label:
     draws: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LabelCounts:
+class LabelCounts(NamedTuple):
     """Verdicts of the judge in a run, and what a person says of those that were labelled.
 
     In a sample by points `passes` and `judged` are points, and a label counts as often as it was drawn.

@@ -155,7 +155,7 @@ class StoredReply:
         body: HTTP body as received.
         text: Scrubbed, for people; None where there is none.
         latency_ms: Of the call; None when unknown.
-        address: Where it came from, of a judge's; None where it represents no other call.
+        address: Of the server that sent it; None where that is not read.
     """
 
     request_hash: str
@@ -198,34 +198,26 @@ class JudgeReply:
     reply: StoredReply
 
 
-_CASES = """
+_REPLY = "responses.request_hash, requests.body, responses.body, responses.text"
+_CASES = f"""
     SELECT results.code, results.repetition, results.node_id, results.family, results.outcome, results.reason,
-        responses.request_hash, requests.body, responses.body, responses.text, results.latency_ms
+        {_REPLY}, results.latency_ms
     FROM results
     LEFT JOIN responses ON responses.id = results.response_id
     LEFT JOIN requests ON requests.id = responses.request_id
     WHERE results.run_id = ? ORDER BY results.rowid
 """
-_JUDGES = """
-    SELECT calls.code, calls.repetition, calls.criterion, calls.judge,
-        responses.request_hash, requests.body, responses.body, responses.text, calls.latency_ms,
-        responses.address
+_CALLS = f"""
+    SELECT calls.code, calls.repetition, calls.criterion, calls.judge, {_REPLY}, calls.latency_ms, responses.address
     FROM calls
     JOIN responses ON responses.id = calls.response_id
     JOIN requests ON requests.id = responses.request_id
-    WHERE calls.run_id = ? AND calls.purpose = 'judge' ORDER BY calls.rowid
+    WHERE calls.run_id = ? AND {{}} ORDER BY calls.rowid
 """
-_TURNS = """
-    SELECT calls.code, calls.repetition,
-        responses.request_hash, requests.body, responses.body, responses.text, calls.latency_ms
-    FROM calls
-    JOIN responses ON responses.id = calls.response_id
-    JOIN requests ON requests.id = responses.request_id
-    WHERE calls.run_id = ? AND calls.turn IS NOT NULL AND responses.body IS NOT NULL ORDER BY calls.rowid
-"""
-_NEWEST = """
-    SELECT responses.request_hash, requests.body, responses.body, responses.text, NULL
-    FROM responses JOIN requests ON requests.id = responses.request_id
+_JUDGES = _CALLS.format("calls.purpose = 'judge'")
+_TURNS = _CALLS.format("calls.turn IS NOT NULL AND responses.body IS NOT NULL")
+_NEWEST = f"""
+    SELECT {_REPLY}, NULL FROM responses JOIN requests ON requests.id = responses.request_id
     WHERE requests.hash = :hash AND responses.repetition = :repetition
         AND responses.asked = :asked AND responses.address = :address
     ORDER BY responses.rowid DESC LIMIT 1
@@ -236,18 +228,13 @@ def stored_cases(path: Path, run_id: int) -> tuple[StoredCase, ...]:
     """Return every result of a run with its reply, in the order they came."""
     turns: dict[tuple[str, int], list[StoredReply]] = defaultdict(list)
     with reading(path) as conn:
-        for row in conn.execute(_TURNS, (run_id,)):
-            turns[row[0], row[1]].append(StoredReply(*row[2:]))
-        return tuple(
-            StoredCase(
-                *(
-                    *row[:6],
-                    None if None in row[6:9] else StoredReply(*row[6:]),
-                    tuple(turns.get((row[0], row[1]), ())),
-                )
-            )
-            for row in conn.execute(_CASES, (run_id,))
-        )
+        for code, repetition, _criterion, _judge, *reply in conn.execute(_TURNS, (run_id,)):
+            turns[code, repetition].append(StoredReply(*reply))
+        cases = []
+        for row in conn.execute(_CASES, (run_id,)):
+            reply = None if None in row[6:9] else StoredReply(*row[6:])
+            cases.append(StoredCase(*(*row[:6], reply, tuple(turns.get(row[:2], ())))))
+    return tuple(cases)
 
 
 def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:

@@ -321,35 +321,18 @@ def in_flight(path: Path, run_ids: Sequence[int]) -> tuple[int | None, float | N
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeCount:
-    """Results of a run that came out alike.
-
-    Args:
-        outcome: `passed`, `failed`, `error` or `skipped`.
-        reason: Why; None for most that were judged.
-        neutral: Scores ignore them.
-        rows: How many.
-    """
-
-    outcome: str
-    reason: str | None
-    neutral: bool
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class RecordedOutcomes:
     """Results and evaluations of a run, counted.
 
     Args:
-        results: By outcome and reason.
+        results: Outcome, reason (None for a plain verdict), whether scores ignore them, and how many there are.
         parses: Evaluations by how their reply was read; those that read no JSON are left out.
         rules: Evaluations by rule.
         in_process: Results whose verdict what was judged might have forged.
         finishes: Replies by their provider's word for their end, and how many thoughts stood inside of them.
     """
 
-    results: tuple[OutcomeCount, ...]
+    results: tuple[tuple[str, str | None, int, int], ...]
     parses: Mapping[str, int]
     rules: Mapping[str, int]
     in_process: int
@@ -357,14 +340,11 @@ class RecordedOutcomes:
 
 
 def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
-    """Return what came of the cases of a run."""
+    """Count the outcomes of the cases of a run."""
     parses: Counter[str] = Counter()
     rules: Counter[str] = Counter()
     with reading(path) as conn:
-        results = tuple(
-            OutcomeCount(outcome, reason, bool(neutral), rows)
-            for outcome, reason, neutral, rows in conn.execute(_OUTCOMES, (run_id,))
-        )
+        results = tuple(conn.execute(_OUTCOMES, (run_id,)).fetchall())
         for parse, rule, rows in conn.execute(_COUNTED_EVALUATIONS, (run_id,)):
             rules[rule] += rows
             if parse is not None:

@@ -16,7 +16,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.store.database_file import FilePlace
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.leases import leases_of, true_status
+from pytest_helmbench.store.leases import SESSION_OF, leases_of, true_status
 from pytest_helmbench.store.plan_rows import IS_CASE
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.read.connection import holds_nothing, opened, reading
@@ -55,12 +55,12 @@ _ALIKE = """
         AND other.scope = own.scope AND other.rescored_from IS NULL
     WHERE own.id = ? ORDER BY other.id DESC
 """
-_PULSE_OUTCOMES = ("passed", "failed", "error", "skipped")
-_PULSE_RUNS = """
+_PROGRESS_OUTCOMES = ("passed", "failed", "error", "skipped")
+_PROGRESS_RUNS = """
     SELECT id, status, total_tests, passed_tests, failed_tests, error_tests, skipped_tests, completed_at,
         session_id FROM evaluation_runs ORDER BY id
 """
-_PULSE_RESULTS = """
+_PROGRESS_RESULTS = """
     SELECT outcome, count(*), max(rowid), max(completed_at) FROM results WHERE run_id = ?
     GROUP BY outcome ORDER BY outcome
 """
@@ -136,20 +136,21 @@ class RunDetail(RunSummary):
 def runs(path: Path) -> tuple[RunSummary, ...]:
     """Return every run of a file, oldest first."""
     with reading(path) as conn:
-        return _made(RunSummary, conn, " ORDER BY evaluation_runs.id", ())
+        return _made(RunSummary, conn, " ORDER BY evaluation_runs.id", {})
 
 
 def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
     """Return the runs of one session, in the order they were opened."""
     with reading(path) as conn:
-        return _made(RunSummary, conn, " WHERE session_id = ? ORDER BY evaluation_runs.id", (session_id,))
+        which = " WHERE session_id = :session ORDER BY evaluation_runs.id"
+        return _made(RunSummary, conn, which, {"session": session_id})
 
 
 _Run = TypeVar("_Run", bound=RunSummary)
 
 
 def _made(
-    kind: type[_Run], conn: sqlite3.Connection, which: str, values: tuple[Cell, ...]
+    kind: type[_Run], conn: sqlite3.Connection, which: str, values: Mapping[str, Cell]
 ) -> tuple[_Run, ...]:
     leases, now_s = leases_of(conn), time.time()
     return tuple(
@@ -183,11 +184,10 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
         path: Results file.
         run_id: None for the newest run.
     """
-    which = (
-        " WHERE evaluation_runs.id = ifnull(?, evaluation_runs.id) ORDER BY evaluation_runs.id DESC LIMIT 1"
-    )
+    newest = "ORDER BY evaluation_runs.id DESC LIMIT 1"
+    which = f" WHERE evaluation_runs.id = ifnull(:run_id, evaluation_runs.id) {newest}"
     with reading(path) as conn:
-        found = _made(RunDetail, conn, which, (run_id,))
+        found = _made(RunDetail, conn, which, {"run_id": run_id})
         counts = conn.execute(_OUTCOMES, (found[0].id,)).fetchall() if found else []
     outcomes = {(outcome, reason): count for outcome, reason, count in counts}
     return replace(found[0], outcomes=outcomes) if found else None
@@ -205,12 +205,9 @@ def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[RunDetail, .
     """
     if holds_nothing(path):
         return ()
-    which = "status != 'complete' AND rescored_from IS NULL AND ? IS NULL" if run_id is None else "id = ?"
-    session = f"SELECT session_id FROM evaluation_runs WHERE {which} ORDER BY id DESC LIMIT 1"
+    which = f" WHERE session_id = ({SESSION_OF}) ORDER BY evaluation_runs.id"
     with reading(path) as conn:
-        return _made(
-            RunDetail, conn, f" WHERE session_id = ({session}) ORDER BY evaluation_runs.id", (run_id,)
-        )
+        return _made(RunDetail, conn, which, {"run_id": run_id})
 
 
 def judges_of(settings: Mapping[str, object]) -> tuple[str, ...]:
@@ -260,7 +257,7 @@ class RunProgress:
         return self.passed + self.failed + self.error + self.skipped
 
 
-class PulseReader:
+class ProgressReader:
     """One connection that is asked again and again; asking costs microseconds while nothing is written.
 
     Args:
@@ -279,7 +276,7 @@ class PulseReader:
         return self._place.is_kept
 
     def has_changed(self) -> bool:
-        """Return whether anybody has written since this was last asked."""
+        """Return whether another connection has written since the last call."""
         try:
             (version,) = self._conn.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error as error:
@@ -287,10 +284,10 @@ class PulseReader:
         seen, self._seen = self._seen, int(version)
         return seen != self._seen
 
-    def pulses(self) -> Mapping[int, RunProgress]:
+    def progress(self) -> Mapping[int, RunProgress]:
         """Return how far every run is, by its number."""
         try:
-            return {pulse.run_id: pulse for pulse in _pulses(self._conn, time.time())}
+            return {run.run_id: run for run in _progress(self._conn, time.time())}
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
 
@@ -299,26 +296,18 @@ class PulseReader:
         self._conn.close()
 
 
-def pulses(path: Path) -> Mapping[int, RunProgress]:
+def runs_progress(path: Path) -> Mapping[int, RunProgress]:
     """Return how far every run of a file is now."""
-    with contextlib.closing(PulseReader(path)) as reader:
-        return reader.pulses()
+    with contextlib.closing(ProgressReader(path)) as reader:
+        return reader.progress()
 
 
-def _pulses(conn: sqlite3.Connection, now_s: float) -> Iterator[RunProgress]:
+def _progress(conn: sqlite3.Connection, now_s: float) -> Iterator[RunProgress]:
     leases = leases_of(conn)
-    for run_id, status, planned, *counts, ended, session_id in conn.execute(_PULSE_RUNS).fetchall():
-        if status == "running":
-            now = true_status(status, leases.get(session_id), now_s)
-            yield _counted(conn, run_id, now, planned)
-        elif None in counts:
-            yield _counted(conn, run_id, status, planned)
-        else:
-            yield RunProgress(run_id, status, planned, f"{status} {counts} {ended}", *counts)
-
-
-def _counted(conn: sqlite3.Connection, run_id: int, status: str, planned: int) -> RunProgress:
-    rows = conn.execute(_PULSE_RESULTS, (run_id,)).fetchall()
-    found = {outcome: count for outcome, count, _, _ in rows}
-    counts = (found.get(outcome, 0) for outcome in _PULSE_OUTCOMES)
-    return RunProgress(run_id, status, planned, f"{status} {rows}", *counts)
+    for run_id, status, planned, *stored, ended, session_id in conn.execute(_PROGRESS_RUNS).fetchall():
+        now, counts, seen = true_status(status, leases.get(session_id), now_s), stored, f"{stored} {ended}"
+        if status == "running" or None in stored:
+            rows = conn.execute(_PROGRESS_RESULTS, (run_id,)).fetchall()
+            found = {outcome: count for outcome, count, _, _ in rows}
+            counts, seen = [found.get(outcome, 0) for outcome in _PROGRESS_OUTCOMES], str(rows)
+        yield RunProgress(run_id, now, planned, f"{now} {seen}", *counts)

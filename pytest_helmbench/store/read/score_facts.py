@@ -13,7 +13,7 @@ from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.sample import Sample
-from pytest_helmbench.store.plan_rows import IS_CASE, broken_cases, planned_codes, sample_of, unpacked
+from pytest_helmbench.store.plan_rows import IS_CASE, broken_cases, defined_cases, planned_codes, sample_of
 from pytest_helmbench.store.read.connection import reading
 from pytest_helmbench.store.read.judged_replies import credits_of
 
@@ -94,8 +94,7 @@ class RunFacts:
 def defined_codes(path: Path, run_id: int) -> frozenset[str]:
     """Return the cases that the files of a run's benchmark defined, read whole; none where that is not known."""
     with reading(path) as conn:
-        found = conn.execute("SELECT defined FROM plans WHERE run_id = ?", (run_id,)).fetchone()
-    return frozenset(() if found is None or found[0] is None else unpacked(found[0]))
+        return defined_cases(conn, run_id)
 
 
 def load_facts(path: Path, run_id: int) -> RunFacts | None:
