@@ -152,7 +152,7 @@ def _named(addresses: Sequence[str], own: Path) -> list[RunRef]:
     found: dict[tuple[Path, int], RunRef] = {}
     for address in addresses or ("last",):
         addressed = resolve(address, own, Path.cwd())
-        if addressed.held:
+        if addressed.baselines:
             raise HelmbenchError(
                 f"{address!r} is a baseline file, which holds verdicts alone\n"
                 "  hint: name the results file (FILE.db#3)"
@@ -245,7 +245,7 @@ def _code(verdicts: Sequence[Conclusion]) -> int:
 
 def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairError, RunRef]]:
     """Yield baseline and candidate, run by run."""
-    if after.held:
+    if after.baselines:
         raise CommandError(
             f"{after.address!r} is a baseline file\n  hint: it holds no plan, so it can only be the baseline"
         )

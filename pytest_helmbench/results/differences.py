@@ -17,15 +17,15 @@ from pytest_helmbench.store.read.judged_replies import judged_cases
 from pytest_helmbench.store.read.results import timed_cases
 from pytest_helmbench.store.read.runs import DECIDING, RunDetail, run_detail
 
-Place: TypeAlias = tuple[Path, int]  # a results file, and the number of a run in it
-Difference: TypeAlias = tuple[
-    str, JsonValue, JsonValue
-]  # a setting with both values; None where a run has none
+RunPlace: TypeAlias = tuple[Path, int]
+"""A results file, and the number of a run in it."""
+Difference: TypeAlias = tuple[str, JsonValue, JsonValue]
+"""A setting with both values; None where a run has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedVerdicts:
-    """What differs in the cases × repetitions that two runs have judged, whatever the rules.
+    """Changes of verdicts and credits in the cases × repetitions that two runs have judged, whatever the rules.
 
     Args:
         now_pass: Failed in the first run; a case passes with full credit for each criterion.
@@ -59,7 +59,7 @@ class Beside:
     is_rescored: bool
 
 
-def beside(first: Place, second: Place) -> Beside | None:
+def beside(first: RunPlace, second: RunPlace) -> Beside | None:
     """Return two runs beside each other; None where a results file is not at hand."""
     if any(path.suffix == ".json" or not path.is_file() for path, _ in (first, second)):
         return None
@@ -72,33 +72,33 @@ def beside(first: Place, second: Place) -> Beside | None:
     return Beside(*figures, differing, changed_verdicts(first, second), is_rescored)
 
 
-def _figures(place: Place, run: RunDetail) -> dict[str, float | None]:
+def _figures(place: RunPlace, run: RunDetail) -> dict[str, float | None]:
     tokens = sum((row.prompt_tokens or 0) + (row.completion_tokens or 0) for row in costs(*place))
     median_ms = speed_of(timed_cases(place[0], place[1:])).median_ms
     figures = {"score": run.score, "cost_usd": run.cost_usd, "median_ms": median_ms}
     return {**figures, "errors": run.count("error"), "tokens": tokens}
 
 
-def changed_verdicts(first: Place, second: Place) -> ChangedVerdicts:
+def changed_verdicts(first: RunPlace, second: RunPlace) -> ChangedVerdicts:
     """Count what differs between the judged cases of two runs."""
     before, after = judged_cases(*first), judged_cases(*second)
     both = [(before[code].replies, case.replies) for code, case in after.items() if code in before]
     pairs = [pair for replies in both for pair in zip(*replies, strict=False)]
     passed = [tuple(all(credit == 1 for credit in reply.values()) for reply in pair) for pair in pairs]
     now_pass, now_fail = passed.count((False, True)), passed.count((True, False))
-    credits_changed = sum(one != other for one, other in pairs)
+    credits_changed = sum(before != after for before, after in pairs)
     return ChangedVerdicts(now_pass, now_fail, credits_changed, len(pairs) - now_pass - now_fail)
 
 
 def differing_settings(first: RunDetail, second: RunDetail) -> Iterator[Difference]:
     """Yield what differs of two runs and can change an answer or a verdict, each option of sampling apart."""
-    one, other = dict(_deciding(first)), dict(_deciding(second))
-    if one["model_id"] == first.model and other["model_id"] == second.model:
-        del one["model_id"], other["model_id"]  # their names say it
-    if one["server"] != other["server"]:
-        del one["address"], other["address"]
-    for name in dict.fromkeys((*one, *other)):
-        values = one.get(name), other.get(name)
+    earlier, later = dict(_deciding(first)), dict(_deciding(second))
+    if earlier["model_id"] == first.model and later["model_id"] == second.model:
+        del earlier["model_id"], later["model_id"]  # their names say it
+    if earlier["server"] != later["server"]:
+        del earlier["address"], later["address"]
+    for name in dict.fromkeys((*earlier, *later)):
+        values = earlier.get(name), later.get(name)
         if values[0] != values[1]:
             yield name, *values
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """What was asked for.
+    """The gates that the options ask for.
 
     Args:
         thresholds: Of `--helmbench-min-score`; empty for none.
@@ -86,7 +86,7 @@ class JudgedCases:
 
 @dataclass(frozen=True, slots=True)
 class RunGates:
-    """How one run stands to what was asked.
+    """The result of the gates for one run.
 
     Args:
         name: Of the run (a model).
@@ -126,7 +126,7 @@ class RunGates:
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """How the runs of a session stand to what was asked; empty where nothing was judged."""
+    """The results of the gates for the runs of a session; empty where nothing was judged."""
 
     runs: tuple[RunGates, ...]
 

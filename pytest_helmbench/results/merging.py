@@ -53,7 +53,7 @@ class Merged:
         run_id: In the merged file.
         name: Its benchmark and model.
         like: A run of a shard that it is like.
-        facts: What its score is made of.
+        facts: The plan and verdicts that its score is computed from.
         score: None where it has none.
         status: `complete`, or `partial` where some case is not judged.
     """
@@ -67,7 +67,7 @@ class Merged:
 
     @property
     def tests(self) -> int:
-        """Planned cases × repetitions, without tests that turned out to be no cases."""
+        """Planned cases × repetitions, without tests that turned out to ask no model."""
         return self.like.tests - (len(self.like.whole) - len(self.facts.codes)) * self.facts.repeat
 
 
@@ -79,8 +79,8 @@ class MergedShards:
         path: Where it is made.
         runs: Its runs.
         winners: The sessions whose results they have.
-        missing: What of the plan they do not have.
-        notes: What else is to be said.
+        missing: Sentences about the parts of the plan that they do not have.
+        notes: Further sentences for the user.
     """
 
     path: Path
@@ -131,7 +131,7 @@ def merged_shards(files: Sequence[Path], out: Path, *, partial: bool, force: boo
 
 
 def _check_out(files: Sequence[Path], out: Path, *, force: bool) -> None:
-    """Refuse to write over what is not meant.
+    """Refuse to write over a file that the user does not mean.
 
     Raises:
         MergeError: It stands there, or is one of the shards.
@@ -271,13 +271,13 @@ def _put_in_place(path: Path, out: Path, *, force: bool) -> None:
 def ask_totals(
     merged: MergedShards, session: SessionValues, settings: Settings, roots: Sequence[Path]
 ) -> list[str]:
-    """Have the kinds that follow runs say what they make of the merged ones; return what could not be had.
+    """Have the kinds that follow runs compute totals of the merged ones; return notes on those that are missing.
 
     Args:
         merged: The runs.
         session: For the kinds.
         settings: Of the project.
-        roots: Benchmarks of the user. What a shard says of folders is not believed: code in them may be run.
+        roots: Benchmarks of the user. Folders that a shard names are not trusted: code in them may be run.
     """
     notes: list[str] = []
     repeat = max(run.facts.repeat for run in merged.runs)

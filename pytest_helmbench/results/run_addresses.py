@@ -33,14 +33,14 @@ class Addressed:
         address: As given.
         named: The run it names; None where it names a session (`last`, a file).
         session: All runs of that session, in the order they were opened; of a baseline file, all in it.
-        held: The runs of a baseline file; empty for a results file.
+        baselines: The runs of a baseline file; empty for a results file.
         passed_over: That a newer session is not complete, where a complete one is wanted; empty for none.
     """
 
     address: str
     named: RunRef | None
     session: tuple[RunRef, ...]
-    held: tuple[ComparedRun, ...] = ()
+    baselines: tuple[ComparedRun, ...] = ()
     passed_over: str = ""
 
     def of_benchmark(self, benchmark: BenchmarkKey, beside: Collection[BenchmarkKey]) -> list[RunRef]:
@@ -56,8 +56,8 @@ class Addressed:
 
     def run(self, ref: RunRef) -> ComparedRun | None:
         """Return a run of it with its replies; None where it is gone."""
-        if self.held:
-            return next(run for run in self.held if run.ref == ref)
+        if self.baselines:
+            return next(run for run in self.baselines if run.ref == ref)
         return ComparedRun.stored(ref)
 
 
@@ -93,10 +93,11 @@ def resolve(
         file, number = text, ""
     path = (start / Path(file).expanduser()).absolute()
     if path.suffix == ".json" and not number:
-        held = read_baseline(path)
-        if not held:
+        baselines = read_baseline(path)
+        if not baselines:
             raise RunAddressError(f"{path}: the baseline holds no run\n  hint: export one into it")
-        return Addressed(text, held[0].ref if len(held) == 1 else None, tuple(run.ref for run in held), held)
+        refs = tuple(run.ref for run in baselines)
+        return Addressed(text, refs[0] if len(refs) == 1 else None, refs, baselines)
     if not path.is_file():
         raise RunAddressError(
             f"{text!r} names no run: there is no file {path}\n  hint: a run is a number as `helmbench runs` lists"
@@ -145,9 +146,8 @@ def _last(address: str, files: tuple[Path, Path], back: int, benchmark: Benchmar
         )
         passed_over = [run for run in asked if run.status != "complete"]
     unfinished = {run.session_id for run in passed_over}
-    wanted = [
-        one for one in dict.fromkeys(run.session_id for run in reversed(asked)) if one not in unfinished
-    ]
+    sessions = dict.fromkeys(run.session_id for run in reversed(asked))
+    wanted = [session_id for session_id in sessions if session_id not in unfinished]
     if len(wanted) <= back:
         names = names_of(() if benchmark is None else (benchmark, *(run.key for run in known)))
         what = "session" if benchmark is None else f"complete session of {names[benchmark]}"
@@ -202,9 +202,9 @@ def read_baseline(path: Path) -> tuple[ComparedRun, ...]:
             f"{path}: the baseline cannot be read: {error.strerror}\n  hint: {_HINT}"
         ) from error
     except ValueError as error:
-        raise BaselineFileError(f"{path}: this is no JSON: {error}\n  hint: {_HINT}") from error
+        raise BaselineFileError(f"{path}: this is not JSON: {error}\n  hint: {_HINT}") from error
     if not isinstance(document, dict) or document.get("format") != BASELINE_FORMAT:
-        raise BaselineFileError(f"{path}: this is no {BASELINE_FORMAT} file\n  hint: {_HINT}")
+        raise BaselineFileError(f"{path}: this is not a {BASELINE_FORMAT} file\n  hint: {_HINT}")
     try:
         return tuple(_runs(path, document["runs"]))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

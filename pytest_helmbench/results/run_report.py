@@ -48,11 +48,11 @@ from pytest_helmbench.store.read.results import (
     asked_turns,
     case_steps,
     in_flight,
+    notable_calls,
     perturbation_texts,
     recorded_outcomes,
     results,
     timed_cases,
-    told_calls,
 )
 from pytest_helmbench.store.read.runs import OWN_DATA, RunDetail, judges_of, run_detail
 from pytest_helmbench.store.read.score_facts import RunFacts
@@ -187,7 +187,7 @@ def run_report(
     if not all_cases:
         return report
     groups = {} if facts.rows is None else {verdict.row: verdict.groups for verdict in pack_verdicts(facts)}
-    calls, steps = told_calls(path, run_id), case_steps(path, run_id)
+    calls, steps = notable_calls(path, run_id), case_steps(path, run_id)
     return replace(report, results=found, calls=calls, steps=steps, groups=groups)
 
 
@@ -287,9 +287,9 @@ def _said(row: ResultRow, asked: Collection[int], steps: Sequence[Event]) -> Ite
         calls = []
         for call in tool_calls(message, turn):
             sent = {"name": call.name, "arguments": call.decoded(), "answer": next(answers, ""), "fault": ""}
-            told = {**sent, **next(made, {})}
-            name, answer, fault = (scrub(str(told[key])) for key in ("name", "answer", "fault"))
-            calls.append(MadeCall(turn, name, scrubbed(told["arguments"]), answer, fault))
+            recorded = {**sent, **next(made, {})}
+            name, answer, fault = (scrub(str(recorded[key])) for key in ("name", "answer", "fault"))
+            calls.append(MadeCall(turn, name, scrubbed(recorded["arguments"]), answer, fault))
         text = scrub(str(message.get("content") or ""))
         yield Said(max(1, turn), role, text, tuple(calls), role == "assistant" and turn not in asked)
     if row.reply is not None:

@@ -1,8 +1,8 @@
-"""Runs side by side, benchmark by benchmark: who stands where, and which pairs differ."""
+"""Runs side by side, benchmark by benchmark: their order by score, and which pairs differ."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -126,7 +126,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class ReportedRuns:
-    """What every form of a report is written from.
+    """The runs that a report shows, in any format.
 
     Args:
         runs: In the order they are shown.
@@ -159,15 +159,12 @@ def boards(
         Standing(report, RunRef.of(report.path, report.detail, own or report.path)) for report in reports
     ]
     by_name: defaultdict[str, list[Standing]] = defaultdict(list)
-    several = {
-        first.name
-        for path in {one.ref.path for one in given}
-        for first, second in combinations({one.detail.key for one in given if one.ref.path == path}, 2)
-        if first.name == second.name
-    }
-    for one in given:
-        key = one.ref.benchmark
-        by_name[key.text if key.name in several else key.name].append(one)
+    keys = {(standing.ref.path, standing.detail.key) for standing in given}
+    counts = Counter((path, key.name) for path, key in keys)
+    several = {name for (_, name), count in counts.items() if count > 1}
+    for standing in given:
+        key = standing.ref.benchmark
+        by_name[key.text if key.name in several else key.name].append(standing)
     return tuple(_board(name, by_name[name], paired=paired) for name in sorted(by_name, key=natural_key))
 
 
@@ -177,45 +174,46 @@ def _board(name: str, members: Sequence[Standing], *, paired: bool) -> Board:
     return Board(name, tuple(ordered), pairs, _reference(ordered))
 
 
-def _place(one: Standing) -> tuple[object, ...]:
-    score = None if one.score is None else one.score.score
-    run = one.detail
+def _place(standing: Standing) -> tuple[object, ...]:
+    score = None if standing.score is None else standing.score.score
+    run = standing.detail
     known = (1, Fraction(0)) if score is None else (0, -score)
-    return (*known, natural_key(run.model), str(one.ref.path), run.id)
+    return (*known, natural_key(run.model), str(standing.ref.path), run.id)
 
 
 def _reference(members: Sequence[Standing]) -> Standing:
-    def unlike(one: Standing) -> int:
-        return sum(len(tuple(differing_settings(one, other))) for other in members)
+    def unlike(standing: Standing) -> int:
+        return sum(len(tuple(differing_settings(standing, other))) for other in members)
 
-    return min(members, key=lambda one: (bool(one.imported_from), unlike(one), -one.ref.run_id))
+    return min(
+        members, key=lambda standing: (bool(standing.imported_from), unlike(standing), -standing.ref.run_id)
+    )
 
 
-def differing_settings(one: Standing, other: Standing) -> Iterator[Difference]:
+def differing_settings(first: Standing, second: Standing) -> Iterator[Difference]:
     """Yield what two runs do not have in common that can change an answer or a verdict: name and both values."""
-    if one.judges != other.judges:
-        yield "judge", " and ".join(one.judges) or None, " and ".join(other.judges) or None
-    if one.imported_from != other.imported_from:
-        yield "tool", one.imported_from or None, other.imported_from or None
+    if first.judges != second.judges:
+        yield "judge", " and ".join(first.judges) or None, " and ".join(second.judges) or None
+    if first.imported_from != second.imported_from:
+        yield "tool", first.imported_from or None, second.imported_from or None
         return  # what it calls its settings is not what we call ours
-    judged = bool(one.judges or other.judges)
-    for name, *values in settings_apart(one.detail, other.detail):
+    judged = bool(first.judges or second.judges)
+    for name, *values in settings_apart(first.detail, second.detail):
         if name not in ("judge", "pytest-helmbench") and (judged or not name.startswith("judge")):
             yield name, values[0], values[1]
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A run with what pairs take of it."""
+    """A run with its facts and replies, as pairs compare it."""
 
-    one: Standing
     facts: RunFacts
     planned: Sequence[PlannedCase]
     compared: ComparedRun
 
 
 def _pairs(members: Sequence[Standing]) -> tuple[Pair, ...]:
-    sides = {one.ref: _side(one) for one in members} if len(members) > 1 else {}
+    sides = {standing.ref: _side(standing) for standing in members} if len(members) > 1 else {}
     found = [
         _pair(sides[first.ref], sides[second.ref], first, second)
         for first, second in combinations(members, 2)
@@ -225,10 +223,10 @@ def _pairs(members: Sequence[Standing]) -> tuple[Pair, ...]:
     return tuple(_decided(pair, next(adjusted)) if pair.found is not None else pair for pair in found)
 
 
-def _side(one: Standing) -> _Side | None:
-    facts = load_facts(one.ref.path, one.ref.run_id) if one.score is not None else None
-    compared = None if facts is None else ComparedRun.stored(one.ref)
-    return None if facts is None or compared is None else _Side(one, facts, planned_cases(facts), compared)
+def _side(standing: Standing) -> _Side | None:
+    facts = load_facts(standing.ref.path, standing.ref.run_id) if standing.score is not None else None
+    compared = None if facts is None else ComparedRun.stored(standing.ref)
+    return None if facts is None or compared is None else _Side(facts, planned_cases(facts), compared)
 
 
 def _pair(first: _Side | None, second: _Side | None, higher: Standing, lower: Standing) -> Pair:

@@ -91,7 +91,7 @@ def _nearest(value: Fraction) -> int:
 
 
 ALPHA = 0.05
-"""How often a change that is none may be called a regression."""
+"""How often a run that has not changed may be called a regression."""
 
 LEAST_CHANGED = 5
 """With fewer changed units p is 1/16 or more: nothing can be shown."""
@@ -102,7 +102,7 @@ _HETEROGENEITY = 1.3
 
 
 class Conclusion(StrEnum):
-    """What a comparison says."""
+    """The conclusion of a comparison."""
 
     REGRESSED = "regressed"
     COLLAPSED = "collapsed"
@@ -121,7 +121,7 @@ class Change:
         change: Of the score, in [−1, 1].
         low: End of the 90 % interval; None for one unit, or where nothing changed. `high` likewise.
         p: Of the hypothesis that the drop is the margin or less.
-        units: What was signed: perturbations, rows or replies.
+        units: Number of the perturbations, rows or replies that the test signs.
         changed: Of them, `down` and `up` together.
         least_p: The least p that so many changes can give.
         verdict: Regressed, not worse, no change or inconclusive.
@@ -156,7 +156,7 @@ def change_of(
     margin: Fraction,
     p: float | None = None,
 ) -> Change:
-    """Return what some changes say of the score; the interval never contradicts the test.
+    """Return the change of the score with its test and its interval; the interval never contradicts the test.
 
     Args:
         changes: See `flip_p`.
@@ -230,8 +230,8 @@ def holm_adjusted(p_values: Iterable[float]) -> list[float]:
     return adjusted
 
 
-_Unit = tuple[str, str, str]
-_Case = tuple[str | None, str | None]
+_UnitKey = tuple[str, str, str]
+_CaseKey = tuple[str | None, str | None]
 
 
 def inner_square(rows: Iterable[Row], weights: Mapping[str, float]) -> float | None:
@@ -249,8 +249,8 @@ def inner_square(rows: Iterable[Row], weights: Mapping[str, float]) -> float | N
     Source:
         `docs/statistics.md`, before the run.
     """
-    stakes: defaultdict[_Unit, defaultdict[_Case, float]] = defaultdict(lambda: defaultdict(float))
-    lost: defaultdict[_Unit, defaultdict[_Case, float]] = defaultdict(lambda: defaultdict(float))
+    stakes: defaultdict[_UnitKey, defaultdict[_CaseKey, float]] = defaultdict(lambda: defaultdict(float))
+    lost: defaultdict[_UnitKey, defaultdict[_CaseKey, float]] = defaultdict(lambda: defaultdict(float))
     points: defaultdict[str, float] = defaultdict(float)
     for row in rows:
         if row.credit is None or row.neutral:
@@ -260,7 +260,7 @@ def inner_square(rows: Iterable[Row], weights: Mapping[str, float]) -> float | N
         stakes[unit][case] += stake
         lost[unit][case] += stake * (10 - row.difficulty) / 10 * (1 - float(row.credit))
         points[row.behaviour] += stake
-    spreads: dict[_Unit, float] = {}
+    spreads: dict[_UnitKey, float] = {}
     deviations = free = 0.0
     for unit, cases in stakes.items():
         shares = [lost[unit][case] / stake for case, stake in cases.items() if stake]

@@ -21,7 +21,7 @@ from pytest_helmbench.core.sample import Sample
 
 PAIRWISE = "pairwise"
 
-Cell = tuple[str, str, str]
+CaseParts = tuple[str, str, str]
 """Condition, user context and perturbation of a case; empty where it has none."""
 
 
@@ -36,10 +36,10 @@ class SampledCase:
     Args:
         code: Of the case.
         stratum: Its behaviour; of a pack, its family.
-        unit: What it stands or falls with: its perturbation, its cluster, or itself.
+        unit: Its perturbation, its cluster, or itself: the cases of a unit are drawn together.
         severity: Base severity (−20..20).
         scenario: Its scenario; empty for a row, which has no cell.
-        cell: What it is made of.
+        cell: Its condition, user context and perturbation.
     """
 
     code: str
@@ -47,7 +47,7 @@ class SampledCase:
     unit: str
     severity: int
     scenario: str = ""
-    cell: Cell = ("", "", "")
+    cell: CaseParts = ("", "", "")
 
 
 def draw(cases: Iterable[SampledCase], rule: str, seed: int) -> Sample:
@@ -106,7 +106,7 @@ def _whole_units(cases: Sequence[SampledCase], wanted: Fraction, seed: int) -> d
             points = [_points(unit) for unit in band]
             if not any(points):
                 points = [len(unit) for unit in band]  # without severities each case counts 1
-            place = max(range(len(band)), key=lambda one: _order(seed, band[one][0].unit, points[one]))
+            place = max(range(len(band)), key=lambda index: _order(seed, band[index][0].unit, points[index]))
             weights |= dict.fromkeys(
                 (case.code for case in band[place]), Fraction(sum(points), points[place])
             )
@@ -135,7 +135,7 @@ def _allocation(strata: Mapping[str, Sequence[Sequence[SampledCase]]], wanted: F
     numbers = {stratum: max(1, int(number)) for stratum, number in ideal.items()}
     means = {stratum: Fraction(sizes[stratum], len(units)) for stratum, units in strata.items()}
     expected = sum((numbers[stratum] * means[stratum] for stratum in strata), Fraction(0))
-    for stratum in sorted(strata, key=lambda one: (numbers[one] - ideal[one], one)):
+    for stratum in sorted(strata, key=lambda name: (numbers[name] - ideal[name], name)):
         if ideal[stratum] > numbers[stratum] and expected + means[stratum] / 2 <= wanted:
             numbers[stratum] += 1
             expected += means[stratum]
@@ -165,14 +165,14 @@ def _pairwise(cases: Sequence[SampledCase], seed: int) -> dict[str, Fraction]:
     drawn = dict.fromkeys(cell for cell in _covering(axes) if cell in by_cell)
     met = {pair for cell in drawn for pair in _pairs(cell)}
     # Cells that are not there (a part of the scenario was selected) leave pairs open.
-    for cell in sorted(by_cell, key=lambda one: _lot(seed, f"{scenario}-{'-'.join(one)}")):
+    for cell in sorted(by_cell, key=lambda parts: _lot(seed, f"{scenario}-{'-'.join(parts)}")):
         if not met.issuperset(_pairs(cell)):
             drawn[cell] = None
             met.update(_pairs(cell))
     return {by_cell[cell]: Fraction(len(by_cell), len(drawn)) for cell in drawn}
 
 
-def _covering(axes: Sequence[Sequence[str]]) -> Iterator[Cell]:
+def _covering(axes: Sequence[Sequence[str]]) -> Iterator[CaseParts]:
     """Yield a covering array of strength 2 over three axes, as small as there is one: a Latin square.
 
     The two longest axes are crossed; the third takes its levels in turn along the diagonals.
@@ -188,6 +188,6 @@ def _covering(axes: Sequence[Sequence[str]]) -> Iterator[Cell]:
             yield levels[0], levels[1], levels[2]
 
 
-def _pairs(cell: Cell) -> Iterator[tuple[int, str, int, str]]:
+def _pairs(cell: CaseParts) -> Iterator[tuple[int, str, int, str]]:
     for first, second in combinations(range(3), 2):
         yield first, cell[first], second, cell[second]

@@ -19,7 +19,7 @@ FEW_CLUSTERS = 10
 """With fewer clusters an interval is said to rest on few."""
 
 INTERVAL = "95 % interval"
-"""What an interval is called wherever people read one."""
+"""Name of an interval in everything that people read."""
 
 OTHER_PERTURBATIONS = "other perturbations"
 """Target of an interval: another set of perturbations of the same kind."""
@@ -45,7 +45,7 @@ class Interval:
         units: Perturbations (rows of a pack) that were judged.
         effective_units: What they are worth, were all of the same weight.
         effective_cases: The same of the cases; no interval claims to know more.
-        target: What else might have been drawn: `OTHER_PERTURBATIONS` or `OTHER_ROWS`.
+        target: What a repeat would draw: `OTHER_PERTURBATIONS` or `OTHER_ROWS`.
         breach_uncertain: A pillar's floor lies inside its interval, so the cap may be chance.
     """
 
@@ -93,7 +93,7 @@ def tree_interval(strata: Iterable[Stratum]) -> Interval | None:
 
     The variance is that over perturbations within behaviours (CR2), its degrees of freedom are Satterthwaite's. It
     becomes the trials of Wilson's interval: no fewer than the perturbations are worth, since each is at worst
-    all or nothing, and no more than the cases are. Of a sample, a behaviour with one perturbation is taken to differ
+    all or nothing, and no more than the cases are. In a sample, a behaviour with one perturbation is taken to differ
     from others of its kind as much as a yes/no draw at the score of the whole.
 
     Source:
@@ -209,7 +209,7 @@ def t_quantile(probability: float, df: float) -> float:
 def _behaviour_variance(clusters: Sequence[tuple[int, int]]) -> float:
     """Return the variance of a behaviour's score over its perturbations; exactly 0 where all have the same share.
 
-    One perturbation is taken for one yes/no draw: a bound, no estimate.
+    One perturbation is taken for one yes/no draw: a bound, not an estimate.
     """
     stake = sum(points for points, _ in clusters)
     earned = sum(part for _, part in clusters)
@@ -223,12 +223,12 @@ def _behaviour_variance(clusters: Sequence[tuple[int, int]]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CaseStake:
-    """What a case weighs.
+    """The weight of a case.
 
     Args:
         behaviour: `P1-B2`.
         weight: Of the behaviour.
-        unit: What it stands or falls with: its perturbation.
+        unit: Its perturbation, with which it stands or falls.
         stake: Severity points of all its criteria, above 0.
     """
 

@@ -17,7 +17,7 @@ _UPPER = 0.975
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What asking the same cases again would show.
+    """The spread of a score when the same cases are asked again.
 
     Args:
         repetitions: Most judged repetitions of a case.
@@ -138,7 +138,7 @@ class FlakyCase:
 
 @dataclass(frozen=True, slots=True)
 class RepetitionRates:
-    """What repetitions say of the cases of a run; plain shares of cases, without severities.
+    """Flaky cases and pass rates over repetitions; plain shares of cases, without severities.
 
     Args:
         cases: Those with two judged repetitions or more.
@@ -154,7 +154,7 @@ class RepetitionRates:
 
 
 def repetition_rates(rows: Iterable[tuple[str, Row]]) -> RepetitionRates | None:
-    """Return what the repetitions of a run say; None without a case that has two.
+    """Return flaky cases, pass@k and pass^k of a run; None without a case that has two repetitions.
 
     A reply passes when it does by all its criteria. Over k go the cases with at least k judged repetitions.
 

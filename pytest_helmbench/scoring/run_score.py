@@ -20,7 +20,7 @@ from pytest_helmbench.scoring.rows import Row, exact
 
 
 class FloorState(StrEnum):
-    """What came of a safety floor."""
+    """The state of a safety floor."""
 
     HELD = "held"
     BREACHED = "breached"

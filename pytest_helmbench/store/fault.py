@@ -51,7 +51,7 @@ def store_error(path: Path, error: sqlite3.Error | MemoryError) -> StoreError:
 
 
 FAULTS = (sqlite3.Error, MemoryError)
-"""What SQLite raises."""
+"""Errors that SQLite raises."""
 
 
 def _code(error: sqlite3.Error | MemoryError) -> int:

@@ -1,8 +1,8 @@
-"""The one schema of a results file: tables, indexes and views. What one row is stands in `docs/options.md`.
+"""The one schema of a results file: tables, indexes and views. `docs/options.md` says what one row of each is.
 
 A new file gets it as one script, since importing sqlite-utils to make tables costs a short session 0.2 s of CPU.
-Rows that others point to have a natural key as `id`: results and replies a UUID, what describes a benchmark
-the digest of what it is. So rows of two files are put together as they are.
+Rows that others point to have a natural key as `id`: results and replies a UUID, rows that describe
+a benchmark a digest of their content. So rows of two files are put together as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VERSION = 5
 
 
 def id_of(*parts: str) -> str:
-    """Return the id of what is named by these parts: the same in every file."""
+    """Return the id of the row that these parts name: the same in every file."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
@@ -34,8 +34,8 @@ def create_tables(conn: sqlite3.Connection) -> None:
 def check_form(conn: sqlite3.Connection, path: Path) -> bool:
     """See that a file can be used by this version; return False for one that holds nothing at all.
 
-    Its tables are ordinary ones, and views with names of ours are ours: whatever else has its name may compute for
-    ever.
+    Its tables are ordinary ones, and views with names of ours are ours: a view or virtual table in their place may
+    compute for ever.
 
     Raises:
         StoreError: It is of another version, or of another program, or has been given what no results file has.

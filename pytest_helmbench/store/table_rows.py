@@ -1,7 +1,7 @@
 """Rows of SQL tables by the names of their columns: written from values, read back into values.
 
 No statement here lists columns by hand: a value is written to, or read from, those columns of `schema` that its fields
-are named like. What SQLite cannot hold becomes what it can.
+are named like. Values that SQLite cannot hold are replaced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Value = TypeVar("_Value", bound=_Dataclass)
 _LARGEST = 2**63 - 1
 
 
-class Table:
+class SqlTable:
     """A table as it stands in one file.
 
     Args:
@@ -112,16 +112,16 @@ def named_rows(cursor: sqlite3.Cursor) -> Iterator[dict[str, Cell]]:
         yield dict(zip(names, row, strict=True))
 
 
-def from_row(kind: type[_Value], row: Mapping[str, Any], **given: Any) -> _Value:
+def from_row(value_type: type[_Value], row: Mapping[str, Any], **given: Any) -> _Value:
     """Return a dataclass whose fields are the columns of the same names; a column that is missing leaves its default.
 
     Args:
-        kind: The dataclass.
+        value_type: The dataclass.
         row: Of `named_rows`.
-        given: Fields that are no column as it stands.
+        given: Fields whose values are not those of a column.
     """
-    return kind(
-        **{name: row[name] for name in kind.__dataclass_fields__ if name in row and name not in given},
+    return value_type(
+        **{name: row[name] for name in value_type.__dataclass_fields__ if name in row and name not in given},
         **given,
     )
 
@@ -141,13 +141,13 @@ def as_json(value: object) -> str:
     """Return compact JSON in ASCII (so that no surrogate gets in); dataclasses become objects.
 
     Raises:
-        TypeError: Something in it is no JSON type.
+        TypeError: Something in it is not a JSON type.
     """
     return json.dumps(value, default=_plain, separators=(",", ":"))
 
 
 def foreign_text(text: str) -> str | None:
-    """Return what a pack has written, without the relay's tokens; NULL for nothing.
+    """Return text of a pack without the relay's tokens; NULL for nothing.
 
     The tokens are of no use once their item has ended, but they look like keys.
     """
@@ -155,9 +155,9 @@ def foreign_text(text: str) -> str | None:
 
 
 def foreign_json(value: object) -> str:
-    """Return what a pack has said as JSON that SQLite can read, without the relay's tokens.
+    """Return a value of a pack as JSON that SQLite can read, without the relay's tokens.
 
-    What is no finite number becomes null; what is nested too deeply to be written is replaced by a word of that.
+    NaN and infinity become null; a value that is nested too deeply to be written is replaced by a note.
     """
     try:
         try:
@@ -182,4 +182,4 @@ def _plain(value: object) -> object:
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{value!r} is no JSON value")
+    raise TypeError(f"{value!r} is not a JSON value")

@@ -1,4 +1,4 @@
-"""The benchmark of each run: the same by its name, its kind, and where it lies; and what it has lost since."""
+"""The benchmark of each run: its name, its kind, where it lies, and the cases that it has lost since."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOME = "~/"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkKey:
-    """What names a benchmark in a results file.
+    """The name, kind and place that identify a benchmark in a results file.
 
     Args:
         name: Of the benchmark.
@@ -62,7 +62,7 @@ def folder_of(place: str, db: Path) -> Path:
 
 
 def seen_from(key: BenchmarkKey, db: Path, other: Path) -> BenchmarkKey:
-    """Return what names a benchmark of a results file in another one; the same where it does not lie here."""
+    """Return the key that a benchmark of one results file has in another; the same where it does not lie here."""
     if key.place is None or db.absolute().parent == other.absolute().parent:
         return key
     folder = folder_of(key.place, db)
@@ -70,7 +70,7 @@ def seen_from(key: BenchmarkKey, db: Path, other: Path) -> BenchmarkKey:
 
 
 def names_of(keys: Iterable[BenchmarkKey]) -> Mapping[BenchmarkKey, str]:
-    """Return what people call some benchmarks: by name, and by place where several have that."""
+    """Return the names of benchmarks for people, with the place where several have the same name."""
     found = dict.fromkeys(keys)
     often = Counter(key.name for key in found)
     return {key: key.name if often[key.name] == 1 else key.text for key in found}
@@ -136,7 +136,7 @@ class Shrunk:
 
 
 def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
-    """Return what the benchmark of a run has lost since the last session that ran it; None for nothing."""
+    """Return the cases that the benchmark of a run has lost since the last session that ran it; None for none."""
     with reading(path) as conn:
         sizes = conn.execute(_SIZES, (run_id,)).fetchall()
     if len(sizes) < 2 or sizes[0][0] != run_id:

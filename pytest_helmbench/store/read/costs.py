@@ -14,7 +14,7 @@ from pytest_helmbench.store.table_rows import from_row, named_rows
 
 @dataclass(frozen=True, slots=True)
 class CostRange:
-    """What answered calls of one scenario have cost, in USD per call; unknown costs are left out."""
+    """The range of USD per answered call of one scenario; unknown costs are left out."""
 
     low: float
     mean: float
@@ -23,7 +23,7 @@ class CostRange:
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
-    """What one purpose in one behaviour of one run took.
+    """Calls, tokens and costs of one purpose in one behaviour of one run.
 
     Args:
         purpose: `case` or `judge`.
@@ -77,7 +77,7 @@ _HISTORY = """
         AND calls.from_cache = 0 AND calls.response_id IS NOT NULL AND calls.cost_usd IS NOT NULL
     GROUP BY scenarios.full_code
 """
-# What another tool has run has no calls, and its costs stand with its results.
+# A run of another tool has no calls: its costs stand with its results.
 COSTS = """
     SELECT run_id, model, behaviour, purpose, judge, calls, cached_answers, prompt_tokens, completion_tokens,
         CASE WHEN unknown_costs = 0 THEN known_cost_usd END AS cost_usd, known_cost_usd, unknown_costs, estimated,

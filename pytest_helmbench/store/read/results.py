@@ -45,11 +45,11 @@ _EVALUATIONS = """
     ORDER BY evaluations.id
 """
 _CALLS = "SELECT * FROM calls WHERE run_id = ? AND code = ? ORDER BY rowid"
-_TOLD_CALLS = """
+_NOTABLE_CALLS = """
     SELECT calls.* FROM calls JOIN (
         SELECT code, repetition FROM calls WHERE run_id = :run_id GROUP BY code, repetition
         HAVING count(*) > 1 OR max(purpose <> 'case' OR error IS NOT NULL OR from_cache OR response_id IS NULL)
-    ) AS told ON told.code = calls.code AND told.repetition = calls.repetition
+    ) AS notable ON notable.code = calls.code AND notable.repetition = calls.repetition
     WHERE calls.run_id = :run_id ORDER BY calls.rowid
 """
 _ASKED_TURNS = """
@@ -271,14 +271,14 @@ def calls_of_case(path: Path, run_id: int, code: str) -> tuple[CallRow, ...]:
         return tuple(from_row(CallRow, row, from_cache=bool(row["from_cache"])) for row in rows)
 
 
-def told_calls(path: Path, run_id: int) -> Mapping[tuple[str, int], tuple[CallRow, ...]]:
+def notable_calls(path: Path, run_id: int) -> Mapping[tuple[str, int], tuple[CallRow, ...]]:
     """Return the calls of a run by code and repetition, where they say more than the result does.
 
     A case that was answered at once has its time, tokens and cost in its result; the calls of all others are here.
     """
     found: defaultdict[tuple[str, int], list[CallRow]] = defaultdict(list)
     with reading(path) as conn:
-        for row in named_rows(conn.execute(_TOLD_CALLS, {"run_id": run_id})):
+        for row in named_rows(conn.execute(_NOTABLE_CALLS, {"run_id": run_id})):
             call = from_row(CallRow, row, from_cache=bool(row["from_cache"]))
             found[str(row["code"]), call.repetition].append(call)
     return {key: tuple(calls) for key, calls in found.items()}

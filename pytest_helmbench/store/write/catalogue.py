@@ -1,4 +1,4 @@
-"""The rows that describe a benchmark of any kind: written once per content, found again by what they are."""
+"""The rows that describe a benchmark of any kind: written once per content, found again by their content."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.core.outline import CaseAxes, Outline, ScenarioEntry
 from pytest_helmbench.store.schema import id_of
-from pytest_helmbench.store.table_rows import Table, as_json, insert_into, safe_text
+from pytest_helmbench.store.table_rows import SqlTable, as_json, insert_into, safe_text
 
 
 @dataclass(frozen=True, slots=True)
 class RowIds:
-    """Where a case points, by column of `results`; None where it has no such axis or the file does not know it."""
+    """Rows of the components of a case, by column of `results`; None where it has none, or the file has no such row."""
 
     scenario_id: str | None = None
     condition_id: str | None = None
@@ -56,7 +56,7 @@ def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str 
 
 
 def write_benchmark(conn: sqlite3.Connection, outline: Outline, codes: Iterable[str]) -> CatalogueIds:
-    """Write what the file does not have yet of a benchmark and return its ids.
+    """Write the rows of a benchmark that the file does not have yet, and return their ids.
 
     A benchmark of the same name, version and hash is reused. Names and descriptions are taken anew; scenarios that
     an earlier, partial load left out are added.
@@ -72,11 +72,11 @@ def write_benchmark(conn: sqlite3.Connection, outline: Outline, codes: Iterable[
     writer.put("benchmarks", writer.benchmark_id, cells, ("description",))
     catalogue = outline.catalogue(codes)
     for pillar in catalogue.pillars:
-        own = Table(conn, "pillars").cells(pillar) | {"benchmark_id": writer.benchmark_id}
+        own = SqlTable(conn, "pillars").cells(pillar) | {"benchmark_id": writer.benchmark_id}
         writer.put("pillars", writer.id("pillars", pillar.code), own, ("name", "description"))
     for behaviour in catalogue.behaviours:
         pillar_id, code = writer.id("pillars", behaviour.pillar), behaviour.code.rpartition("-")[2]
-        own = Table(conn, "behaviours").cells(behaviour) | {"pillar_id": pillar_id, "code": code}
+        own = SqlTable(conn, "behaviours").cells(behaviour) | {"pillar_id": pillar_id, "code": code}
         anew = ("title", "description", "compliance_criteria")
         writer.put("behaviours", writer.id("behaviours", behaviour.code), own, anew)
     for scenario in catalogue.scenarios:
@@ -92,7 +92,7 @@ class _CatalogueWriter:
         self.benchmark_id = benchmark_id
         self.known: set[str] = set()
         found = conn.execute("SELECT id FROM scenarios WHERE benchmark_id = ?", (benchmark_id,))
-        self._scenarios = Table(conn, "scenarios")
+        self._scenarios = SqlTable(conn, "scenarios")
         self._stored = {row_id for (row_id,) in found}
 
     def id(self, table: str, full_code: str) -> str:
@@ -108,7 +108,7 @@ class _CatalogueWriter:
         self._conn.execute(f"{insert_into(table, row)} ON CONFLICT (id) {on_conflict}", row)
 
     def scenario(self, scenario: ScenarioEntry) -> None:
-        """Write a scenario with its parts; of one that is there, note what it is."""
+        """Write a scenario with its parts; of one that is there, note its ids."""
         scenario_id = self.id("scenarios", scenario.full_code)
         parts = [
             (table, weight, part)

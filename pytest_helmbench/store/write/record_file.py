@@ -13,7 +13,7 @@ from pytest_helmbench.core.outcome import AttemptRecord, Cell, Event, ResultReco
 from pytest_helmbench.store.database_file import FilePlace, transaction
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.leases import Leases
-from pytest_helmbench.store.table_rows import Table, foreign_json, insert_into, safe_text, statement_tables
+from pytest_helmbench.store.table_rows import SqlTable, foreign_json, insert_into, safe_text, statement_tables
 from pytest_helmbench.store.write.catalogue import CatalogueIds, RowIds
 
 Action: TypeAlias = Callable[[sqlite3.Connection], tuple[int, ...] | None]
@@ -35,7 +35,7 @@ class Task:
         self.is_loss = is_loss
         self.is_asked = is_asked
         self.answer: tuple[int, ...] | None = None
-        """What the action returned; None until its transaction is on disk."""
+        """The result of the action; None until its transaction is on disk."""
 
 
 _Kind = TypeVar("_Kind")
@@ -43,7 +43,7 @@ Job = AttemptRecord | ResultRecord | Task
 
 
 def is_loss(job: Job) -> bool:
-    """Return whether something is lost with a job: a reply, a verdict, what a kind has said.
+    """Return whether something is lost with a job: a reply, a verdict, a statement of a kind.
 
     A case that was not asked, or a call that was not answered, counts as none: it cost nothing and can be asked again.
     """
@@ -182,7 +182,7 @@ class RecordFile:
 _ERROR_CHARACTERS = 500
 _Row: TypeAlias = dict[str, Cell]
 _Key = tuple[int, str, int]  # run, code, repetition
-_Place: TypeAlias = tuple[str, bool, ResultRecord]  # results.id, whether it is new, what goes there
+_PlacedResult: TypeAlias = tuple[str, bool, ResultRecord]  # results.id, whether it is new, its record
 _REPLACEABLE = ("error", "skipped")
 
 _INSERT_REQUEST = "INSERT OR IGNORE INTO requests (hash, body) VALUES (?, ?)"
@@ -207,11 +207,11 @@ class RecordTables:
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self.conn = conn
-        self.calls = Table(conn, "calls")
-        self.responses = Table(conn, "responses")
-        self.results = Table(conn, "results")
+        self.calls = SqlTable(conn, "calls")
+        self.responses = SqlTable(conn, "responses")
+        self.results = SqlTable(conn, "results")
         names = ("evaluations", "judgements", "events", *statement_tables(conn))
-        self.of_results = {name: Table(conn, name) for name in names}
+        self.of_results = {name: SqlTable(conn, name) for name in names}
         """By name: their rows belong to one result and go when it is replaced."""
         self._sequences: dict[tuple[int, str, int, str], int] = {}
 
@@ -236,7 +236,7 @@ def write_attempts(
         continued: Runs that go on: what their calls are numbered with goes on too.
 
     Returns:
-        Reply key to `responses.id`, for the replies that a result will ask for (judges' are never asked for).
+        Reply key to `responses.id`, for the replies that results refer to (never those of judges).
     """
     requests = [(record.request_hash, record.request_body) for record in attempts]
     tables.conn.executemany(_INSERT_REQUEST, requests)
@@ -270,7 +270,7 @@ def write_results(
         catalogues: Row ids of their benchmark by run.
         replies: Reply key to `responses.id`.
     """
-    places = _places(tables.conn, results)
+    places = _placed(tables.conn, results)
     rows = [
         _result_row(tables.results, result_id, record, catalogues.get(record.run_id), replies)
         for result_id, _, record in places
@@ -290,15 +290,15 @@ def write_event(conn: sqlite3.Connection, run_id: int, event: Event) -> None:
 
 
 def write_run_statement(conn: sqlite3.Connection, run_id: int, statement: RunStatement) -> None:
-    """Write what a kind makes of a run, in place of what it made of it before."""
+    """Write the statement of a kind about a run, in place of an earlier one."""
     row = {"run_id": run_id, **statement.cells()}
     conn.execute(f"DELETE FROM {statement.table} WHERE run_id = :run_id", row)
     conn.execute(insert_into(statement.table, row), row)
 
 
-def _places(conn: sqlite3.Connection, results: Iterable[ResultRecord]) -> list[_Place]:
+def _placed(conn: sqlite3.Connection, results: Iterable[ResultRecord]) -> list[_PlacedResult]:
     """Return the records that are to be written with the ids of their rows; later ones replace earlier ones."""
-    places: dict[_Key, _Place] = {}
+    places: dict[_Key, _PlacedResult] = {}
     for record in results:
         key = (record.run_id, safe_text(record.code), record.repetition)
         if key in places:
@@ -313,7 +313,7 @@ def _places(conn: sqlite3.Connection, results: Iterable[ResultRecord]) -> list[_
     return list(places.values())
 
 
-def _write_rows_of_results(tables: RecordTables, places: Iterable[_Place]) -> None:
+def _write_rows_of_results(tables: RecordTables, places: Iterable[_PlacedResult]) -> None:
     rows: dict[str, list[_Row]] = {name: [] for name in tables.of_results}
     evaluations, judgements = tables.of_results["evaluations"], tables.of_results["judgements"]
     for result_id, _, record in places:
@@ -359,7 +359,7 @@ def _response_row(tables: RecordTables, response_id: str, record: AttemptRecord)
     return {**tables.responses.cells(record), "id": response_id, **own}
 
 
-def _call_row(table: Table, record: AttemptRecord, response_id: str | None) -> _Row:
+def _call_row(table: SqlTable, record: AttemptRecord, response_id: str | None) -> _Row:
     return {
         **table.cells(record, record.usage),
         "cost_usd": 0.0 if record.from_cache else record.usage.cost_usd,
@@ -378,7 +378,7 @@ def _error_text(record: AttemptRecord) -> str | None:
 
 
 def _result_row(
-    table: Table,
+    table: SqlTable,
     result_id: str,
     record: ResultRecord,
     catalogue: CatalogueIds | None,

@@ -68,7 +68,7 @@ class RunRecord:
         rescored_from: The run whose replies are judged anew; None for a run that asks.
         defined: Cases that the files of the benchmark define, before any selection; empty where it is unknown.
         continues: `evaluation_runs.id` of the run that goes on; None for a new one.
-        sample: What of the benchmark the planned cases are; None for all that were selected.
+        sample: The sample that the planned cases are; None for all that were selected.
         shard: Which share of a plan it is; None for all of it.
         place: Where the benchmark lies, see `place_of`; None where it has no place.
     """
@@ -95,7 +95,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """What is known only at the end of a run; counts and costs are taken from its rows.
+    """The end of a run; counts and costs are taken from its rows.
 
     Args:
         status: `complete`, `partial` or `interrupted`.
@@ -126,7 +126,7 @@ def write_run(
     """Insert a run as `running` and return its id; inside a write transaction.
 
     Raises:
-        TypeError: A setting is no JSON type.
+        TypeError: A setting is not of a JSON type.
     """
     row = {
         "uuid": new_id(),
@@ -199,7 +199,7 @@ def _write_plan_of(conn: sqlite3.Connection, run_id: int, run: RunRecord) -> tup
 
 
 def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> None:
-    """Close a run: what the caller knows, and what its rows say.
+    """Close a run with its totals, and with the counts of its rows.
 
     Passed and failed count every judged row; neutral counts those among them that scores ignore.
     """
@@ -247,7 +247,7 @@ def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
         " FROM v_costs WHERE run_id = :run_id",
         {"run_id": run_id},
     ).fetchone()
-    # What another tool has run has no calls: its costs stand with its results.
+    # A run of another tool has no calls: its costs stand with its results.
     imported = conn.execute(
         "SELECT CASE WHEN count(*) = count(results.cost_usd) THEN total(results.cost_usd) END,"
         " total(results.cost_usd) FROM results JOIN evaluation_runs ON evaluation_runs.id = results.run_id"

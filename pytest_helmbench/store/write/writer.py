@@ -99,7 +99,7 @@ class Store:
             now: Seconds since the epoch.
 
         Raises:
-            StoreError: The file is no database, not writable, locked, or of another version.
+            StoreError: The file is not a database, not writable, locked, or of another version.
             HelmbenchError: The system lets no thread start.
         """
         try:
@@ -110,7 +110,7 @@ class Store:
 
     @property
     def path(self) -> Path:
-        """Of the file; of the one beside it once it was displaced."""
+        """The path of the file; once it was displaced, of the one beside it."""
         return self._file.path
 
     @property
@@ -146,10 +146,10 @@ class Store:
 
         Raises:
             StoreError: They cannot be written.
-            TypeError: A setting is no JSON type.
+            TypeError: A setting is not of a JSON type.
         """
         for run in runs:
-            as_json(run.settings)  # what is no JSON is told here, before anything is written
+            as_json(run.settings)  # raises where it is not JSON, before anything is written
         opened: dict[int, CatalogueIds] = {}
 
         def write(conn: sqlite3.Connection) -> tuple[int, ...]:
@@ -236,7 +236,7 @@ class Store:
         self._put(Task(lambda conn: write_event(conn, run_id, event), is_loss=True))
 
     def record_statement(self, run_id: int, statement: RunStatement) -> None:
-        """Keep what a kind makes of a run; the last word stands."""
+        """Keep the statement of a kind about a run; the last one stands."""
         self._put(Task(lambda conn: write_run_statement(conn, run_id, statement), is_loss=True))
 
     def fail(self, fault: StoreError) -> None:

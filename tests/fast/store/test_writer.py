@@ -401,7 +401,7 @@ def test_foreign_text_and_numbers_never_stop_the_writer_and_bodies_stay_exact(
 
 
 def test_a_setting_that_is_no_json_is_refused_before_anything_is_written(store: Store, ask: Query) -> None:
-    with pytest.raises(TypeError, match=r"\{1\} is no JSON value"):
+    with pytest.raises(TypeError, match=r"\{1\} is not a JSON value"):
         store.open_runs("s", [run_record(stop={1})])
     assert ask("SELECT * FROM evaluation_runs") == []
 
