@@ -1,4 +1,5 @@
 """Values read from stored runs: reports, comparisons, standings, gates, rescored and merged runs.
 
-Every function of this room that reads a results file raises `StoreError` where that is missing or cannot be read.
+In functions of this room `path` is a results file and `run_id` an `evaluation_runs.id`. They raise `StoreError` where
+the file is missing or cannot be read.
 """

@@ -114,13 +114,10 @@ def _split(given: str, models: Collection[str]) -> tuple[str, str]:
             return model, given[len(model) + 1 :]
     model, sign, address = given.partition("=")
     # A path may hold a sign of equality.
-    if sign and not _is_file(given) and _ADDRESS.match(address.strip()):
+    is_file = Path(given.rpartition("#")[0] or given).is_file()
+    if sign and not is_file and _ADDRESS.match(address.strip()):
         return model.strip(), address.strip()
     return "", given
-
-
-def _is_file(given: str) -> bool:
-    return Path(given.rpartition("#")[0] or given).is_file()
 
 
 def partner(

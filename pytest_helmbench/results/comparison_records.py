@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pytest_helmbench.results.comparing import PlannedCase, RunComparison
+from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.differences import Beside
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import ScopeChange
@@ -28,9 +28,9 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
     scopes = {scope.code: scope for scope in found.scopes}
     missing = [limit for limit in found.limits if limit.code not in scopes]
     behaviours = [
-        {name: getattr(one, name) for name in _OF_BEHAVIOUR}
-        | {name: float(getattr(one, name)) for name in _SCORES}
-        for one in found.behaviours
+        {name: getattr(behaviour, name) for name in _OF_BEHAVIOUR}
+        | {name: float(getattr(behaviour, name)) for name in _SCORES}
+        for behaviour in found.behaviours
     ]
     shared = {
         "baseline_run": None if found.baseline is None else found.baseline.name,
@@ -38,7 +38,10 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
         "model": found.model,
         "benchmark": None if found.candidate is None else found.candidate.benchmark.name,
         **{name: getattr(found, name) for name in _COUNTS},
-        **{name: [_flip(case) for case in getattr(found, name)] for name in _FLIPS},
+        **{
+            name: [{"code": case.code, "severity": case.severity} for case in getattr(found, name)]
+            for name in _FLIPS
+        },
         "gone": list(found.gone),
         "common": None if found.common is None else float(found.common),
         **_beside(found.beside),
@@ -82,9 +85,7 @@ def _scope_record(found: RunComparison, scope: ScopeChange) -> dict[str, object]
 def _beside(found: Beside | None) -> dict[str, object]:
     if found is None:
         return dict.fromkeys(("before", "after", "differing"))
-    differing = [dict(zip(("setting", "before", "after"), one, strict=True)) for one in found.differing]
+    differing = [
+        dict(zip(("setting", "before", "after"), setting, strict=True)) for setting in found.differing
+    ]
     return {**asdict(found.changed), "before": found.before, "after": found.after, "differing": differing}
-
-
-def _flip(case: PlannedCase) -> dict[str, object]:
-    return {"code": case.code, "severity": case.severity}

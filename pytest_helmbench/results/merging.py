@@ -313,7 +313,8 @@ def _asked(path: Path, runs: Sequence[Merged], loader: Loader, roots: Sequence[P
             places = places_of(root)
             if places is None or places.name != same[0].like.kind:
                 continue
-            targets = tuple(_target(root, run) for run in same)
+            address = Unusable("merged shards ask nothing", "")
+            targets = tuple(Target(root, Route(ModelEntry(run.name[1]), address), ()) for run in same)
             try:
                 loaded = loader.load(root, targets)
             except HelmbenchError:
@@ -334,7 +335,3 @@ def _asked(path: Path, runs: Sequence[Merged], loader: Loader, roots: Sequence[P
         loader.store_totals(store, run_ids)
     finally:
         store.close()
-
-
-def _target(root: Path, run: Merged) -> Target:
-    return Target(root, Route(ModelEntry(run.name[1]), Unusable("merged shards ask nothing", "")), ())

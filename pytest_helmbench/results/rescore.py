@@ -100,7 +100,6 @@ def rescore(
     """Judge the stored replies of a run by the rules that its benchmark has now, and store that as a new run.
 
     Args:
-        path: Results file.
         detail: The run.
         root: Folder of the benchmark.
         session: What the kind is given, but for the settings.

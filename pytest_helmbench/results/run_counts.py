@@ -215,8 +215,6 @@ def recorded_counts(
     """Return the counts of a run on record.
 
     Args:
-        path: Results file.
-        run_id: `evaluation_runs.id`.
         found: Its outcomes.
         spent: Its costs; without them its calls are not counted.
     """

@@ -90,7 +90,6 @@ class RunReport:
         speed: How fast the replies came.
         losses: Points of the score that each case and part has lost.
         opening: First line of the perturbation by code, of the cases that are shown as newly failing or passing.
-        path: Results file.
     """
 
     detail: RunDetail
@@ -150,8 +149,6 @@ def run_report(
     """Return a run as report values; None when there is no such run.
 
     Args:
-        path: Results file.
-        run_id: `evaluation_runs.id`.
         with_text: Also prompts and replies, of failures or, with `all_cases`, of all.
         all_cases: Also every result with its calls.
         scored: Its facts and score where they are at hand; they are read otherwise.
@@ -247,7 +244,6 @@ def recorded_results(
     """Return the results of a run, or of one of its cases, with the words of its kind.
 
     Args:
-        path: Results file.
         detail: The run.
         code: Only this case.
         outcome: Only those that came out so.

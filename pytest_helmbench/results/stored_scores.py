@@ -45,8 +45,6 @@ def scored_run(path: Path, run_id: int, *, with_rows: bool = False) -> ScoredRun
     """Return the facts of a stored run with its score; None when there is no such run.
 
     Args:
-        path: Results file.
-        run_id: `evaluation_runs.id`.
         with_rows: Also its rows, which take more room than all else.
     """
     facts = load_facts(path, run_id)
@@ -78,8 +76,6 @@ def stored_correction(path: Path, run_id: int, *, by_points: bool = False) -> Co
     """Return the judge's pass rate as the labels of a run correct it; None without labels of both verdicts.
 
     Args:
-        path: Results file.
-        run_id: `evaluation_runs.id`.
         by_points: The share of severity points instead, by labels that were drawn so.
     """
     counts = label_counts(path, run_id, points=by_points)

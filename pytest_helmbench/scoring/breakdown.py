@@ -211,17 +211,16 @@ def _detection(code: str, rows: Iterable[_RowBase]) -> Detection:
     judged = [(base, row.passed) for row, base in rows if row.passed is not None]
     return Detection(
         code=code,
-        right=_rate((abs(base), passed) for base, passed in judged),
-        recall=_rate((base, passed) for base, passed in judged if base > 0),
-        false_escalation=_rate((-base, not passed) for base, passed in judged if base < 0),
+        right=_rate([(abs(base), passed) for base, passed in judged]),
+        recall=_rate([(base, passed) for base, passed in judged if base > 0]),
+        false_escalation=_rate([(-base, not passed) for base, passed in judged if base < 0]),
     )
 
 
-def _rate(rows: Iterable[tuple[int, bool]]) -> Rate:
+def _rate(rows: Sequence[tuple[int, bool]]) -> Rate:
     """Return the share of rows that count, by their severity points and whether they count."""
-    of_points = [(points, counts) for points, counts in rows]
-    counted = [points for points, counts in of_points if counts]
-    return Rate(len(counted), len(of_points), sum(counted), sum(points for points, _ in of_points))
+    points, counted = [stake for stake, _ in rows], [stake for stake, counts in rows if counts]
+    return Rate(len(counted), len(rows), sum(counted), sum(points))
 
 
 def _band(row: Row) -> str:

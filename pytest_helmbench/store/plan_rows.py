@@ -38,22 +38,14 @@ def write_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> t
     return planned
 
 
-def write_size(conn: sqlite3.Connection, run_id: int, codes: tuple[str, ...]) -> None:
-    """Keep the cases that the benchmark of a run defines, where they are known."""
-    if codes:
-        conn.execute("UPDATE plans SET defined = ? WHERE run_id = ?", (packed(codes), run_id))
-
-
 def write_broken(conn: sqlite3.Connection, run_id: int, cases: Iterable[BrokenCase]) -> None:
     """Keep what is broken now in the benchmark of a run, in place of what was broken when it began."""
-    conn.execute("UPDATE plans SET broken = ? WHERE run_id = ?", (broken_json(cases), run_id))
+    conn.execute("UPDATE plans SET broken = ? WHERE run_id = ?", (as_json(broken_rows(cases)), run_id))
 
 
-def broken_json(cases: Iterable[BrokenCase]) -> str:
-    """Return broken cases as lists in JSON."""
-    return as_json(
-        [[safe_text(case.code), case.severity, case.difficulty, case.evaluations] for case in cases]
-    )
+def broken_rows(cases: Iterable[BrokenCase]) -> list[list[str | int]]:
+    """Return broken cases as lists, in JSON types."""
+    return [[safe_text(case.code), case.severity, case.difficulty, case.evaluations] for case in cases]
 
 
 def write_sample(conn: sqlite3.Connection, run_id: int, sample: Sample | None) -> None:

@@ -1,7 +1,7 @@
-"""The one door to a results file for its readers, while a session may be writing it.
+"""Connections to a results file for its readers, while a session may be writing it.
 
-Every function of this room that reads a file by its path raises `StoreError` where that is missing, damaged, of another
-version, or no results file.
+In functions of this room `path` is a results file and `run_id` an `evaluation_runs.id`. They raise `StoreError` where
+the file is missing, damaged, of another version, or of another program.
 """
 
 from __future__ import annotations

@@ -142,7 +142,6 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
     """Return what runs have cost, by run, behaviour in natural order, and purpose.
 
     Args:
-        path: Results file.
         run_id: Only this run; None for all.
         model: Only runs of this model under test; None for all.
     """
@@ -197,7 +196,6 @@ def price_history(
     """Return what calls have cost so far, by scenario code (`P1-B2-S1`), where that is known; empty without a file.
 
     Args:
-        path: Results file.
         benchmark: All versions of it.
         model: Model under test.
         purpose: `case` or `judge`.

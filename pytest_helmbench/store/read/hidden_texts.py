@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 _OTHER_TABLES = {"json_each", "json_tree", "sqlite_master"}
 _READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
@@ -26,13 +26,12 @@ UNASKED_JOIN = re.compile(r"\b(?:USING|NATURAL)\b", re.IGNORECASE)
 
 
 def allow_reading(conn: sqlite3.Connection, tables: Collection[str], *, with_text: bool) -> None:
-    """Refuse all that does not read these tables and views; without texts, their columns read as NULL."""
+    """Refuse all that does not read these tables and views; without texts, their columns read as NULL.
+
+    SQLite asks about each step of a statement, in views and subqueries too.
+    """
     conn.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')")  # SQLite makes these tables at first use
-    conn.set_authorizer(_authorizer({*tables, *_OTHER_TABLES}, with_text=with_text))
-
-
-def _authorizer(known: Collection[str], *, with_text: bool) -> Callable[..., int]:
-    """Return what SQLite asks about each step of a statement, in views and subqueries too."""
+    known = {*tables, *_OTHER_TABLES}
 
     def allowed(action: int, name: str | None, column: str | None, *_where: str | None) -> int:
         if action != sqlite3.SQLITE_READ:
@@ -42,4 +41,4 @@ def _authorizer(known: Collection[str], *, with_text: bool) -> Callable[..., int
         is_hidden = not with_text and column in TEXTS.get(name or "", ())
         return sqlite3.SQLITE_IGNORE if is_hidden else sqlite3.SQLITE_OK
 
-    return allowed
+    conn.set_authorizer(allowed)

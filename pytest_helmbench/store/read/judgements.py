@@ -44,8 +44,6 @@ def judged_criteria(path: Path, run_id: int, code: str | None = None) -> tuple[J
     """Return what several judges said in a run, by case in natural order; empty where one alone has judged.
 
     Args:
-        path: Results file.
-        run_id: `evaluation_runs.id`.
         code: Only this case.
     """
     found: dict[tuple[str, int, str], list[Judgement]] = {}
@@ -159,8 +157,6 @@ def label_counts(path: Path, run_id: int, *, points: bool) -> LabelCounts | None
     """Return how the labels of a run's sample stand to its judge; None without a label of one.
 
     Args:
-        path: Results file.
-        run_id: `evaluation_runs.id`.
         points: Of the sample by points; else of the one of rows.
     """
     asked = {"run_id": run_id, "rule": JUDGED_RULE, "points": points}

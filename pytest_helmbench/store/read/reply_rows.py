@@ -41,11 +41,7 @@ class RecordedCase:
 
 
 class RecordedRuns:
-    """Reads recorded replies while the same file is being written. Used on one thread.
-
-    Args:
-        path: Results file.
-    """
+    """Reads recorded replies while the same file is being written. Used on one thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -101,8 +97,6 @@ def cases_on_record(
     """Return the judged cases of a run.
 
     Args:
-        path: Results file.
-        run_id: `evaluation_runs.id`.
         statements: Reads what the kind of its benchmark has said about them; None where it keeps nothing.
     """
     found: dict[CaseKey, RecordedCase] = {}

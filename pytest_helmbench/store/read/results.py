@@ -216,8 +216,6 @@ def results(
     """Return the results of a run in natural order of code and repetition.
 
     Args:
-        path: Results file.
-        run_id: `evaluation_runs.id`.
         code: Only this case.
         outcome: Only those that came out so.
         with_text: Also requests and replies.
@@ -290,8 +288,6 @@ def case_steps(
     """Return the steps of the cases of a run by code and repetition; cases without any are left out.
 
     Args:
-        path: Results file.
-        run_id: `evaluation_runs.id`.
         code: Only this case.
     """
     found: defaultdict[tuple[str, int], list[Event]] = defaultdict(list)

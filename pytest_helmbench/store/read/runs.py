@@ -181,7 +181,6 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
     """Return one run with its settings, or None when the file has no such run.
 
     Args:
-        path: Results file.
         run_id: None for the newest run.
     """
     newest = "ORDER BY evaluation_runs.id DESC LIMIT 1"
@@ -258,11 +257,7 @@ class RunProgress:
 
 
 class ProgressReader:
-    """One connection that is asked again and again; asking costs microseconds while nothing is written.
-
-    Args:
-        path: Results file.
-    """
+    """One connection that is asked again and again; asking costs microseconds while nothing is written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,12 +19,11 @@ from pytest_helmbench.store.database_file import writing
 from pytest_helmbench.store.leases import leases_of, true_status
 from pytest_helmbench.store.plan_rows import (
     IS_CASE,
-    broken_json,
+    broken_rows,
     packed,
     write_broken,
     write_plan,
     write_sample,
-    write_size,
 )
 from pytest_helmbench.store.table_rows import as_json, insert_into, safe_text, update_of
 
@@ -180,7 +178,8 @@ def reopen_run(conn: sqlite3.Connection, run_id: int, benchmark_id: str, run: Ru
 def _write_plan_of(conn: sqlite3.Connection, run_id: int, run: RunRecord) -> tuple[str, ...]:
     """Write the plan of a run, or what has changed in it when it goes on; return all cases that it has planned."""
     codes = write_plan(conn, run_id, run.codes)
-    write_size(conn, run_id, run.defined)
+    if run.defined:
+        conn.execute("UPDATE plans SET defined = ? WHERE run_id = ?", (packed(run.defined), run_id))
     write_broken(conn, run_id, run.broken)
     write_sample(conn, run_id, run.sample)
     if run.shard is None:
@@ -191,7 +190,7 @@ def _write_plan_of(conn: sqlite3.Connection, run_id: int, run: RunRecord) -> tup
         "of": shard.shard.of,
         "scope": shard.scope,
         "tests": shard.tests,
-        "broken": json.loads(broken_json(shard.broken)),
+        "broken": broken_rows(shard.broken),
     }
     conn.execute("UPDATE evaluation_runs SET shard = ? WHERE id = ?", (as_json(about), run_id))
     conn.execute("UPDATE plans SET whole = ? WHERE run_id = ?", (packed(shard.codes), run_id))
