@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from sys import intern
@@ -72,17 +72,13 @@ def credits_of(conn: sqlite3.Connection, run_id: int) -> Iterator[Credit]:
             yield from parts
 
 
-def _whole(parts: tuple[Credit, ...]) -> Credit:
-    """Return the credit of a conversation."""
+def _whole(parts: Sequence[Credit]) -> Credit:
+    """Return the credit of a conversation; its hash is that of all rules, None where one is unknown."""
     least = min(parts, key=lambda part: (part.passed, part.value))
-    return least._replace(criterion="", rule_hash=_hash_of_all(parts))
-
-
-def _hash_of_all(parts: Iterable[Credit]) -> str | None:
-    named = sorted((part.criterion, part.rule_hash or "") for part in parts)
-    if not all(rule_hash for _, rule_hash in named):
-        return None
-    return hashlib.sha256(repr(named).encode()).hexdigest()[:_DIGITS]
+    rules = sorted((part.criterion, part.rule_hash or "") for part in parts)
+    is_known = all(rule_hash for _, rule_hash in rules)
+    digest = hashlib.sha256(repr(rules).encode()).hexdigest()[:_DIGITS] if is_known else None
+    return least._replace(criterion="", rule_hash=digest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,17 @@ from collections.abc import Iterable, Mapping
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
-from pytest_helmbench.core.outline import CaseAxes, Outline, ScenarioEntry
+from pytest_helmbench.core.outline import Outline, ScenarioEntry
 from pytest_helmbench.store.schema import id_of
 from pytest_helmbench.store.table_rows import SqlTable, as_json, insert_into, safe_text
 
-
-@dataclass(frozen=True, slots=True)
-class RowIds:
-    """Rows of the components of a case, by column of `results`; None where it has none, or the file has no such row."""
-
-    scenario_id: str | None = None
-    condition_id: str | None = None
-    user_context_id: str | None = None
-    perturbation_id: str | None = None
+AXES = {
+    "scenario_id": "scenarios",
+    "condition_id": "conditions",
+    "user_context_id": "user_contexts",
+    "perturbation_id": "perturbations",
+}
+"""Columns of `results` that refer to a component of the case, and the tables that they refer to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +29,14 @@ class CatalogueIds:
     outline: Outline
     known: frozenset[str]
 
-    def rows(self, code: str) -> RowIds:
-        """Return the rows behind a case."""
-        axes: CaseAxes = self.outline.axes(code)
-        scenario = self._known("scenarios", axes.scenario)
-        return RowIds(
-            scenario,
-            self._known("conditions", axes.condition),
-            self._known("user_contexts", axes.user_context),
-            self._known("perturbations", axes.perturbation),
-        )
-
-    def _known(self, table: str, full_code: str) -> str | None:
-        found = _id(self.benchmark_id, table, full_code)
-        return found if found in self.known else None
+    def cells(self, code: str) -> dict[str, Cell]:
+        """Return the ids of the components of a case by the columns of `AXES`; None where the file has no such row."""
+        axes = self.outline.axes(code)
+        ids = {
+            column: id_of(self.benchmark_id, table, getattr(axes, column.removesuffix("_id")))
+            for column, table in AXES.items()
+        }
+        return {column: row_id if row_id in self.known else None for column, row_id in ids.items()}
 
 
 def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str | None) -> str:
@@ -97,7 +89,7 @@ class _CatalogueWriter:
 
     def id(self, table: str, full_code: str) -> str:
         """Return the id of a row of this benchmark."""
-        return _id(self.benchmark_id, table, full_code)
+        return id_of(self.benchmark_id, table, full_code)
 
     def put(self, table: str, row_id: str, cells: Mapping[str, Cell], anew: tuple[str, ...] = ()) -> None:
         """Insert a row, or take some columns of one that is there anew."""
@@ -147,7 +139,3 @@ class _CatalogueWriter:
         digest = hashlib.sha256(kept.encode()).hexdigest()
         self._conn.execute("INSERT OR IGNORE INTO texts (hash, body) VALUES (?, ?)", (digest, kept))
         return digest
-
-
-def _id(benchmark_id: str, table: str, full_code: str) -> str:
-    return id_of(benchmark_id, table, full_code)

@@ -14,7 +14,7 @@ from pytest_helmbench.store.database_file import FilePlace, transaction
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.leases import Leases
 from pytest_helmbench.store.table_rows import SqlTable, foreign_json, insert_into, safe_text, statement_tables
-from pytest_helmbench.store.write.catalogue import CatalogueIds, RowIds
+from pytest_helmbench.store.write.catalogue import AXES, CatalogueIds
 
 Action: TypeAlias = Callable[[sqlite3.Connection], tuple[int, ...] | None]
 
@@ -385,9 +385,10 @@ def _result_row(
     replies: Mapping[str, str],
 ) -> _Row:
     outcome = record.outcome
-    axes = RowIds() if catalogue is None else catalogue.rows(record.code)
+    axes = dict.fromkeys(AXES) if catalogue is None else catalogue.cells(record.code)
     return {
-        **table.cells(record, outcome, outcome.usage, axes),
+        **table.cells(record, outcome, outcome.usage),
+        **axes,
         "id": result_id,
         "outcome": outcome.verdict.value,
         "response_id": None if outcome.reply_key is None else replies.get(outcome.reply_key),
