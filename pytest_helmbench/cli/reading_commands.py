@@ -28,7 +28,7 @@ from pytest_helmbench.reports.tables import points_lost, share, table
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import panel_report, recorded_results
 from pytest_helmbench.results.stored_scores import scored_run, stored_score
-from pytest_helmbench.store.read.benchmark_places import names_of, shrunk_since
+from pytest_helmbench.store.read.benchmark_places import lost_cases, names_of
 from pytest_helmbench.store.read.judgements import judged_criteria
 from pytest_helmbench.store.read.results import ResultRow, calls_of_case, result_codes, results
 from pytest_helmbench.store.read.runs import RunDetail, RunSummary, runs
@@ -104,7 +104,7 @@ def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, 
     detail = run_of(path, run)
     if listed == "gone":
         refuse_unused("it lists all cases that are gone: leave CODE out", gone=code)
-        shrunk = shrunk_since(path, detail.id)
+        shrunk = lost_cases(path, detail.id)
         codes = () if shrunk is None else shrunk.gone
         if as_json:
             say_json(list(codes))

@@ -18,7 +18,7 @@ from pytest_helmbench.reports.panel_tables import judgement_lines
 from pytest_helmbench.reports.tables import UNKNOWN, reasons_text, share, table, text_of, usd
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.store.read.judgements import JudgedCriterion
-from pytest_helmbench.store.read.results import CallRow, ResultRow, Said
+from pytest_helmbench.store.read.results import CallRow, ResultRow, ShownMessage
 from pytest_helmbench.store.read.runs import RunDetail, RunSummary
 
 EVALUATION_FIELDS = (
@@ -178,7 +178,7 @@ def transcript_record(row: ResultRow) -> dict[str, object]:
     return found | ({"conversation": list(map(_said_record, row.conversation))} if row.conversation else {})
 
 
-def _said_record(said: Said) -> dict[str, JsonValue]:
+def _said_record(said: ShownMessage) -> dict[str, JsonValue]:
     return {
         "turn": said.turn,
         "role": said.role,
@@ -188,7 +188,7 @@ def _said_record(said: Said) -> dict[str, JsonValue]:
     }
 
 
-def before_reply(row: ResultRow) -> Sequence[Said]:
+def before_reply(row: ResultRow) -> Sequence[ShownMessage]:
     """Return what was said in a conversation before its reply."""
     return row.conversation if row.reply is None else row.conversation[:-1]
 
@@ -199,7 +199,7 @@ def opening_length(row: ResultRow) -> int:
     return roles.index("user") + 1 if "user" in roles else 0
 
 
-def transcript_texts(spoken: Iterable[Said]) -> Iterator[tuple[str, str]]:
+def transcript_texts(spoken: Iterable[ShownMessage]) -> Iterator[tuple[str, str]]:
     """Yield title and text of what was said in a conversation, each tool call with its answer."""
     for said in spoken:
         if said.text or not said.calls:
@@ -209,7 +209,7 @@ def transcript_texts(spoken: Iterable[Said]) -> Iterator[tuple[str, str]]:
             yield f"turn {said.turn}: tool call", call.with_answer
 
 
-def numbered_calls(said: Iterable[Said]) -> Iterator[tuple[Said, list[tuple[str, MadeCall]]]]:
+def numbered_calls(said: Iterable[ShownMessage]) -> Iterator[tuple[ShownMessage, list[tuple[str, MadeCall]]]]:
     """Yield the messages of a conversation with their calls, each under an id that no other call in it has."""
     numbers = count(1)
     for one in said:

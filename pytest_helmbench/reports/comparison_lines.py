@@ -10,7 +10,7 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.reports.markup import code_span, pipe_table, plain
 from pytest_helmbench.reports.tables import count_text, seconds, share, table, text_of, usd
 from pytest_helmbench.results.comparing import PlannedCase, RunComparison
-from pytest_helmbench.results.differences import Beside, ChangedVerdicts
+from pytest_helmbench.results.differences import ChangedVerdicts, SideBySide
 from pytest_helmbench.scoring.changes import Conclusion, about
 from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
 
@@ -112,7 +112,7 @@ def changed_text(found: ChangedVerdicts) -> str:
     return f"verdicts that changed: {verdicts}; credits that changed: {found.credits_changed}"
 
 
-def differing_lines(found: Beside) -> list[str]:
+def differing_lines(found: SideBySide) -> list[str]:
     """Return the differences of two runs that can change an answer or a verdict, a line each."""
     return [
         f"different {name}: {setting_text(one)} in the baseline, {setting_text(other)} in the candidate"
@@ -127,7 +127,7 @@ def setting_text(value: JsonValue) -> str:
     return "none" if value is None else excerpt(text[:12] if is_hash else text, _SHOWN_VALUE)
 
 
-def figure_cells(found: Beside) -> tuple[str, ...]:
+def figure_cells(found: SideBySide) -> tuple[str, ...]:
     """Return the cells below `FIGURES_HEAD`, each `before → after`."""
     sides = [
         (

@@ -19,7 +19,7 @@ from pytest_helmbench.reports.standings_tables import standings_record
 from pytest_helmbench.results.comparison_records import comparison_records
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import ReportedRuns
-from pytest_helmbench.scoring.breakdown import Rate
+from pytest_helmbench.scoring.breakdown import RowShare
 from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.run_score import RunScore, Score
 from pytest_helmbench.store.read.costs import CostRow
@@ -157,7 +157,7 @@ def _plain(value: object) -> object:
 
 def _record(value: DataclassInstance) -> dict[str, object]:
     names = [field.name for field in fields(value)]
-    if isinstance(value, Rate):
+    if isinstance(value, RowShare):
         names = ["plain", "weighted", *names]
     return {name: _plain(getattr(value, name)) for name in names}
 

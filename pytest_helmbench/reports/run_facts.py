@@ -12,7 +12,7 @@ from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, share, t
 from pytest_helmbench.results.differences import server_name
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.scoring.breakdown import Rate
+from pytest_helmbench.scoring.breakdown import RowShare
 from pytest_helmbench.store.read.costs import CostRow
 
 _SHOWN_SETTING = 300
@@ -53,7 +53,7 @@ def setting_rows(report: RunReport) -> Iterator[tuple[str, str]]:
             yield name, excerpt(shown, _SHOWN_SETTING) or UNKNOWN
 
 
-def rate_text(rate: Rate) -> str:
+def rate_text(rate: RowShare) -> str:
     """Return `91.3 % (21/23)`; a dash where there is no row."""
     return f"{share(rate.plain)} ({rate.rows}/{rate.of_rows})" if rate.of_rows else "-"
 

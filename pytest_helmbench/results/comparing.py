@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key, scenario_of
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.results.differences import Beside, beside
+from pytest_helmbench.results.differences import SideBySide, side_by_side
 from pytest_helmbench.results.stored_scores import one_row_each
 from pytest_helmbench.scoring.changes import LEAST_CHANGED, Conclusion
 from pytest_helmbench.scoring.comparison import (
@@ -212,13 +212,13 @@ class RunComparison:
     gone: tuple[str, ...] = ()
     cases_not_selected: int = 0
     allows_gone: bool = True
-    beside: Beside | None = None
+    beside: SideBySide | None = None
 
     def with_both(self) -> RunComparison:
-        """Return the comparison with both runs beside each other; see `beside`."""
+        """Return the comparison with both runs beside each other."""
         refs = (self.baseline, self.candidate)
         places = [(ref.path, ref.run_id) for ref in refs if ref is not None]
-        return replace(self, beside=beside(*places)) if len(places) > 1 else self
+        return replace(self, beside=side_by_side(*places)) if len(places) > 1 else self
 
     @property
     def collapsed(self) -> tuple[BehaviourChange, ...]:

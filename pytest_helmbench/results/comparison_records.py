@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from pytest_helmbench.results.comparing import RunComparison
-from pytest_helmbench.results.differences import Beside
+from pytest_helmbench.results.differences import SideBySide
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import ScopeChange
 
@@ -82,7 +82,7 @@ def _scope_record(found: RunComparison, scope: ScopeChange) -> dict[str, object]
     }
 
 
-def _beside(found: Beside | None) -> dict[str, object]:
+def _beside(found: SideBySide | None) -> dict[str, object]:
     if found is None:
         return dict.fromkeys(("before", "after", "differing"))
     differing = [

@@ -41,7 +41,7 @@ class ChangedVerdicts:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SideBySide:
     """Two stored runs beside each other.
 
     Args:
@@ -59,7 +59,7 @@ class Beside:
     is_rescored: bool
 
 
-def beside(first: RunPlace, second: RunPlace) -> Beside | None:
+def side_by_side(first: RunPlace, second: RunPlace) -> SideBySide | None:
     """Return two runs beside each other; None where a results file is not at hand."""
     if any(path.suffix == ".json" or not path.is_file() for path, _ in (first, second)):
         return None
@@ -69,7 +69,7 @@ def beside(first: RunPlace, second: RunPlace) -> Beside | None:
     differing = tuple(differing_settings(before, after))
     figures = _figures(first, before), _figures(second, after)
     is_rescored = before.rescored_from is not None or after.rescored_from is not None
-    return Beside(*figures, differing, changed_verdicts(first, second), is_rescored)
+    return SideBySide(*figures, differing, changed_verdicts(first, second), is_rescored)
 
 
 def _figures(place: RunPlace, run: RunDetail) -> dict[str, float | None]:

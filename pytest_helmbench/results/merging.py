@@ -46,7 +46,7 @@ from pytest_helmbench.store.write.writer import Store
 
 
 @dataclass(slots=True)
-class Merged:
+class MergedRun:
     """One merged run.
 
     Args:
@@ -84,7 +84,7 @@ class MergedShards:
     """
 
     path: Path
-    runs: tuple[Merged, ...]
+    runs: tuple[MergedRun, ...]
     winners: tuple[ShardSession, ...]
     missing: tuple[str, ...]
     notes: list[str] = field(default_factory=list)
@@ -183,7 +183,7 @@ def _winners(sessions: Sequence[ShardSession], notes: list[str]) -> list[ShardSe
 
 def _made(
     path: Path, sessions: Sequence[ShardSession], winners: Sequence[ShardSession], out: Path
-) -> tuple[Merged, ...]:
+) -> tuple[MergedRun, ...]:
     """Copy all sessions into a new file and close its runs."""
     first = winners[0]
     opened = [(like, _settings(like, name, winners, out)) for name, like in first.runs.items()]
@@ -207,7 +207,7 @@ def _made(
 
 def _closed(
     file: MergedFile, run_id: int, name: RunName, like: ShardRun, winners: Sequence[ShardSession]
-) -> Merged:
+) -> MergedRun:
     ends = [end for session in winners if (end := session.runs[name].completed_at) is not None]
     try:
         scored = scored_run(file.path, run_id)
@@ -220,7 +220,7 @@ def _closed(
             f"what the shards say of {name[1]} on {name[0]} cannot be scored ({type(error).__name__}: {error})",
             "give the files that the shards have written, as they are",
         ) from error
-    return Merged(run_id, name, like, scored.facts, scored.score, status)
+    return MergedRun(run_id, name, like, scored.facts, scored.score, status)
 
 
 def _settings(
@@ -259,11 +259,8 @@ def _put_in_place(path: Path, out: Path, *, force: bool) -> None:
             out.open("xb").close()  # of two merges at once one gets the name
         except FileExistsError:
             raise MergeError(f"{out} is there already\n  hint: name another file with -o FILE") from None
-    for suffix in (
-        "-wal",
-        "-shm",
-        "-journal",
-    ):  # of a file that is replaced: SQLite would read them into the new one
+    # Of a file that is replaced: SQLite would read them into the new one.
+    for suffix in ("-wal", "-shm", "-journal"):
         out.with_name(out.name + suffix).unlink(missing_ok=True)
     path.replace(out)
 
@@ -302,9 +299,9 @@ def _follower(kind: str, session: SessionValues) -> Loader | None:
     return None
 
 
-def _asked(path: Path, runs: Sequence[Merged], loader: Loader, roots: Sequence[Path]) -> Iterator[str]:
+def _asked(path: Path, runs: Sequence[MergedRun], loader: Loader, roots: Sequence[Path]) -> Iterator[str]:
     run_ids: dict[tuple[str, str], int] = {}
-    by_benchmark: dict[tuple[str, str], list[Merged]] = {}
+    by_benchmark: dict[tuple[str, str], list[MergedRun]] = {}
     for run in runs:
         by_benchmark.setdefault((run.like.benchmark, run.like.hash), []).append(run)
     for (name, content), same in by_benchmark.items():

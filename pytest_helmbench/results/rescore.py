@@ -204,7 +204,7 @@ def _refuse_broken(loaded: Loaded, missing: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _RescoredCase:
     """A case with its new outcome and the answers that it rests on, the case's own first."""
 
     stored: StoredCase
@@ -227,21 +227,21 @@ class _Judge:
         self._settings = RunnerSettings(settings.strict_json, template)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
-    async def judged(self, cases: Iterable[tuple[StoredCase, CaseJob]]) -> Sequence[_Judged]:
+    async def judged(self, cases: Iterable[tuple[StoredCase, CaseJob]]) -> Sequence[_RescoredCase]:
         """Return every case with its new outcome, in order."""
         return await asyncio.gather(*(self._one(stored, job) for stored, job in cases))
 
-    async def _one(self, stored: StoredCase, job: CaseJob) -> _Judged:
+    async def _one(self, stored: StoredCase, job: CaseJob) -> _RescoredCase:
         job = replace(job, repetition=stored.repetition)
         answers = StoredAnswers(stored, self._judges)
         if answers.own is None:
-            return _Judged(stored, job, _as_before(stored), answers)
+            return _RescoredCase(stored, job, _as_before(stored), answers)
         async with self._places:
             outcome = await self._outcome(job, answers)
         if outcome.reason == NEEDS_JUDGE and stored.outcome == Verdict.ERROR:
             outcome = _as_before(stored)  # where the judge itself failed, that is still what is known
         outcome = outcome if outcome.judged else with_reply(outcome, answers.own.reply)
-        return _Judged(stored, job, outcome, answers)
+        return _RescoredCase(stored, job, outcome, answers)
 
     async def _outcome(self, job: CaseJob, answers: StoredAnswers) -> Outcome:
         if job.not_rescored is not None:
@@ -298,7 +298,7 @@ def _record(
     )
 
 
-def _write(path: Path, record: RunRecord, judged: Sequence[_Judged]) -> int:
+def _write(path: Path, record: RunRecord, judged: Sequence[_RescoredCase]) -> int:
     """Store the new run and return its id."""
     store = Store.open(path)
     try:
@@ -318,7 +318,7 @@ def _write(path: Path, record: RunRecord, judged: Sequence[_Judged]) -> int:
     return run_id
 
 
-def _attempts(run_id: int, case: _Judged) -> Iterator[AttemptRecord]:
+def _attempts(run_id: int, case: _RescoredCase) -> Iterator[AttemptRecord]:
     now = iso_time(time.time())
     counts: Counter[str] = Counter()
     for answer in case.answers.given:
@@ -354,7 +354,7 @@ def _attempts(run_id: int, case: _Judged) -> Iterator[AttemptRecord]:
         )
 
 
-def _result(run_id: int, case: _Judged) -> ResultRecord:
+def _result(run_id: int, case: _RescoredCase) -> ResultRecord:
     job = case.job
     now = iso_time(time.time())
     return ResultRecord(

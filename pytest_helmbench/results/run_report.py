@@ -44,7 +44,7 @@ from pytest_helmbench.store.read.judgements import JudgedCriterion, judged_crite
 from pytest_helmbench.store.read.results import (
     CallRow,
     ResultRow,
-    Said,
+    ShownMessage,
     asked_turns,
     case_steps,
     in_flight,
@@ -256,14 +256,14 @@ def recorded_results(
     asked = asked_turns(path, run_id, code) if with_text else {}
     steps = case_steps(path, run_id, code) if asked else {}
     return tuple(
-        replace(row, conversation=tuple(_said(row, asked[key], steps.get(key, ()))))
+        replace(row, conversation=tuple(_messages(row, asked[key], steps.get(key, ()))))
         if (key := (row.code, row.repetition)) in asked
         else row
         for row in rows
     )
 
 
-def _said(row: ResultRow, asked: Collection[int], steps: Sequence[Event]) -> Iterator[Said]:
+def _messages(row: ResultRow, asked: Collection[int], steps: Sequence[Event]) -> Iterator[ShownMessage]:
     """Yield what was said in a conversation: the messages of its last request, and the reply to that.
 
     Args:
@@ -287,9 +287,9 @@ def _said(row: ResultRow, asked: Collection[int], steps: Sequence[Event]) -> Ite
             name, answer, fault = (scrub(str(recorded[key])) for key in ("name", "answer", "fault"))
             calls.append(MadeCall(turn, name, scrubbed(recorded["arguments"]), answer, fault))
         text = scrub(str(message.get("content") or ""))
-        yield Said(max(1, turn), role, text, tuple(calls), role == "assistant" and turn not in asked)
+        yield ShownMessage(max(1, turn), role, text, tuple(calls), role == "assistant" and turn not in asked)
     if row.reply is not None:
-        yield Said(max(asked), "assistant", row.reply)
+        yield ShownMessage(max(asked), "assistant", row.reply)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.results.baselines import Baselines, keep_baselines, read_baseline_options
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.gates import GateReport, Gates, JudgedCases, read_gates
-from pytest_helmbench.results.merging import Merged, MergedShards
+from pytest_helmbench.results.merging import MergedRun, MergedShards
 from pytest_helmbench.results.shard_sessions import MergeError
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 
@@ -104,11 +104,11 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
     return MergedGates(gates, baselines)
 
 
-def _key_of(run: Merged) -> tuple[str, str]:
+def _key_of(run: MergedRun) -> tuple[str, str]:
     return f"{run.name[0]} {run.name[2]}", run.name[1]
 
 
-def _benchmark_of(run: Merged) -> BenchmarkKey:
+def _benchmark_of(run: MergedRun) -> BenchmarkKey:
     return BenchmarkKey(run.name[0], run.like.benchmark[3], run.like.place)
 
 

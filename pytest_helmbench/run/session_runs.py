@@ -34,10 +34,10 @@ from pytest_helmbench.run.targets import source_version
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.read.benchmark_places import (
     BenchmarkKey,
-    Shrunk,
+    LostCases,
+    lost_cases,
     names_of,
     place_of,
-    shrunk_since,
 )
 from pytest_helmbench.store.read.runs import OWN_DATA
 from pytest_helmbench.store.write.run_rows import RunRecord, ShardRecord
@@ -178,7 +178,7 @@ class SessionRuns:
         broken = (case.code for name, _ in loaded.broken for case in loaded.broken_cases(name))
         return tuple(dict.fromkeys((*healthy, *broken)))
 
-    def shrunk(self) -> Iterator[tuple[str, Shrunk]]:
+    def shrunk(self) -> Iterator[tuple[str, LostCases]]:
         """Yield the benchmarks that have fewer cases than when they were last run, by name."""
         seen = set()
         runs = self.plan.runs if self.plan is not None and self.resumption is None else ()
@@ -188,7 +188,7 @@ class SessionRuns:
             if run_id is None or run.benchmark in seen:
                 continue
             seen.add(run.benchmark)
-            found = shrunk_since(self.db, run_id)
+            found = lost_cases(self.db, run_id)
             if found is not None:
                 yield names[self.benchmark_of(run)], found
 

@@ -22,7 +22,7 @@ _RowBase: TypeAlias = tuple[Row, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class RowShare:
     """A share of rows, and of their severity points (Σ |base|)."""
 
     rows: int
@@ -53,9 +53,9 @@ class Detection:
     """
 
     code: str
-    right: Rate
-    recall: Rate
-    false_escalation: Rate
+    right: RowShare
+    recall: RowShare
+    false_escalation: RowShare
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +217,10 @@ def _detection(code: str, rows: Iterable[_RowBase]) -> Detection:
     )
 
 
-def _rate(rows: Sequence[tuple[int, bool]]) -> Rate:
+def _rate(rows: Sequence[tuple[int, bool]]) -> RowShare:
     """Return the share of rows that count, by their severity points and whether they count."""
     points, counted = [stake for stake, _ in rows], [stake for stake, counts in rows if counts]
-    return Rate(len(counted), len(rows), sum(counted), sum(points))
+    return RowShare(len(counted), len(rows), sum(counted), sum(points))
 
 
 def _band(row: Row) -> str:

@@ -18,7 +18,7 @@ from page_runs import run_page, simulated_report
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.tools import UNKNOWN_TOOL, MadeCall
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.store.read.results import Said
+from pytest_helmbench.store.read.results import ShownMessage
 
 _CASES = 240
 _MOST_NODES = 5_000
@@ -114,13 +114,14 @@ def test_the_drawer_shows_a_conversation_by_turns_with_its_tool_calls(
     opened: Callable[..., Opened], tmp_path: Path
 ) -> None:
     called = MadeCall(2, "<b>x", {"no": "1"}, '{"status": "shipped"}', UNKNOWN_TOOL)
-    scripted, calling = Said(1, "assistant", "Plugged in?", (), True), Said(2, "assistant", "", (called,))
-    said = (Said(1, "user", "My <i>kettle</i>."), scripted, Said(2, "user", "Yes."), calling)
+    scripted = ShownMessage(1, "assistant", "Plugged in?", (), True)
+    calling = ShownMessage(2, "assistant", "", (called,))
+    said = (ShownMessage(1, "user", "My <i>kettle</i>."), scripted, ShownMessage(2, "user", "Yes."), calling)
     messages = [{"role": one.role, "content": one.text} for one in said]
     request, parts = json.dumps({"model": "m", "messages": messages}).encode(), []
     for number in (1, 2):
         report = _reports(number)[number - 1]
-        told = (*said, Said(2, "assistant", f"Soon {number}."))
+        told = (*said, ShownMessage(2, "assistant", f"Soon {number}."))
         row = replace(report.failures[0], code="P1-B1-S1-C1-U1-PT1", conversation=told)
         row = replace(row, request=request, reply=told[-1].text)
         parts.append(replace(report, results=(row,), failures=(row,)))

@@ -15,7 +15,7 @@ from pytest_helmbench.reports.run_cautions import flagging
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.gates import RunGates
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.scoring.breakdown import Detection, Rate, percentile
+from pytest_helmbench.scoring.breakdown import Detection, RowShare, percentile
 from pytest_helmbench.scoring.comparison import ScopeChange
 from pytest_helmbench.scoring.run_score import Score
 
@@ -283,8 +283,8 @@ def heat_map(found: Iterable[Detection], before: Iterable[Detection] = ()) -> He
     return HeatMap(tuple(names), rows, max(0, len(behaviours) - _MOST_HEAT_ROWS))
 
 
-def _by_behaviour(found: Iterable[Detection]) -> defaultdict[str, defaultdict[str, list[Rate]]]:
-    cells: defaultdict[str, defaultdict[str, list[Rate]]] = defaultdict(lambda: defaultdict(list))
+def _by_behaviour(found: Iterable[Detection]) -> defaultdict[str, defaultdict[str, list[RowShare]]]:
+    cells: defaultdict[str, defaultdict[str, list[RowShare]]] = defaultdict(lambda: defaultdict(list))
     for part in found:
         code = CaseCode.parse(part.code)
         if code is not None:
@@ -292,7 +292,7 @@ def _by_behaviour(found: Iterable[Detection]) -> defaultdict[str, defaultdict[st
     return cells
 
 
-def _heat_cell(condition: str, rates: Sequence[Rate], before: Sequence[Rate]) -> HeatCell:
+def _heat_cell(condition: str, rates: Sequence[RowShare], before: Sequence[RowShare]) -> HeatCell:
     earlier = sum(rate.of_rows for rate in before)
     return HeatCell(
         condition,

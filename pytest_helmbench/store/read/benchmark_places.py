@@ -119,14 +119,14 @@ _SIZES = """
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunk:
-    """A benchmark that has fewer cases than when it was run before.
+class LostCases:
+    """The cases that a benchmark has lost since it was run before.
 
     Args:
         cases: It has now.
         before: The run before.
         cases_before: It had then.
-        gone: Codes of those that are no more, in the order of then.
+        gone: Codes of those that it has no longer, in the order of then.
     """
 
     cases: int
@@ -135,7 +135,7 @@ class Shrunk:
     gone: tuple[str, ...]
 
 
-def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
+def lost_cases(path: Path, run_id: int) -> LostCases | None:
     """Return the cases that the benchmark of a run has lost since the last session that ran it; None for none."""
     with reading(path) as conn:
         sizes = conn.execute(_SIZES, (run_id,)).fetchall()
@@ -147,4 +147,4 @@ def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
         return None
     known = set(codes)
     gone = tuple(code for code in codes_before if code not in known)
-    return Shrunk(len(codes), last, len(codes_before), gone)
+    return LostCases(len(codes), last, len(codes_before), gone)

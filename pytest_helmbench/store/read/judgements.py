@@ -49,10 +49,10 @@ def judged_criteria(path: Path, run_id: int, code: str | None = None) -> tuple[J
     found: dict[tuple[str, int, str], list[Judgement]] = {}
     with reading(path) as conn:
         for row in named_rows(conn.execute(_JUDGEMENTS, {"run_id": run_id, "code": code})):
-            said = from_row(Judgement, row, passed=bool(row["passed"]), of_record=bool(row["of_record"]))
-            key = (str(row["code"]), int(str(row["repetition"])), said.criterion)
-            found.setdefault(key, []).append(said)
-    rows = (JudgedCriterion(*key, tuple(said)) for key, said in found.items() if len(said) > 1)
+            judgement = from_row(Judgement, row, passed=bool(row["passed"]), of_record=bool(row["of_record"]))
+            key = (str(row["code"]), int(str(row["repetition"])), judgement.criterion)
+            found.setdefault(key, []).append(judgement)
+    rows = (JudgedCriterion(*key, tuple(given)) for key, given in found.items() if len(given) > 1)
     return tuple(sorted(rows, key=lambda row: (natural_key(row.code), row.repetition)))
 
 

@@ -107,7 +107,7 @@ _FINISHES = """
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ShownMessage:
     """One message of a conversation, with the tool calls in it and their answers.
 
     Args:
@@ -169,7 +169,7 @@ class ResultRow:
     evaluations: tuple[Evaluation, ...]
     words: ResultWords | None = None
     thoughts: str | None = None
-    conversation: tuple[Said, ...] = ()
+    conversation: tuple[ShownMessage, ...] = ()
     title: str | None = None
 
 
@@ -310,10 +310,8 @@ def timed_cases(path: Path, run_ids: Sequence[int]) -> tuple[tuple[float, int | 
 def in_flight(path: Path, run_ids: Sequence[int]) -> tuple[int | None, float | None]:
     """Return how many calls to the models of some runs were out at once at most, and for how many seconds one was."""
     with reading(path) as conn:
-        found: tuple[int | None, float | None] = conn.execute(
-            _IN_FLIGHT, {"runs": json.dumps(run_ids)}
-        ).fetchone()
-        return found
+        most, busy_s = conn.execute(_IN_FLIGHT, {"runs": json.dumps(run_ids)}).fetchone()
+    return most, busy_s
 
 
 @dataclass(frozen=True, slots=True)

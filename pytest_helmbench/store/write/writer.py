@@ -262,9 +262,8 @@ class Store:
 
     def hurry(self) -> None:
         """Wait no longer than a moment for a file that is locked, or a disk that does not answer. From any thread."""
-        self._hurried_s = (
-            self._hurried_s or time.monotonic()
-        )  # no lock: a signal may have come while it was held
+        # No lock: a signal may have come while it was held.
+        self._hurried_s = self._hurried_s or time.monotonic()
 
     def flush(self, tick: Callable[[], object] = _nothing) -> None:
         """Wait until everything queued so far is on disk, or has been dropped because of a fault.

@@ -10,7 +10,7 @@ from hypothesis import given
 from properties import examples
 
 from pytest_helmbench.core.outline import Scoring
-from pytest_helmbench.scoring.breakdown import ConstantScores, Detection, Rate, breakdown, constant_scores
+from pytest_helmbench.scoring.breakdown import ConstantScores, Detection, RowShare, breakdown, constant_scores
 from pytest_helmbench.scoring.rows import Row
 
 
@@ -28,7 +28,7 @@ def test_recall_and_false_escalation_stand_beside_each_other_plain_and_by_severi
         row(0, 0, "P1-B1-S1-PT6"),
     ]
     overall = breakdown(rows).overall
-    assert overall == Detection("", Rate(2, 4, 11, 16), Rate(1, 2, 9, 10), Rate(1, 2, 4, 6))
+    assert overall == Detection("", RowShare(2, 4, 11, 16), RowShare(1, 2, 9, 10), RowShare(1, 2, 4, 6))
     assert (overall.recall.plain, overall.recall.weighted) == (Fraction(1, 2), Fraction(9, 10))
     assert (overall.false_escalation.plain, overall.false_escalation.weighted) == (
         Fraction(1, 2),
