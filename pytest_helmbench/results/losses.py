@@ -42,14 +42,13 @@ class Losses:
 
     def worst_first(self, cases: Iterable[ResultRow]) -> list[ResultRow]:
         """Return cases with the most points lost first, equal ones in natural order of their codes."""
-        return sorted(cases, key=lambda one: (-self.of(one), natural_key(one.code), one.repetition))
+        return sorted(cases, key=lambda case: (-self.of(case), natural_key(case.code), case.repetition))
 
     @property
     def worst_parts(self) -> Sequence[tuple[str, Fraction]]:
         """Behaviours, or groups of a pack, that have lost something, by the same order."""
-        return sorted(
-            (self.behaviours or self.groups).items(), key=lambda one: (-one[1], natural_key(one[0]))
-        )
+        parts = self.behaviours or self.groups
+        return sorted(parts.items(), key=lambda part: (-part[1], natural_key(part[0])))
 
 
 def losses(
@@ -74,14 +73,14 @@ def losses(
             wrong = 1 if not row.credit else 1 - row.credit
             tenths[code, row.repetition] += stake * (10 - row.difficulty) * wrong
             behaviour_of[code, row.repetition] = row.behaviour
-    given = {one.code: one.weight for one in score.behaviours}
+    given = {behaviour.code: behaviour.weight for behaviour in score.behaviours}
     weights = {code: given.get(code, Fraction(1)) for code in points}
     total = sum(weights.values(), _NOTHING)
     if score.score is None or score.raw is None or not total:
         return Losses()
     per_tenth = {code: weights[code] / (10 * total * points[code]) for code in points}
     cases = {case: per_tenth[behaviour_of[case]] * found for case, found in tenths.items()}
-    is_tree, known = bool(score.behaviours), {one.code for one in score.groups}
+    is_tree, known = bool(score.behaviours), {group.code for group in score.groups}
     behaviours = _sums((behaviour_of[case], lost) for case, lost in cases.items()) if is_tree else {}
     return Losses(
         cases={case: lost for case, lost in cases.items() if lost},

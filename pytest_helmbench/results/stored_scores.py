@@ -68,8 +68,8 @@ def _losses(facts: RunFacts, score: RunScore, rows: Sequence[Row]) -> Losses:
     if facts.rows is None:
         return losses(((row.code, row) for row in rows), score)
     verdicts = tuple(pack_verdicts(facts))
-    coded = ((one.row, pack_row(one)) for one in verdicts)
-    return losses(coded, score, {one.row: one.groups for one in verdicts})
+    coded = ((verdict.row, pack_row(verdict)) for verdict in verdicts)
+    return losses(coded, score, {verdict.row: verdict.groups for verdict in verdicts})
 
 
 def stored_correction(path: Path, run_id: int, *, by_points: bool = False) -> CorrectedRate | None:

@@ -123,7 +123,7 @@ class ConstantScores:
         """Names and scores of the constant flags, the better one first; empty where all rows want the same flag."""
         found = (("flagging everything", self.flags_everything), ("flagging nothing", self.flags_nothing))
         known = [(name, score) for name, score in found if score is not None and score < 1]
-        return tuple(sorted(known, key=lambda one: -one[1])) if len(known) == len(found) else ()
+        return tuple(sorted(known, key=lambda named: -named[1])) if len(known) == len(found) else ()
 
 
 def breakdown(rows: Iterable[Row]) -> Breakdown:

@@ -191,19 +191,19 @@ def compare_scopes(
     parts = [
         _Part(limit, members, weights, unit)
         for limit in limits
-        if (members := [one for one in behaviours if limit.code in ("", one.pillar, one.code)])
-        and sum(weights[one.code] for one in members)
+        if (members := [member for member in behaviours if limit.code in ("", member.pillar, member.code)])
+        and sum(weights[member.code] for member in members)
     ]
     p_values = holm_adjusted(flip_p(part.changes, part.shares, part.limit.drop) for part in parts)
     scopes = tuple(part.result(p) for part, p in zip(parts, p_values, strict=True))
-    return scopes, _behaviour_changes([one for one in behaviours if weights[one.code]])
+    return scopes, _behaviour_changes([member for member in behaviours if weights[member.code]])
 
 
 def unit_changes(
     cases: Iterable[ComparedCase], weights: Mapping[str, Fraction], unit: str
 ) -> Sequence[Fraction]:
     """Return what each unit changed in the score of the run, candidate minus baseline; see `compare_scopes`."""
-    members = [one for one in _behaviours(cases) if weights[one.code]]
+    members = [member for member in _behaviours(cases) if weights[member.code]]
     return _Part(Limit("", Fraction(0)), members, weights, unit).changes
 
 
@@ -226,25 +226,25 @@ class _Part:
     ) -> None:
         self.limit = limit
         self.unit = unit
-        total = sum((weights[one.code] for one in members), Fraction(0))
-        self.shares_of = {one.code: weights[one.code] / total for one in members}
-        self.members = [one for one in members if self.shares_of[one.code]]
-        if limit.code and sum(len(one.units) for one in self.members) < _FEW_UNITS:
+        total = sum((weights[member.code] for member in members), Fraction(0))
+        self.shares_of = {member.code: weights[member.code] / total for member in members}
+        self.members = [member for member in members if self.shares_of[member.code]]
+        if limit.code and sum(len(member.units) for member in self.members) < _FEW_UNITS:
             self.unit = "reply"
         self.changes: list[Fraction] = []
         self.shares: list[Fraction] = []
-        for one in self.members:
-            scale = self.shares_of[one.code] / one.stake
-            pairs = one.pairs
+        for member in self.members:
+            scale = self.shares_of[member.code] / member.stake
+            pairs = member.pairs
             if self.unit != "reply":
-                pairs = [(part.change, Fraction(part.stake)) for _, part in sorted(one.units.items())]
+                pairs = [(part.change, Fraction(part.stake)) for _, part in sorted(member.units.items())]
             self.changes += [change * scale / 10 for change, _ in pairs]
             self.shares += [stake * scale for _, stake in pairs]
 
     def result(self, p: float) -> ScopeChange:
         """Return what the part's changes say, given the adjusted p."""
         baseline, score = (
-            sum((self.shares_of[one.code] * one.score(run) for one in self.members), Fraction(0))
+            sum((self.shares_of[member.code] * member.score(run) for member in self.members), Fraction(0))
             for run in (0, 1)
         )
         change = change_of(self.changes, self.shares, self.limit.drop, p)
@@ -263,22 +263,22 @@ class _Part:
 
 
 def _behaviour_changes(behaviours: Sequence[_Behaviour]) -> tuple[BehaviourChange, ...]:
-    fallen = behaviours_fallen(
-        [(one.score(1) - one.score(0), [change for change, _ in one.pairs]) for one in behaviours]
-    )
+    changes = (behaviour.score(1) - behaviour.score(0) for behaviour in behaviours)
+    pairs = ([change for change, _ in behaviour.pairs] for behaviour in behaviours)
+    fallen = behaviours_fallen(zip(changes, pairs, strict=True))
     return tuple(
         BehaviourChange(
-            code=one.code,
-            score=one.score(1),
-            baseline_score=one.score(0),
-            units=len(one.units),
-            pairs=len(one.pairs),
-            changed=sum(bool(change) for change, _ in one.pairs),
+            code=behaviour.code,
+            score=behaviour.score(1),
+            baseline_score=behaviour.score(0),
+            units=len(behaviour.units),
+            pairs=len(behaviour.pairs),
+            changed=sum(bool(change) for change, _ in behaviour.pairs),
             p=p,
             p_adjusted=adjusted,
             word=word,
         )
-        for one, (p, adjusted, word) in zip(behaviours, fallen, strict=True)
+        for behaviour, (p, adjusted, word) in zip(behaviours, fallen, strict=True)
     )
 
 

@@ -242,8 +242,10 @@ class _Scheme:
         return tree_interval(ledger.stratum(self.weights[ledger.code]) for ledger in members)
 
     def rerun(self, members: Iterable[Ledger]) -> Rerun | None:
-        """Return what asking the cases of some behaviours again would show."""
-        return rerun((self.weights[one.code], one.unit * one.points, one.repeats) for one in members)
+        """Return the spread of the score when the cases of some behaviours are asked again."""
+        return rerun(
+            (self.weights[ledger.code], ledger.unit * ledger.points, ledger.repeats) for ledger in members
+        )
 
     def standing(self, score_of: Callable[[Ledger], Fraction | None]) -> _Standing:
         """Return pillar and run scores for the given scores of behaviours."""
