@@ -12,6 +12,7 @@ from dataclasses import fields
 
 import pytest
 
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import Testing
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import Checking
@@ -29,10 +30,10 @@ def controls_once() -> Iterator[None]:
         yield
 
 
-def _values(of: Testing | Checking | PackTask) -> list[object]:
-    """Return its fields, but for the row: two of the same values are the same."""
+def _values(of: Testing | Checking | AgentRow | PackTask) -> list[object]:
+    """Return its fields, but for the row and its task: two of the same values are the same."""
     values = (getattr(of, field.name) for field in fields(of))
-    return [value for value in values if not isinstance(value, PackTask)]
+    return [value for value in values if not isinstance(value, AgentRow | PackTask)]
 
 
 def _remember(kind: type[Testing | Checking], patch: pytest.MonkeyPatch) -> None:
@@ -40,7 +41,7 @@ def _remember(kind: type[Testing | Checking], patch: pytest.MonkeyPatch) -> None
     known: list[tuple[object, asyncio.Future[Ran]]] = []
 
     async def without(self: Testing | Checking, collects: bool) -> Ran:
-        what = (_values(self), _values(self.task), collects)
+        what = (_values(self), _values(self.row), _values(self.row.task), collects)
         for asked, running in known:
             if asked == what:
                 return await running

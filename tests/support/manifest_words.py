@@ -10,8 +10,9 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.bench_packs.node.command import find_node
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import capabilities_of
+from pytest_helmbench.benchmarks.packs.families.terminal_task.family import FAMILY
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, Sandboxes
 from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.granted import NOT_ALLOWED, NOTHING_NAMED, Granted
@@ -19,6 +20,7 @@ from pytest_helmbench.core.model import HttpTemplate, ModelEntry
 from pytest_helmbench.gateway.local_answers import call_function
 from pytest_helmbench.gateway.providers.application import function_application, http_application
 from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
+from pytest_helmbench.sandbox.box import Engine
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.fence import find_fence
 
@@ -26,7 +28,7 @@ MANIFEST = {"text": "a manifest's own words", "leave": True}
 TEXT, LEAVE, TEXTS = str(MANIFEST["text"]), bool(MANIFEST["leave"]), (str(MANIFEST["text"]),)
 
 
-async def widen(entry: ModelEntry, task: PackTask) -> None:
+async def widen(entry: ModelEntry, task: PackTask, engine: Engine) -> None:
     """Give a manifest's words to every door."""
     # fmt: off
     resolve_endpoint(entry, default_base_url=TEXT, default_key_env=None, environ={})  # type: ignore[arg-type]
@@ -53,5 +55,6 @@ async def widen(entry: ModelEntry, task: PackTask) -> None:
     ImageRights(build=TEXT)  # type: ignore[arg-type]
     ImageRights(pull=LEAVE)  # type: ignore[arg-type]
     PackSettings(allow_commands=TEXTS)  # type: ignore[arg-type]
-    capabilities_of(task, TEXTS)  # type: ignore[arg-type]
+    FAMILY.denied(task, TEXTS)  # type: ignore[arg-type]
+    AgentRow(task, engine, allowed_commands=TEXTS)  # type: ignore[arg-type]
     # fmt: on

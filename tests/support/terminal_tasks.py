@@ -9,7 +9,7 @@ from typing import Any
 
 from engines import Running
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import CheckerFiles, opened_place
@@ -79,12 +79,12 @@ class Judge:
         self, checker: CommandCheck | FileCheck, evaluator: CheckerFiles, script: str
     ) -> AgentFinding:
         """Judge what a script leaves, which may end as it likes."""
-        task, engine = self.task(checker), self.room.engine
+        row = AgentRow(self.task(checker), self.room.engine, self.assets)
         limits = Limits(wall_s=20, disk_bytes=64 * _MIB)
-        async with opened_place(task, engine, limits, self.assets) as (spec, workspace):
-            async with await engine.open(spec) as box:
-                await box.run(Command(("sh", "-c", script)))
-            return await evaluate_terminal(task, workspace, engine, evaluator=evaluator, assets=self.assets)
+        async with opened_place(row) as (spec, workspace):
+            async with await row.engine.open(spec) as box:
+                await box.run(Command(("sh", "-c", script), limits=limits))
+            return await evaluate_terminal(row, workspace, evaluator)
 
 
 def writing(contents: Mapping[str, str]) -> str:

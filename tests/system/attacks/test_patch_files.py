@@ -10,7 +10,7 @@ from engines import Running
 from repositories import git, make_repository, patch_task
 from shared_values import shared_value
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.core.outcome import Verdict
 
@@ -92,7 +92,7 @@ def found(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[s
             git(folder, "reset", "-q", "--hard")
             async with places:
                 task = patch_task(commit, folder, command=command)
-                return await evaluate_patch(task, patch, bwrap.engine)
+                return await evaluate_patch(AgentRow(task, bwrap.engine), patch)
 
         tries = {**_ATTACKS, **_HONEST}
         return dict(zip(tries, await asyncio.gather(*(one(*each) for each in tries.values())), strict=True))

@@ -13,7 +13,7 @@ from engines import Running
 from repositories import git, make_repository, patch_task
 from shared_values import shared_value
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.core.outcome import Verdict
 
@@ -214,7 +214,7 @@ def _found(bwrap: Running, place: Path) -> Mapping[str, AgentFinding]:
         async def one(each: Try, patch: str) -> AgentFinding:
             task = patch_task(commit, folder, command=each.command, allow_sensitive_paths=("*",))
             async with places:
-                return await evaluate_patch(task, patch, bwrap.engine)
+                return await evaluate_patch(AgentRow(task, bwrap.engine), patch)
 
         return await asyncio.gather(*(one(*pair) for pair in tries))
 
@@ -259,6 +259,6 @@ def test_a_patch_that_does_not_add_what_the_tests_import_has_failed(
     git(folder, "reset", "-q", "--hard")
     task = patch_task(commit, folder, command=_PYTEST, test_patch=hidden)
 
-    found = bwrap.wait(evaluate_patch(task, candidate, bwrap.engine))
+    found = bwrap.wait(evaluate_patch(AgentRow(task, bwrap.engine), candidate))
 
     assert found.verdict is verdict, found

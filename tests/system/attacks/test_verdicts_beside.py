@@ -9,6 +9,7 @@ import pytest
 from engines import Running
 from repositories import git, make_repository, patch_task
 
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.core.outcome import Verdict
 
@@ -83,7 +84,7 @@ def test_a_program_of_the_candidate_does_not_reach_into_the_process_of_its_test(
         git(folder, "reset", "-q", "--hard")
         more: dict[str, Any] = {} if box.image is None else {"image": box.image}
         task = patch_task(commit, folder, command=("python3", "-m", "unittest", "tests.test_tool"), **more)
-        found[name] = box.wait(evaluate_patch(task, patch, box.engine)).verdict
+        found[name] = box.wait(evaluate_patch(AgentRow(task, box.engine), patch)).verdict
     assert found == {
         "honest": Verdict.PASSED,
         **dict.fromkeys(("writes", "reads", "env"), Verdict.FAILED),
@@ -135,5 +136,5 @@ def test_a_program_of_the_candidate_does_not_reach_into_a_shell_that_judges(
         git(folder, "reset", "-q", "--hard")
         more: dict[str, Any] = {} if box.image is None else {"image": box.image}
         task = patch_task(commit, folder, command=("sh", "-c", _SHELL), **more)
-        found[name] = box.wait(evaluate_patch(task, patch, box.engine)).verdict
+        found[name] = box.wait(evaluate_patch(AgentRow(task, box.engine), patch)).verdict
     assert found == {"honest": Verdict.PASSED, **dict.fromkeys(("writes", "looks"), Verdict.FAILED)}

@@ -12,7 +12,7 @@ from controls import controls_once
 from engines import Running
 from repositories import CALCULATOR, TEST, bundle_of, git, make_repository, patch_task
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.core.outcome import Verdict
@@ -49,7 +49,7 @@ class CaseContext:
         task = patch_task(
             changes.pop("commit", self.commit), changes.pop("repository", self.folder), **changes
         )
-        return self.room.wait(evaluate_patch(task, patch, self.room.engine, parity=parity))
+        return self.room.wait(evaluate_patch(AgentRow(task, self.room.engine, parity=parity), patch))
 
 
 @pytest.fixture(scope="module")
@@ -330,4 +330,4 @@ def test_nothing_of_a_hostile_repository_runs(bwrap: Running, tmp_path: Path) ->
     )
     check = "test ! -e TRAPPED && test ! -e .git/hooks/pre-commit && git status && ! grep -q $(printf '\\r') src/*.py"
     task = patch_task(commit, folder, command=("sh", "-c", check))
-    assert bwrap.wait(evaluate_patch(task, patch, bwrap.engine)) == _PASSED
+    assert bwrap.wait(evaluate_patch(AgentRow(task, bwrap.engine), patch)) == _PASSED

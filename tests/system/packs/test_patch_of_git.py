@@ -8,7 +8,7 @@ import pytest
 from engines import Running
 from repositories import git, make_repository, patch_task
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import read_patch, strip_of
 from pytest_helmbench.core.outcome import Verdict
@@ -76,5 +76,5 @@ def test_what_real_git_writes_is_applied_whole(
     assert read_patch(text) == text
     assert strip_of(text) == (0 if options == ("--no-prefix",) else 1)
     task = patch_task(git(edited, "rev-parse", "HEAD").strip(), edited, command=("test", "-L", "link"))
-    finding = bwrap.wait(evaluate_patch(task, text, bwrap.engine, parity=True))
+    finding = bwrap.wait(evaluate_patch(AgentRow(task, bwrap.engine, parity=True), text))
     assert finding == AgentFinding(Verdict.PASSED)

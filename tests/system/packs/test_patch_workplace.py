@@ -12,10 +12,11 @@ import pytest
 from engines import IMAGE, Running
 from repositories import CALCULATOR, bundle_of, git, make_repository, patch_task
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchFaultError, PatchPhase
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow, FindingError
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
-from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import candidate_of, opened_workplace
+from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import patch_in_reply
+from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import opened_workplace
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile, Resource, Visibility
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Command, Ended, Limits
@@ -29,9 +30,9 @@ async def _worked(
     room: Running, task: PackTask, script: str, assets: tuple[PlannedFile, ...] = ()
 ) -> tuple[Ended, str]:
     """Let an agent run one script; return how that ended, and the patch."""
-    async with opened_workplace(task, room.engine, _LIMITS, assets) as place:
+    async with opened_workplace(AgentRow(task, room.engine, assets)) as place:
         async with await room.engine.open(place.spec) as box:
-            ended = await box.run(Command(("sh", "-c", script)))
+            ended = await box.run(Command(("sh", "-c", script), limits=_LIMITS))
         return ended, await place.patch()
 
 
@@ -87,7 +88,7 @@ def test_the_patch_is_what_differs_and_passes_when_it_is_right(bwrap: Running, f
     assert "\n+    return a + b\n" in patch
     assert "\n+more\n" in patch
     assert "x.log" not in patch
-    assert bwrap.wait(evaluate_patch(_task(folder), patch, bwrap.engine)) == _PASSED
+    assert bwrap.wait(evaluate_patch(AgentRow(_task(folder), bwrap.engine), patch)) == _PASSED
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_nothing_that_is_done_to_gits_folder_bends_the_patch(
 
 
 def test_a_patch_that_grows_beyond_all_bounds_is_the_agents_fault(bwrap: Running, folder: Path) -> None:
-    with pytest.raises(PatchFaultError) as caught:
+    with pytest.raises(FindingError) as caught:
         bwrap.wait(_worked(bwrap, _task(folder), "head -c 50000000 /dev/urandom > big"))
     assert str(caught.value) == "the changes in the workspace cannot be made into a patch: it is too large"
     finding = caught.value.finding
@@ -128,11 +129,10 @@ def test_a_patch_that_grows_beyond_all_bounds_is_the_agents_fault(bwrap: Running
 
 def test_a_reply_hands_in_its_patch_where_nothing_was_changed() -> None:
     patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
-    assert candidate_of("changed", f"```diff\n{patch}```") == "changed"
-    assert candidate_of("", f"Here:\n```diff\n{patch}```\n") == patch
-    assert candidate_of("", "I cannot do that.") == ""
+    assert patch_in_reply(f"Here:\n```diff\n{patch}```\n") == patch
+    assert patch_in_reply("I cannot do that.") == ""
     other = "*** Begin Patch\n*** Update File: x\n-a\n+b\n*** End Patch"
-    assert candidate_of("", other) == other
+    assert patch_in_reply(other) == other
 
 
 # --- from an image ----------------------------------------------------------------------------------------
@@ -169,9 +169,9 @@ def test_the_repository_of_an_image(podman: Running, image: str, folder: Path) -
     )
     assert ended.stdout.decode().splitlines() == ["Base", "Start", "left over"]
     assert patch.count("diff --git") == 1
-    assert podman.wait(evaluate_patch(task, patch, podman.engine)) == _PASSED
+    assert podman.wait(evaluate_patch(AgentRow(task, podman.engine), patch)) == _PASSED
     assert (
-        podman.wait(evaluate_patch(task, patch.replace("a + b", "a * b"), podman.engine)).reason
+        podman.wait(evaluate_patch(AgentRow(task, podman.engine), patch.replace("a + b", "a * b"))).reason
         == "tests_failed"
     )
 
@@ -195,9 +195,9 @@ def test_what_the_pack_sets_up_is_there_before_the_agent_starts_and_has_no_past(
     assert said.startswith("1\n1\n")
     assert "RIGHT" not in said
     assert "BROKEN" in said
-    assert bwrap.wait(evaluate_patch(task, patch, bwrap.engine)) == _PASSED
+    assert bwrap.wait(evaluate_patch(AgentRow(task, bwrap.engine), patch)) == _PASSED
     lost = patch_task(commit, source, setup_patch=setup.replace("# RIGHT", "# NEVER"))
-    with pytest.raises(PatchFaultError, match=r"^eval\.tests\.setup_patch does not apply: "):
+    with pytest.raises(FindingError, match=r"^eval\.tests\.setup_patch does not apply: "):
         bwrap.wait(_worked(bwrap, lost, "true"))
 
 
@@ -205,23 +205,24 @@ def test_what_the_pack_sets_up_is_there_before_the_agent_starts_and_has_no_past(
     ("path", "script", "wanted"),
     [
         ("fix.patch", "echo THE-PATCH > fix.patch; echo x > k", "THE-PATCH\n"),
-        ("fix.patch", "ln -s /etc/passwd fix.patch", None),
-        ("fix.patch", "echo > fix.patch", None),
-        ("fix.patch", "true", None),
-        ("k", "sed -i s/-/+/ src/calculator.py; touch k", None),
+        ("fix.patch", "ln -s /etc/passwd fix.patch", ""),
+        ("fix.patch", "echo > fix.patch", ""),
+        ("fix.patch", "true", ""),
+        ("k", "sed -i s/-/+/ src/calculator.py; touch k", ""),
         ("k", "echo THE-PATCH > k", "THE-PATCH\n"),
     ],
 )
 def test_a_patch_file_that_the_row_asks_for(
-    bwrap: Running, folder: Path, path: str, script: str, wanted: str | None
+    bwrap: Running, folder: Path, path: str, script: str, wanted: str
 ) -> None:
     task = patch_task("base", folder)
     task = replace(task, resources={**task.resources, "artifact_path": Resource(path, Visibility.PUBLIC)})
 
-    async def written() -> str | None:
-        async with opened_workplace(task, bwrap.engine, _LIMITS) as place:
+    async def written() -> str:
+        async with opened_workplace(AgentRow(task, bwrap.engine)) as place:
             async with await bwrap.engine.open(place.spec) as box:
                 await box.run(Command(("sh", "-c", script)))
+            assert place.artifact() in ("", await place.candidate("in words"))
             return place.artifact()
 
     assert bwrap.wait(written()) == wanted

@@ -10,12 +10,10 @@ import pytest
 from engines import IMAGE, Running, folder_of_image
 from terminal_tasks import Judge
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
-    denied_commands,
-    opened_place,
-)
+from pytest_helmbench.benchmarks.packs.families.terminal_task.family import FAMILY
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import opened_place
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     Environment,
@@ -23,7 +21,7 @@ from pytest_helmbench.benchmarks.packs.task import (
 )
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.sandbox.box import Command, Limits
+from pytest_helmbench.sandbox.box import Command
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 _PASSED = AgentFinding(Verdict.PASSED)
@@ -315,18 +313,8 @@ def test_assets_are_laid_out_and_read_only_ones_come_back(judge: Judge, tmp_path
 def test_dangerous_commands_need_leave(judge: Judge) -> None:
     task = judge.task(CommandCheck(("true",)), needed=("chroot",))
     message = "it needs chroot, which --helmbench-allow-command=chroot would allow"
-    assert denied_commands(task, Granted(())) == message
-    assert denied_commands(task, Granted(("chroot",))) is None
-
-    def judged(*allowed: str) -> AgentFinding:
-        engine = judge.room.engine
-        with engine.new_workspace() as workspace:
-            return judge.room.wait(
-                evaluate_terminal(task, workspace, engine, allowed_commands=Granted(allowed))
-            )
-
-    assert judged() == AgentFinding(Verdict.ERROR, "denied_command", message)
-    assert judged("chroot") == _PASSED
+    assert FAMILY.denied(task, Granted(())) == message
+    assert FAMILY.denied(task, Granted(("chroot",))) is None
 
 
 def test_a_command_that_is_allowed_works_in_a_container(bare: Judge) -> None:
@@ -334,12 +322,12 @@ def test_a_command_that_is_allowed_works_in_a_container(bare: Judge) -> None:
     engine = bare.room.engine
 
     async def judged(allowed: tuple[str, ...]) -> tuple[int | None, AgentFinding]:
-        place = opened_place(task, engine, Limits(), allowed_commands=Granted(allowed))
-        async with place as (spec, workspace):
+        row = AgentRow(task, engine, allowed_commands=Granted(allowed))
+        async with opened_place(row) as (spec, workspace):
             async with await engine.open(spec) as box:
                 ended = await box.run(Command(("chroot", "/", "true")))
-            finding = await evaluate_terminal(task, workspace, engine, allowed_commands=Granted(("chroot",)))
-            return ended.exit_code, finding
+            allowing = replace(row, allowed_commands=Granted(("chroot",)))
+            return ended.exit_code, await evaluate_terminal(allowing, workspace)
 
     assert bare.room.wait(judged(("chroot",))) == (0, _PASSED)
     assert bare.room.wait(judged(()))[0] != 0

@@ -7,14 +7,16 @@ from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from pytest_helmbench.benchmarks.packs.families.family import Family
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, PlannedFile
+from pytest_helmbench.core.granted import NOTHING_NAMED, Granted
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
 
 if TYPE_CHECKING:  # reading rows needs no sandbox
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
-    from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
+    from pytest_helmbench.sandbox.box import BoxSpec, Engine
     from pytest_helmbench.sandbox.workspace import Workspace
 
 COMMAND_STEP = "command"
@@ -47,12 +49,34 @@ class AgentFinding:
         return self.step in ("", COMMAND_STEP)
 
 
+class FindingError(HelmbenchError):
+    """Ends the judging of an agent's work with a finding: no further step can follow."""
+
+    def __init__(self, verdict: Verdict, reason: str, message: str, step: str = "") -> None:
+        self.finding = AgentFinding(verdict, reason, message, step=step)
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """A row with all that it takes to lay it out and to judge the work on it.
+
+    Args:
+        engine: Runs the commands of the agent and of the tests.
+        assets: The public files of the row, which lie in its workspace.
+        parity: The published rules judge.
+        allowed_commands: Dangerous commands that the user allows.
+    """
+
+    task: PackTask
+    engine: Engine
+    assets: tuple[PlannedFile, ...] = ()
+    parity: bool = False
+    allowed_commands: Granted[tuple[str, ...]] = NOTHING_NAMED
+
+
 class AgentSession(Protocol):
     """An agent that is ready to work on a row."""
-
-    @property
-    def command_limits(self) -> Limits:
-        """The limits of one command of the agent."""
 
     async def work(self, spec: BoxSpec, workspace: Workspace) -> str:
         """Let the agent work to its end; return what its model has said last.
@@ -72,13 +96,22 @@ class AgentFamily(Family):
         "an agent worked on it in a workspace that is not kept: what it left cannot be judged again"
     )
 
+    async def row(self, rule: PackRule, tools: RowTools) -> AgentRow:
+        """Return a row, ready to be laid out.
+
+        Raises:
+            UnjudgedError: Nothing runs foreign code here.
+            MaterializationError: A public file cannot be read.
+        """
+        assets = tools.files.plan(rule.task.assets)
+        return AgentRow(rule.task, await tools.engine(), assets, rule.parity, tools.settings.allow_commands)
+
     @abstractmethod
-    async def finding(
-        self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
-    ) -> AgentFinding:
+    async def finding(self, row: AgentRow, session: AgentSession, tools: RowTools) -> AgentFinding:
         """Lay out a row, let the agent work on it, and judge what it leaves.
 
         Raises:
+            FindingError: No agent or no judge can work on it.
             AgentFailedError: The agent broke down.
             UnjudgedError: The model could not be reached.
             ConfigError: The row cannot be laid out.

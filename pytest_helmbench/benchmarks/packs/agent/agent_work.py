@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentFinding, FindingError
 from pytest_helmbench.benchmarks.packs.agent.builtin import AGENT_LIMITS, AgentLimits, run_agent
 from pytest_helmbench.benchmarks.packs.agent.external import (
     AgentCommand,
@@ -27,7 +27,7 @@ from pytest_helmbench.gateway.call import CaseClock
 from pytest_helmbench.gateway.relay.conversation import CallTotals, Conversation, ItemLine
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.gateway.relay.relay import Relay
-from pytest_helmbench.sandbox.box import BoxSpec, Limits
+from pytest_helmbench.sandbox.box import BoxSpec
 from pytest_helmbench.sandbox.fence import OpenPort
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
@@ -88,15 +88,13 @@ class _Session:
     open_faults: tuple[HelmbenchError, ...] = ()
     remarks: tuple[str, ...] = ()
 
-    @property
-    def command_limits(self) -> Limits:
-        return self.limits.command
-
     async def judged(self, family: AgentFamily, rule: PackRule) -> Outcome:
         """Return the outcome, without what the agent's calls came to."""
-        engine = await self.tools.engine()
+        row = await family.row(rule, self.tools)
         try:
-            finding = await family.finding(rule, engine, self, self.tools)
+            finding = await family.finding(row, self, self.tools)
+        except FindingError as error:
+            finding = error.finding
         except AgentFailedError as error:
             outcome = Outcome(Verdict.ERROR, "agent_failed", str(error))
             if error.run is not None:

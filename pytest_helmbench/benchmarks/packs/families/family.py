@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from hashlib import sha256
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, RowPlace
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate
@@ -33,6 +33,19 @@ _HASH_FORM = "1"
 
 _HASH_DIGITS = 16
 _TESTS_PASS = "its tests pass"
+Check = TypeVar("Check")
+"""What a family compiles of `eval`."""
+
+
+def check_of(task: PackTask, form: type[Check]) -> Check:
+    """Return how a row is judged, as its family compiled it.
+
+    Raises:
+        ConfigError: The row is of another family.
+    """
+    if not isinstance(task.check, form):
+        raise ConfigError(f"{task.id}: a row of {task.task_type} has no {form.__name__}")
+    return task.check
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +142,7 @@ class Family(ABC):
     def compiled_check(self, public: JsonObject, hidden: JsonObject) -> object:
         """Return how a row is judged, for the family itself; None where `eval` says it all.
 
-        Args:
-            public: Its `input`, without faults.
-            hidden: Its `eval`, without faults.
+        Both `input` and `eval` are without faults.
         """
 
     def advice(self, _hidden: JsonObject) -> str | None:
@@ -158,7 +169,6 @@ class Family(ABC):
         """Return the prompt of a row: the user message, or the task message of an agent.
 
         Args:
-            task: The row.
             form: Of its answer; None for what the row says.
 
         Raises:
@@ -183,7 +193,6 @@ class Family(ABC):
         """Return what a marking model is asked about a row's replies; None where rules or tests decide.
 
         Args:
-            task: The row.
             hidden: The rubric is not to be shown.
 
         Raises:
@@ -249,8 +258,6 @@ class Family(ABC):
         """Return the one evaluation of a row; hidden values stay out of it unless they are asked for.
 
         Args:
-            rule: Of the row.
-            passed: Right or wrong.
             observed: What came, for people.
             reason: Why it is wrong, in a word.
             shows: Hidden values are asked for.

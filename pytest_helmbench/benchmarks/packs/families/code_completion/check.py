@@ -29,17 +29,6 @@ class CodeTests:
     command: CommandCheck | None = None
 
 
-def code_tests_of(task: PackTask) -> CodeTests:
-    """Return the rule for a row.
-
-    Raises:
-        TypeError: The row is of another family.
-    """
-    if not isinstance(task.check, CodeTests):
-        raise TypeError(f"{task.id}: no row of code_completion")
-    return task.check
-
-
 @dataclass(frozen=True, slots=True)
 class CodeFinding:
     """The verdict over a reply's code. Holds no hidden value.

@@ -25,10 +25,10 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import Co
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
     CodeFinding,
     CodeTests,
-    code_tests_of,
     references,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Suite
+from pytest_helmbench.benchmarks.packs.families.family import check_of
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, PackTask
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
@@ -84,7 +84,7 @@ exec((lambda name, code: {load})({name!r}, {code!r}), {{"__name__": "__main__", 
 def code_image(task: PackTask) -> str | None:
     """Return the image that a row's code needs; None where this machine's Python does."""
     image = task.environment.image
-    if image is not None and code_tests_of(task).language == "python" and _STOCK.fullmatch(image):
+    if image is not None and check_of(task, CodeTests).language == "python" and _STOCK.fullmatch(image):
         return None
     return image
 
@@ -93,16 +93,15 @@ async def evaluate_code(task: PackTask, reply: str, engine: Engine, *, parity: b
     """Run a row's tests against the code in a reply.
 
     Args:
-        task: Of code_completion.
         reply: What the model answers, without its thoughts.
         engine: What runs the code; `engine.obstacle(code_image(task))` says beforehand whether it can.
         parity: The whole reply is the code, as the published rule has it: fences and bare bodies fail.
 
     Raises:
         SandboxError: A sandbox could not be made.
-        TypeError: The task is of another family.
+        ConfigError: The task is of another family.
     """
-    tests = code_tests_of(task)
+    tests = check_of(task, CodeTests)
     reply = reply if parity else reply.removeprefix("\ufeff")
     image = code_image(task)
     limits = replace(CODE_LIMITS, wall_s=task.environment.timeout_s or CODE_LIMITS.wall_s)
@@ -121,7 +120,7 @@ async def _evaluate_python(
     task: PackTask, text: str, engine: Engine, spec: BoxSpec, parity: bool
 ) -> CodeFinding:
     starter = str(task.input_value("starter_code") or "")
-    suite = Suite(code_tests_of(task).code, starter, references(task))
+    suite = Suite(check_of(task, CodeTests).code, starter, references(task))
     if suite.is_vacuous():
         return CodeFinding(Verdict.ERROR, "unfit_tests", _VACUOUS)
     blocks = [] if parity else _python_blocks(code_blocks(text))
@@ -238,7 +237,6 @@ def program(names: tuple[str, ...], *, compiled: bool) -> bytes:
     """Return a program as one file that brings its modules along.
 
     Args:
-        names: Its modules.
         compiled: For this very Python; otherwise as source, for any.
     """
     codes = []
@@ -303,8 +301,6 @@ async def _evaluate_in_image(
     The code runs where its tests run, so it can forge their verdict: the author of such a pack decides by the command
     how hard that is. Nothing else is promised than that it runs alone, without network, and within its limits.
     """
-    if tests.command is None:
-        raise TypeError(f"{task.id}: no command runs tests in {tests.language}")
     blocks = () if parity else code_blocks(text)
     code = chosen_block(blocks, str(task.input_value("starter_code") or ""), tests.language)
     ended = await _run(task, tests, code or text, engine, limits)

@@ -5,11 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
-    PatchFaultError,
-    PatchPhase,
-    PatchTests,
-)
+from pytest_helmbench.benchmarks.packs.agent.agent_family import FindingError
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase, PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Git, said
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import encoded, strip_of
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy, covering
@@ -107,13 +104,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Applying:
-    """Patches on their way into a checkout.
-
-    Args:
-        workspace: A repository at the base commit.
-        tests: Of the row.
-        git: Over it.
-    """
+    """Applies the patches of a row to its repository, which is at the base commit."""
 
     workspace: Workspace
     tests: PatchTests
@@ -134,7 +125,7 @@ class Applying:
             parity: Take it only as it is.
 
         Raises:
-            PatchFaultError: A patch cannot be read or does not apply, or the repository cannot be committed.
+            FindingError: A patch cannot be read or does not apply, or the repository cannot be committed.
         """
         self._put_setup()
         strip = 1
@@ -156,7 +147,7 @@ class Applying:
         """Apply the setup patch for an agent, and leave one commit without a past; nothing where there is none.
 
         Raises:
-            PatchFaultError: It does not apply, or the repository cannot be committed.
+            FindingError: It does not apply, or the repository cannot be committed.
         """
         if self._put_setup():
             ended = await self.git.run(_BEGIN)
@@ -168,7 +159,7 @@ class Applying:
         """Apply the pack's test patch, if there is one.
 
         Raises:
-            PatchFaultError: It does not apply to the baseline, or no longer after the candidate's patch.
+            FindingError: It does not apply to the baseline, or no longer after the candidate's patch.
         """
         text = self.tests.test_patch or ""
         if text.strip():
@@ -214,10 +205,10 @@ _FAULTS = {
 }
 
 
-def _fault(ended: Ended, step: int | None = None) -> PatchFaultError:
+def _fault(ended: Ended, step: int | None = None) -> FindingError:
     """Return whose fault it is that patches were not applied, by the step that ended."""
     verdict, phase, reason, what = _FAULTS.get(step or ended.exit_code or 0, _UNKNOWN)
-    return PatchFaultError(verdict, phase, reason, f"{what}: {said(ended)}")
+    return FindingError(verdict, reason, f"{what}: {said(ended)}", phase)
 
 
 def _parts(stdout: bytes) -> list[list[bytes]]:

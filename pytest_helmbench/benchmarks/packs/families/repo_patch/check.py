@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from functools import partial
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import COMMAND_STEP, AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import COMMAND_STEP
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy, hard_fault
 from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import (
@@ -20,11 +20,9 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     command_check,
     not_an_object,
 )
-from pytest_helmbench.benchmarks.packs.task import CommandCheck, ConfigError, PackTask, Visibility
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.files.field_values import (
     RowFaults,
     check_command,
@@ -67,17 +65,6 @@ def patch_tests(hidden: JsonObject) -> PatchTests:
     )
 
 
-def patch_tests_of(task: PackTask) -> PatchTests:
-    """Return the rule for a task's patch.
-
-    Raises:
-        ConfigError: The task is of another family, or has no tests.
-    """
-    if not isinstance(task.check, PatchTests):
-        raise ConfigError(f"{task.id}: eval.tests: there is no command that judges a patch")
-    return task.check
-
-
 class PatchPhase(StrEnum):
     """The steps in their order."""
 
@@ -90,21 +77,6 @@ class PatchPhase(StrEnum):
     CHANGED_PATHS = "changed_paths"
     TEST_PATCH = "test_patch"
     COMMAND = COMMAND_STEP
-
-
-class PatchFaultError(HelmbenchError):
-    """A patch has no further step.
-
-    Args:
-        verdict: Failed where that is the candidate's fault; error where the candidate has no part in it.
-        step: Where it came out.
-        reason: One word for tables.
-        message: For people.
-    """
-
-    def __init__(self, verdict: Verdict, step: PatchPhase, reason: str, message: str) -> None:
-        self.finding = AgentFinding(verdict, reason, message, step=step)
-        super().__init__(message)
 
 
 _COMMIT = re.compile(r"[0-9A-Za-z][\w./-]*\Z", re.ASCII)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow, FindingError
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import CHECK_LIMITS, lay_out, system_free
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
-    PatchFaultError,
-    PatchPhase,
-    patch_tests_of,
-)
-from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.families.family import check_of
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase, PatchTests
+from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
@@ -127,12 +125,10 @@ class Git:
 
 
 @asynccontextmanager
-async def opened_git(
-    engine: Engine, spec: BoxSpec, workspace: Workspace, git_dir: str | None = None
-) -> AsyncIterator[Git]:
-    """Open git over a workspace whose repository is deaf meanwhile."""
-    with hardened(workspace):
-        async with await engine.open(spec) as box:
+async def opened_git(engine: Engine, spec: BoxSpec, git_dir: str | None = None) -> AsyncIterator[Git]:
+    """Open git over the workspace of a box, whose repository is deaf meanwhile."""
+    async with await engine.open(spec) as box:
+        with hardened(box.workspace):
             yield Git(box, git_dir)
 
 
@@ -191,33 +187,20 @@ class Checkout:
 
 
 @asynccontextmanager
-async def opened_checkout(
-    task: PackTask, engine: Engine, assets: Sequence[PlannedFile] = ()
-) -> AsyncIterator[Checkout]:
-    """Lay out a fresh copy of a task's repository, and remove it at the end.
-
-    Args:
-        task: Of repo_patch.
-        engine: What runs git.
-        assets: Public files of the row, laid over the working tree.
+async def opened_checkout(row: AgentRow) -> AsyncIterator[Checkout]:
+    """Lay out a fresh copy of a row's repository, and remove it at the end.
 
     Raises:
-        PatchFaultError: There is no repository, or it is not at the base commit.
+        FindingError: There is no repository, or it is not at the base commit.
         SandboxError: The sandbox failed.
     """
-    environment = task.environment
-    base = str(task.input_value("base_commit", "")).strip()
-    workdir = _workdir_of(task)
-    workspace = engine.new_workspace(environment.image)
-    spec = BoxSpec(
-        image=environment.image, workdir=workdir, workspace=workspace, limits=GIT_LIMITS, label=task.id
-    )
+    task, engine = row.task, row.engine
+    image, workdir = task.environment.image, _workdir_of(task)
+    workspace = engine.new_workspace(image)
+    spec = BoxSpec(image=image, workdir=workdir, workspace=workspace, limits=GIT_LIMITS, label=task.id)
     try:
-        if environment.repository is not None:
-            await _from_pack(spec, workspace, engine, environment.repository, base)
-        else:
-            await _from_image(spec, workspace, engine, base)
-        await asyncio.to_thread(lay_out, workspace, assets)
+        await _put_base(row, spec, workspace)
+        await asyncio.to_thread(lay_out, workspace, row.assets)
         yield Checkout(spec, workspace, await asyncio.to_thread(_modules, workspace))
     finally:
         await asyncio.to_thread(workspace.close)
@@ -225,58 +208,60 @@ async def opened_checkout(
 
 def _workdir_of(task: PackTask) -> str:
     """Return where commands find the repository: what the environment says, else where the tests run."""
-    tests = patch_tests_of(task).command.workdir or ""
+    tests = check_of(task, PatchTests).command.workdir or ""
     stated = task.environment.workdir or (tests if tests.startswith("/") else _WORKDIR)
     path = system_free(stated)
     if path is None:
         message = (
             f"the repository cannot be at {excerpt(stated)!r}: give environment.workdir a folder of its own"
         )
-        raise PatchFaultError(Verdict.ERROR, PatchPhase.BASE_COMMIT, "no_repository", message)
+        raise FindingError(Verdict.ERROR, "no_repository", message, PatchPhase.BASE_COMMIT)
     return path
 
 
-async def _from_image(spec: BoxSpec, workspace: Workspace, engine: Engine, base: str) -> None:
-    """Copy the repository out of the image, which must be at the base commit."""
-    image = spec.image
-    if image is None:
+async def _put_base(row: AgentRow, spec: BoxSpec, workspace: Workspace) -> None:
+    """Copy the repository: a clone or bundle of the pack, or that of the image, which must be at the base commit."""
+    source, base = row.task.environment.repository, str(row.task.input_value("base_commit", "")).strip()
+    if source is not None:
+        await asyncio.to_thread(_put_repository, workspace, source)
+    else:
+        await _fill(row.engine, spec, workspace, base)
+    head, commit = await _found(row.engine, spec, base, checks_out=source is not None)
+    place = repr(excerpt(head or "no commit"))
+    if source is not None and commit is None:
+        raise _wrong(base, f"which {source.name} does not hold: it is at {place}")
+    if source is None and (commit is None or commit != head):
+        raise _wrong(base, f"but the repository of {spec.image} is at {place}")
+
+
+async def _fill(engine: Engine, spec: BoxSpec, workspace: Workspace, base: str) -> None:
+    """Copy the repository out of the image."""
+    if spec.image is None:
         raise _missing(base, "the row names neither an image nor a repository")
-    obstacle = await engine.obstacle(image)
+    obstacle = await engine.obstacle(spec.image)
     if obstacle is not None:
         raise SandboxError(obstacle.reason)
     try:
-        await (await engine.open(replace(spec, fill_from_image=True))).close()
+        await engine.open(replace(spec, fill_from_image=True))
     except SandboxError as error:
-        # What follows in brackets names a container that is different every time.
+        # The brackets hold the name of a container, another one in every run.
         raise _missing(base, excerpt(str(error).partition(" (")[0])) from error
     if workspace.get(".git/HEAD", limit_bytes=_MIB) is None:
-        raise _missing(base, f"{spec.workdir} of {image} is no git repository")
-    head, commit = await _found(spec, workspace, engine, base, check_out=False)
-    if commit is None or commit != head:
-        raise _wrong(base, f"but the repository of {image} is at {_shown(head or 'no commit')}")
-
-
-async def _from_pack(spec: BoxSpec, workspace: Workspace, engine: Engine, source: Path, base: str) -> None:
-    """Copy a clone or a bundle, and check the base commit out."""
-    await asyncio.to_thread(_put_repository, workspace, source)
-    head, commit = await _found(spec, workspace, engine, base, check_out=True)
-    if commit is None:
-        raise _wrong(base, f"which {source.name} does not hold: it is at {_shown(head or 'no commit')}")
+        raise _missing(base, f"{spec.workdir} of {spec.image} is not a git repository")
 
 
 async def _found(
-    spec: BoxSpec, workspace: Workspace, engine: Engine, base: str, *, check_out: bool
+    engine: Engine, spec: BoxSpec, base: str, *, checks_out: bool
 ) -> tuple[str | None, str | None]:
     """Return the commit that the repository was at, and the base commit; None for what is not there."""
     revision = base if _HEX.fullmatch(base) or _REVISION.fullmatch(base) else ""
-    async with opened_git(engine, spec, workspace) as git:
-        ended = await git.run(_FIND, revision, "check-out" if check_out else "")
+    async with opened_git(engine, spec) as git:
+        ended = await git.run(_FIND, revision, "check-out" if checks_out else "")
     if ended.exit_code == 127:
         raise _missing(base, f"there is no git in {spec.image or 'the sandbox'}")
-    if ended.exit_code == _UNREADABLE:
-        raise _missing(base, f"the bundle cannot be read: {said(ended)}")
     if ended.exit_code != 0:
-        raise _missing(base, f"the repository cannot be read: {said(ended)}")
+        what = "bundle" if ended.exit_code == _UNREADABLE else "repository"
+        raise _missing(base, f"the {what} cannot be read: {said(ended)}")
     head, commit = (None if line == "none" else line for line in ended.stdout.decode().split())
     return head, commit
 
@@ -305,15 +290,12 @@ def _modules(workspace: Workspace) -> tuple[str, ...]:
     return tuple(sorted({name.removesuffix(".py") for name in names if "/" not in name}))
 
 
-def _missing(base: str, why: str) -> PatchFaultError:
-    message = f"base_commit {_shown(base)} cannot be found: {why}\n  hint: {_WHERE}"
-    return PatchFaultError(Verdict.ERROR, PatchPhase.BASE_COMMIT, "no_repository", message)
+def _missing(base: str, why: str) -> FindingError:
+    message = f"base_commit {excerpt(base)!r} cannot be found: {why}\n  hint: {_WHERE}"
+    return FindingError(Verdict.ERROR, "no_repository", message, PatchPhase.BASE_COMMIT)
 
 
-def _wrong(base: str, what: str) -> PatchFaultError:
-    message = f"base_commit is {_shown(base)}, {what}\n  hint: correct input.base_commit, or the repository"
-    return PatchFaultError(Verdict.ERROR, PatchPhase.BASE_COMMIT, "wrong_base_commit", message)
-
-
-def _shown(base: str) -> str:
-    return repr(excerpt(base))
+def _wrong(base: str, what: str) -> FindingError:
+    hint = "correct input.base_commit, or the repository"
+    message = f"base_commit is {excerpt(base)!r}, {what}\n  hint: {hint}"
+    return FindingError(Verdict.ERROR, "wrong_base_commit", message, PatchPhase.BASE_COMMIT)

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow, FindingError
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, Weighing, runs_tests
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import (
     CHECK_LIMITS,
     WitnessSettings,
     opened_witness,
 )
+from pytest_helmbench.benchmarks.packs.families.family import check_of
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applied, Applying
-from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
-    PatchFaultError,
-    PatchPhase,
-    PatchTests,
-    patch_tests_of,
-)
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase, PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
     Checkout,
     opened_checkout,
@@ -31,16 +26,15 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import MalformedPatchError, read_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import (
     PatchPolicy,
-    check_paths,
-    check_special,
     denial,
+    denials,
+    special_denials,
 )
-from pytest_helmbench.benchmarks.packs.task import PackTask, PathPolicyError, PlannedFile
+from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.box import Engine
-from pytest_helmbench.sandbox.workspace import Workspace
+from pytest_helmbench.sandbox.workspace import EntryKind, Workspace
 
 _MIB = 1024 * 1024
 TEST_LIMITS = replace(CHECK_LIMITS, wall_s=1800.0, memory_bytes=4096 * _MIB, pids=512, disk_bytes=8192 * _MIB)
@@ -59,8 +53,8 @@ _LACKS = re.compile(
     r"No module named '([\w.]+)'|cannot import name '\w+' from (?:partially initialized module )?'([\w.]+)'"
 )
 
-FileMarks = Mapping[str, tuple[int, int, int]]
-"""By path: what changes whenever a file is written to or replaced, and what no program can set back."""
+FileMark = tuple[int, int, int] | None
+"""It changes whenever a file is written to or replaced, and no program can set it back; None where there is none."""
 
 
 def repository_environment(task: PackTask) -> tuple[tuple[str, str], ...]:
@@ -68,43 +62,32 @@ def repository_environment(task: PackTask) -> tuple[tuple[str, str], ...]:
     return (*_SAFE, *((("HOME", "/tmp"),) if task.environment.image is None else ()))
 
 
-async def evaluate_patch(
-    task: PackTask,
-    candidate: str,
-    engine: Engine,
-    *,
-    parity: bool = False,
-    assets: Sequence[PlannedFile] = (),
-) -> AgentFinding:
-    """Apply a candidate's patch to a fresh copy of the task's repository and run the task's tests.
+async def evaluate_patch(row: AgentRow, candidate: str) -> AgentFinding:
+    """Apply a candidate's patch to a fresh copy of the row's repository and run the row's tests.
 
     Args:
-        task: Of repo_patch.
         candidate: The patch, or a reply with a patch in it; bytes that are not UTF-8 are surrogate-escaped.
-        engine: What runs git and the tests.
-        parity: Apply the published path rule, and take patches only as they are.
-        assets: Public files of the row.
 
     Raises:
-        ConfigError: The task is of another family, or has no tests.
+        ConfigError: The row is of another family.
         SandboxError: The sandbox failed.
 
     Source:
         Benchmark packs, section 4, repo_patch.
     """
-    testing = Testing(task, patch_tests_of(task), engine, assets, parity)
+    testing = Testing(row, check_of(row.task, PatchTests))
     try:
         if not candidate.strip():
             raise _failed(PatchPhase.EMPTY_PATCH, "empty_patch", "the patch is empty")
-        async with opened_checkout(task, engine, assets) as checkout:
+        async with opened_checkout(row) as checkout:
             await testing.apply(checkout, _read(candidate))
             return await testing.finding(checkout)
-    except PatchFaultError as error:
+    except FindingError as error:
         return error.finding
 
 
-def _failed(phase: PatchPhase, reason: str, message: str) -> PatchFaultError:
-    return PatchFaultError(Verdict.FAILED, phase, reason, message)
+def _failed(phase: PatchPhase, reason: str, message: str) -> FindingError:
+    return FindingError(Verdict.FAILED, reason, message, phase)
 
 
 def _read(candidate: str) -> str:
@@ -119,38 +102,26 @@ def _read(candidate: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Testing:
-    """The tests of a row.
+    """The tests of a row."""
 
-    Args:
-        task: The row.
-        tests: Of the row.
-        engine: What runs them.
-        assets: Public files of the row.
-        parity: By the published rules.
-    """
-
-    task: PackTask
+    row: AgentRow
     tests: PatchTests
-    engine: Engine
-    assets: Sequence[PlannedFile]
-    parity: bool = False
 
     async def apply(self, checkout: Checkout, patch: str | None) -> None:
         """Apply the pack's own patches and the candidate's, if there is one; what is wrong is raised."""
-        async with opened_git(self.engine, checkout.spec, checkout.workspace) as git:
+        async with opened_git(self.row.engine, checkout.spec) as git:
             applying = Applying(checkout.workspace, self.tests, git)
             check = None if patch is None else self._check
-            applied = await applying.apply(patch, check, parity=self.parity)
+            applied = await applying.apply(patch, check, parity=self.row.parity)
             if patch is not None:
                 self._compare(applied)
             await applying.add_tests(applied.baseline)
         applying.done()
 
     def _check(self, paths: frozenset[str], phase: PatchPhase = PatchPhase.PATH_POLICY) -> None:
-        try:
-            check_paths(paths, self.tests.policy, parity=self.parity)
-        except PathPolicyError as error:
-            raise _failed(phase, "path_denied", str(error)) from error
+        why = denials(paths, self.tests.policy, parity=self.row.parity)
+        if why:
+            raise _failed(phase, "path_denied", why)
 
     def _compare(self, applied: Applied) -> None:
         """Hold what git has really changed to the announcement, and to the policy once more."""
@@ -168,11 +139,9 @@ class Testing:
         if lines:
             raise _failed(phase, "other_paths", "\n".join(lines))
         self._check(changed | announced | applied.sources, phase)
-        try:
-            if not self.parity:
-                check_special(applied.special, self.tests.policy)
-        except PathPolicyError as error:
-            raise _failed(phase, "path_denied", str(error)) from error
+        why = "" if self.row.parity else special_denials(applied.special, self.tests.policy)
+        if why:
+            raise _failed(phase, "path_denied", why)
 
     async def finding(self, checkout: Checkout) -> AgentFinding:
         """Run the command over a checkout to which everything has been applied; return the verdict."""
@@ -188,7 +157,7 @@ class Testing:
         found = await Weighing("eval.tests.command", ran, self.without, names_tests, is_packs).finding()
         if found.verdict is not Verdict.PASSED:
             return replace(found, step=PatchPhase.COMMAND)
-        if ran.changed and not self.parity:
+        if ran.changed and not self.row.parity:
             # Some tests write to files of the repository, whatever is tested.
             changed = ran.changed - (await self.without(False)).changed
             if changed:
@@ -199,50 +168,42 @@ class Testing:
     async def run(self, checkout: Checkout, *, collects: bool = False) -> Ran:
         """Run the command over a checkout to which everything has been applied."""
         spec, check, workspace = checkout.spec, self.tests.command, checkout.workspace
-        wall_s = check.timeout_s or self.task.environment.timeout_s or TEST_LIMITS.wall_s
+        wall_s = check.timeout_s or self.row.task.environment.timeout_s or TEST_LIMITS.wall_s
         workdir = posixpath.normpath(posixpath.join(spec.workdir, check.workdir or ""))
         settings = WitnessSettings(True, checkout.modules, collects)
-        async with opened_witness(self.engine, spec, workspace, settings) as witness:
-            held = await asyncio.to_thread(held_files, workspace, self.tests.policy)
-            argv, env = witness.with_path(check.command), repository_environment(self.task)
+        async with opened_witness(self.row.engine, spec, workspace, settings) as witness:
+            marks = await asyncio.to_thread(_protected_files, workspace, self.tests.policy)
+            argv, env = witness.with_path(check.command), repository_environment(self.row.task)
             ran = await witness.run(argv, workdir, env, replace(TEST_LIMITS, wall_s=wall_s))
-            return replace(ran, changed=await asyncio.to_thread(changed_files, workspace, held))
+            return replace(ran, changed=await asyncio.to_thread(_changed, workspace, marks))
 
     async def without(self, collects: bool) -> Ran:
         """Run the command over a fresh checkout with the pack's own patches, and without the candidate's."""
-        async with opened_checkout(self.task, self.engine, self.assets) as checkout:
+        async with opened_checkout(self.row) as checkout:
             await self.apply(checkout, None)
             return await self.run(checkout, collects=collects)
 
 
-def held_files(workspace: Workspace, policy: PatchPolicy) -> FileMarks:
-    """Return the marks of all files that a policy keeps from a candidate."""
-    return {name: mark for name, mark in _marks(workspace, _names(workspace)) if denial(name, policy)}
+def _protected_files(workspace: Workspace, policy: PatchPolicy) -> Mapping[str, FileMark]:
+    """Return the marks of all files that a policy keeps from a candidate, by path."""
+    names = (entry.name for entry in workspace.entries() if entry.kind is not EntryKind.FOLDER)
+    return {
+        name: _mark(workspace, name)
+        for name in names
+        if not name.startswith(".git/") and denial(name, policy)
+    }
 
 
-def changed_files(workspace: Workspace, before: FileMarks) -> frozenset[str]:
-    """Return which of them have been written to, replaced or removed."""
-    after = dict(_marks(workspace, before))
-    return frozenset(name for name, mark in before.items() if after.get(name) != mark)
+def _changed(workspace: Workspace, marks: Mapping[str, FileMark]) -> frozenset[str]:
+    return frozenset(name for name, mark in marks.items() if _mark(workspace, name) != mark)
 
 
-def _names(workspace: Workspace) -> Iterator[str]:
-    top = str(workspace.path)
-    for folder, folders, files in os.walk(top):
-        if folder == top:
-            folders[:] = [name for name in folders if name != ".git"]
-        yield from (os.path.relpath(os.path.join(folder, name), top) for name in files)  # noqa: PTH118 - half the time
-
-
-def _marks(
-    workspace: Workspace, names: Iterator[str] | FileMarks
-) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    for name in names:
-        try:
-            found = (workspace.path / name).lstat()
-        except OSError:
-            continue
-        yield name, (found.st_ino, found.st_ctime_ns, found.st_size)
+def _mark(workspace: Workspace, name: str) -> FileMark:
+    try:
+        found = (workspace.path / name).lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_ctime_ns, found.st_size
 
 
 def _listed(paths: frozenset[str]) -> str:

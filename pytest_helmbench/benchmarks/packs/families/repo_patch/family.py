@@ -8,25 +8,21 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentFamily,
     AgentFinding,
+    AgentRow,
     AgentSession,
+    FindingError,
     asset_list,
 )
 from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
     EVAL_FIELDS,
     INPUT_FIELDS,
-    PatchFaultError,
     PatchTests,
     patch_tests,
 )
-from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import GIT_LIMITS
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import gold_leaks
-from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import (
-    artifact_path_of,
-    candidate_of,
-    opened_workplace,
-)
+from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import artifact_path_of, opened_workplace
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
@@ -35,7 +31,6 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.files.strict_json import a_mapping
-from pytest_helmbench.sandbox.box import Engine
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
@@ -93,34 +88,26 @@ class RepoPatch(AgentFamily):
     def compiled_check(self, _public: JsonObject, hidden: JsonObject) -> PatchTests:
         return patch_tests(hidden)
 
-    async def finding(
-        self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
-    ) -> AgentFinding:
-        task, assets = rule.task, tools.files.plan(rule.task.assets)
-        try:
-            async with opened_workplace(task, engine, session.command_limits, assets) as place:
-                said = await session.work(place.spec, place.workspace)
-                artifact = place.artifact()
-                patch = candidate_of("" if artifact else await place.patch(), said, artifact)
-            return await evaluate_patch(task, patch, engine, parity=rule.parity, assets=assets)
-        except PatchFaultError as error:
-            return error.finding
+    async def finding(self, row: AgentRow, session: AgentSession, _tools: RowTools) -> AgentFinding:
+        async with opened_workplace(row) as place:
+            final_text = await session.work(place.spec, place.workspace)
+            candidate = await place.candidate(final_text)
+        return await evaluate_patch(row, candidate)
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
-        engine, assets = await tools.engine(), tools.files.plan(rule.task.assets)
-        gold = eval_text(rule.task, "gold_patch")
+        row, gold = await self.row(rule, tools), eval_text(rule.task, "gold_patch")
         for label, patch, must_pass in (("eval.gold_patch", gold, True), ("an empty patch", "", False)):
             if patch is not None:
-                found = await evaluate_patch(rule.task, patch, engine, parity=rule.parity, assets=assets)
+                found = await evaluate_patch(row, patch)
                 yield Trial(label, must_pass, found.verdict, found.message)
         if gold is None:
             try:
-                async with opened_workplace(rule.task, engine, GIT_LIMITS, assets):
+                async with opened_workplace(row):
                     pass
-            except PatchFaultError as error:
+            except FindingError as error:
                 why, _, hint = str(error).partition("\n  hint: ")
                 yield Trial("a patch", must_pass=None, verdict=Verdict.ERROR, message=why, hint=hint)
-        for name in gold_leaks(rule.task, gold or "", assets):
+        for name in gold_leaks(rule.task, gold or "", row.assets):
             label = f"an agent that reads {name}, where eval.gold_patch stands,"
             yield Trial(label, must_pass=False, verdict=Verdict.PASSED)
 

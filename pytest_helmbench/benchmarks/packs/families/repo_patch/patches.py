@@ -60,6 +60,14 @@ def read_patch(text: str) -> str:
     return "".join(reversed(kept))
 
 
+def patch_in_reply(text: str) -> str:
+    """Return the patch in a reply, or the whole reply where it seems to hold one of another form; empty for none."""
+    try:
+        return read_patch(text)
+    except MalformedPatchError:
+        return text if has_signs_of_a_patch(text) else ""
+
+
 def strip_of(patch: str) -> int:
     """Return how many leading parts of a patch's paths git is to leave out: 1 for `a/` and `b/`, else 0."""
     return 1 if all(map(_is_prefixed, _SECTION.split(patch))) else 0
@@ -140,13 +148,7 @@ def _with_plain_ends(text: str) -> str:
 
 
 def gold_leaks(task: PackTask, gold: str, assets: Sequence[PlannedFile]) -> Iterator[str]:
-    """Yield the public files and fields of a row in which all lines stand that its gold patch adds.
-
-    Args:
-        task: The row.
-        gold: Its gold patch; empty for none.
-        assets: Public files of the row.
-    """
+    """Yield the public files and fields of a row in which all lines stand that its gold patch adds."""
     added = [line[1:].strip() for line in gold.splitlines() if re.match(r"\+(?!\+\+ )", line)]
     if sum(map(len, added)) < _LEAST_CHARACTERS:  # so few stand anywhere by chance
         return

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from pytest_helmbench.benchmarks.packs.task import PathPolicyError
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 
@@ -214,8 +213,6 @@ def denial(path: str, policy: PatchPolicy, *, parity: bool = False) -> str | Non
     """Return why a patch must not touch a path, for people; None when it may.
 
     Args:
-        path: Relative to the repository.
-        policy: The row's.
         parity: Apply the published rule, which knows fewer sensitive paths.
 
     Source:
@@ -233,39 +230,25 @@ def denial(path: str, policy: PatchPolicy, *, parity: bool = False) -> str | Non
     return (PARITY if parity else DEFAULT).why(path)
 
 
-def check_paths(paths: Iterable[str], policy: PatchPolicy, *, parity: bool = False) -> None:
-    """Hold paths to a policy.
-
-    Raises:
-        PathPolicyError: With the paths that must not be touched and why, five at most.
-    """
-    lines = [
-        f"{excerpt(path, 200)!r}: {why}"
-        for path in sorted(paths)
-        if (why := denial(path, policy, parity=parity)) is not None
-    ]
-    _refuse(lines)
+def denials(paths: Iterable[str], policy: PatchPolicy, *, parity: bool = False) -> str:
+    """Return which paths must not be touched and why, five at most; empty when all may be."""
+    reasons = ((path, denial(path, policy, parity=parity)) for path in sorted(paths))
+    return _listed([(path, why) for path, why in reasons if why is not None])
 
 
-def check_special(paths: Iterable[str], policy: PatchPolicy) -> None:
-    """Hold paths that are, or become, symbolic links or submodules to a policy.
-
-    Raises:
-        PathPolicyError: As `check_paths`.
-    """
-    _refuse(
-        [
-            f"{excerpt(path, 200)!r}: symbolic links and submodules are sensitive"
-            for path in sorted(paths)
-            if not any(_matches(path, pattern) for pattern in policy.allow_sensitive_paths)
-        ]
+def special_denials(paths: Iterable[str], policy: PatchPolicy) -> str:
+    """Return which of some paths, that are or become symbolic links or submodules, must not; empty when all may."""
+    allowed = policy.allow_sensitive_paths
+    why = "symbolic links and submodules are sensitive"
+    return _listed(
+        [(path, why) for path in sorted(paths) if not any(_matches(path, pattern) for pattern in allowed)]
     )
 
 
-def _refuse(lines: list[str]) -> None:
-    if lines:
-        more = f"\nand {len(lines) - _MOST_SHOWN} more" if len(lines) > _MOST_SHOWN else ""
-        raise PathPolicyError("\n".join(lines[:_MOST_SHOWN]) + more)
+def _listed(reasons: list[tuple[str, str]]) -> str:
+    lines = [f"{excerpt(path, 200)!r}: {why}" for path, why in reasons[:_MOST_SHOWN]]
+    more = [f"and {len(reasons) - _MOST_SHOWN} more"] if len(reasons) > _MOST_SHOWN else []
+    return "\n".join(lines + more)
 
 
 def hard_fault(path: str, *, parity: bool = False) -> str | None:

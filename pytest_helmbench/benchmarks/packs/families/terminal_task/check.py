@@ -15,10 +15,9 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     text_or_object,
     timeout_of,
 )
-from pytest_helmbench.benchmarks.packs.task import CommandCheck, ConfigError, FileCheck, PackTask, Visibility
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.files.field_values import (
     RowFaults,
     check_command,
@@ -60,17 +59,6 @@ def _file_check(checker: JsonObject) -> FileCheck:
         trimmed(path),
         timeout_of(checker),
     )
-
-
-def terminal_tests_of(task: PackTask) -> TerminalTests:
-    """Return the rule for a task's workspace.
-
-    Raises:
-        ConfigError: The task is of another family, or has no checker.
-    """
-    if not isinstance(task.check, TerminalTests):
-        raise ConfigError(f"{task.id}: eval.checker: there is no checker that judges a workspace")
-    return task.check
 
 
 _COMMANDS = ("chroot",)
@@ -136,7 +124,3 @@ EVAL_FIELDS: Fields = {
     "expected_state": Field(anything, names=Names.A_FILE),
     "needed_commands": Field(_needed_commands, visibility=_INPUTS),
 }
-
-
-class CannotStartError(HelmbenchError):
-    """There is no checker to start: the pack's fault, or the image's."""

@@ -13,7 +13,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow, FindingError
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import NOT_STARTED, Ran, Weighing, runs_tests, tail
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import (
     CHECK_LIMITS,
@@ -22,22 +22,20 @@ from pytest_helmbench.benchmarks.packs.evidence.witnesses import (
     lay_out,
     opened_witness,
 )
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import CannotStartError, terminal_tests_of
+from pytest_helmbench.benchmarks.packs.families.family import check_of
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
     EVALUATORS,
     CheckerFiles,
-    denied_commands,
     opened_place,
-    restore,
     spec_of,
     take_away,
 )
-from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck, PackTask, PlannedFile
-from pytest_helmbench.core.granted import NOTHING_NAMED, Granted
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.box import Command, Engine, Mount
+from pytest_helmbench.sandbox.box import Command, Mount
 from pytest_helmbench.sandbox.workspace import EntryKind, SandboxError, Workspace
 
 _PYTHON_OPTIONS = ("-I", "-S", "-B", "-c")
@@ -58,66 +56,40 @@ _MISSING = re.compile(
 
 
 async def evaluate_terminal(
-    task: PackTask,
-    workspace: Workspace,
-    engine: Engine,
-    *,
-    evaluator: CheckerFiles = _NO_FILES,
-    assets: Sequence[PlannedFile] = (),
-    allowed_commands: Granted[tuple[str, ...]] = NOTHING_NAMED,
+    row: AgentRow, workspace: Workspace, evaluator: CheckerFiles = _NO_FILES
 ) -> AgentFinding:
-    """Run a task's checker over a workspace.
+    """Run a row's checker over a workspace.
 
     Args:
-        task: Of terminal_task.
+        row: Of terminal_task; those of its assets that are read-only come back before the checker runs.
         workspace: As the agent left it; the checker may change it.
-        engine: What runs the checker.
-        evaluator: Files of the checker.
-        assets: Public files of the row; those that are read-only come back before the checker runs.
-        allowed_commands: Dangerous commands that the user allows.
 
     Raises:
-        ConfigError: The task is of another family, or has no checker.
+        ConfigError: The row is of another family.
         SandboxError: The sandbox failed.
 
     Source:
         Benchmark packs, section 4, terminal_task.
     """
-    checker = terminal_tests_of(task).checker
-    denied = denied_commands(task, allowed_commands)
-    if denied is not None:
-        return AgentFinding(Verdict.ERROR, "denied_command", denied)
-    checking = Checking(task, checker, engine, evaluator, assets, allowed_commands)
+    checking = Checking(row, check_of(row.task, TerminalTests).checker, evaluator)
     try:
-        taken = await asyncio.to_thread(take_away, workspace, task)
+        taken = await asyncio.to_thread(take_away, workspace, spec_of(row).workdir)
     except SandboxError as error:
         return AgentFinding(Verdict.FAILED, "limit", excerpt(str(error)))
     try:
-        await asyncio.to_thread(restore, workspace, assets)
+        await asyncio.to_thread(lay_out, workspace, [item for item in row.assets if item.read_only])
         return replace(await checking.finding(await checking.run(workspace)), taken=taken)
-    except CannotStartError as error:
-        return AgentFinding(Verdict.ERROR, "cannot_start", str(error))
+    except FindingError as error:
+        return error.finding
 
 
 @dataclass(frozen=True, slots=True)
 class Checking:
-    """The checker of a row.
+    """The checker of a row, with its files."""
 
-    Args:
-        task: The row.
-        checker: Of the row.
-        engine: What runs it.
-        evaluator: Its files.
-        assets: Public files of the row.
-        allowed: Dangerous commands that the user allows.
-    """
-
-    task: PackTask
+    row: AgentRow
     checker: CommandCheck | FileCheck
-    engine: Engine
     evaluator: CheckerFiles
-    assets: Sequence[PlannedFile]
-    allowed: Granted[tuple[str, ...]]
 
     @property
     def name(self) -> str:
@@ -127,7 +99,7 @@ class Checking:
     @property
     def wall_s(self) -> float:
         """Its time limit."""
-        return self.checker.timeout_s or self.task.environment.timeout_s or CHECK_LIMITS.wall_s
+        return self.checker.timeout_s or self.row.task.environment.timeout_s or CHECK_LIMITS.wall_s
 
     async def finding(self, ran: Ran) -> AgentFinding:
         """Return the verdict over a checker that has run."""
@@ -151,7 +123,7 @@ class Checking:
         comes before may be the agent's work.
         """
         ended, why = ran.ended, "\n".join(why for _, why in ran.seen.broken)
-        public = " ".join(map(str, self.task.public().values()))
+        public = " ".join(map(str, self.row.task.public().values()))
         missing = list(_MISSING.finditer(why or ended.stderr.decode("utf-8", "replace")))
         for one in missing if why else missing[-1:]:  # the exit code is that of the last command
             module, path = (one["module"] or "").partition(".")[0], one["path"] or one["program"] or ""
@@ -165,12 +137,11 @@ class Checking:
         """Run it over a workspace, which it may change.
 
         Raises:
-            CannotStartError: There is nothing to start.
+            FindingError: There is nothing to start.
             SandboxError: The sandbox failed.
         """
-        spec = spec_of(self.task, CHECK_LIMITS, self.allowed)
-
-        home = Workspace(self.engine.new_workspace(spec.image).path, uid=workspace.uid)
+        spec, engine = spec_of(self.row), self.row.engine
+        home = Workspace(engine.new_workspace(spec.image).path, uid=workspace.uid)
         place = f"/evaluator-{secrets.token_hex(16)}"
         try:
             home.put_folder("evaluator")
@@ -185,7 +156,7 @@ class Checking:
             lent = () if spec.image is not None else _own_pytest(f"{place}-packages")
             spec = replace(spec, mounts=(*mounts, *lent))
             settings = WitnessSettings(False, (), collects, place)
-            async with opened_witness(self.engine, spec, workspace, settings) as witness:
+            async with opened_witness(engine, spec, workspace, settings) as witness:
                 argv = self._argv(witness, folder, place, lends_pytest=bool(lent))
                 return await self._start(witness, place, argv)
         finally:
@@ -193,8 +164,7 @@ class Checking:
 
     async def without(self, collects: bool) -> Ran:
         """Run it over a workspace as the agent found it."""
-        place = opened_place(self.task, self.engine, CHECK_LIMITS, self.assets, self.allowed)
-        async with place as (_, workspace):
+        async with opened_place(self.row) as (_, workspace):
             return await self.run(workspace, collects=collects)
 
     def _argv(
@@ -214,7 +184,7 @@ class Checking:
         if entry is not None and entry != ".":
             data = folder.get(entry, limit_bytes=CHECK_LIMITS.disk_bytes)
         if entry is None or data is None:
-            raise CannotStartError(f"{self.name}: a script is a file")
+            raise self._cannot_start("a script is a file")
         if data.startswith(b"#!"):
             folder.put(entry, data, mode=0o755)
             return (path,)
@@ -238,14 +208,17 @@ class Checking:
             *await _quiet_settings(box.workspace, listed),
         )
         workdir = self.checker.workdir if isinstance(self.checker, CommandCheck) else None
-        cwd = posixpath.normpath(posixpath.join(spec_of(self.task, limits).workdir, workdir or ""))
+        cwd = posixpath.normpath(posixpath.join(box.workdir, workdir or ""))
         ran = await witness.run((*launch, *argv), cwd, env, limits)
         mark = f"{secret} ".encode()
         said = [line for line in ran.ended.stderr.split(b"\n") if line.startswith(mark)]
         if said:
             fault = said[-1].removeprefix(mark).decode(errors="replace")
-            raise CannotStartError(f"{self.name}: {excerpt(fault)}")
+            raise self._cannot_start(excerpt(fault))
         return ran
+
+    def _cannot_start(self, why: str) -> FindingError:
+        return FindingError(Verdict.ERROR, "cannot_start", f"{self.name}: {why}")
 
     def _test_folder(self, place: str) -> tuple[tuple[str, str], ...]:
         """Return what tells a script where its tests are."""
@@ -314,10 +287,6 @@ async def _quiet_settings(
     workspace: Workspace, listed: Callable[[Sequence[str]], Awaitable[bytes]]
 ) -> tuple[tuple[str, str], ...]:
     """Return the environment of a checker; includes of other settings are taken out of the workspace's own.
-
-    Args:
-        workspace: Before the checker runs.
-        listed: Runs `_GIT_LISTS` over files of it.
 
     Raises:
         SandboxError: The workspace cannot be read or written.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentFamily,
     AgentFinding,
+    AgentRow,
     AgentSession,
     asset_list,
 )
-from pytest_helmbench.benchmarks.packs.evidence.witnesses import CHECK_LIMITS
-from pytest_helmbench.benchmarks.packs.families.family import Trial
+from pytest_helmbench.benchmarks.packs.families.family import Trial, check_of
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import (
     EVAL_FIELDS,
     INPUT_FIELDS,
@@ -20,11 +20,7 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.check import (
     terminal_tests,
 )
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
-    denied_commands,
-    opened_place,
-    plan_checker_files,
-)
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import opened_place, plan_checker_files
 from pytest_helmbench.benchmarks.packs.format.pack_files import RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
@@ -32,7 +28,6 @@ from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.files.strict_json import a_mapping, a_text
-from pytest_helmbench.sandbox.box import Engine
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
@@ -73,28 +68,24 @@ class TerminalTask(AgentFamily):
         return terminal_tests(hidden)
 
     def denied(self, task: PackTask, allowed: Granted[tuple[str, ...]]) -> str | None:
-        return denied_commands(task, allowed)
+        needed = check_of(task, TerminalTests).needed_commands
+        missing = [name for name in needed if name not in allowed.value]
+        if not missing:
+            return None
+        options = " ".join(f"--helmbench-allow-command={name}" for name in missing)
+        return f"it needs {', '.join(missing)}, which {options} would allow"
 
-    async def finding(
-        self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
-    ) -> AgentFinding:
-        task, assets = rule.task, tools.files.plan(rule.task.assets)
-        evaluator = plan_checker_files(tools.files, task)
-        allowed = tools.settings.allow_commands
-        async with opened_place(task, engine, session.command_limits, assets, allowed) as (spec, workspace):
+    async def finding(self, row: AgentRow, session: AgentSession, tools: RowTools) -> AgentFinding:
+        evaluator = plan_checker_files(tools.files, row.task)
+        async with opened_place(row) as (spec, workspace):
             await session.work(spec, workspace)
-            return await evaluate_terminal(
-                task, workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed
-            )
+            return await evaluate_terminal(row, workspace, evaluator)
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
-        """See `Family.trials`. A row holds no workspace that must pass; that of the start must have a verdict."""
-        task, assets, engine = rule.task, tools.files.plan(rule.task.assets), await tools.engine()
-        evaluator, allowed = plan_checker_files(tools.files, task), tools.settings.allow_commands
-        async with opened_place(task, engine, CHECK_LIMITS, assets, allowed) as (_, workspace):
-            found = await evaluate_terminal(
-                task, workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed
-            )
+        """Yield the verdict on the workspace as it is at the start, which must have one: no row says what passes."""
+        row, evaluator = await self.row(rule, tools), plan_checker_files(tools.files, rule.task)
+        async with opened_place(row) as (_, workspace):
+            found = await evaluate_terminal(row, workspace, evaluator)
         yield Trial("the untouched workspace", None, found.verdict, found.message)
 
 

@@ -9,8 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from pytest_helmbench.benchmarks.packs.evidence.witnesses import lay_out, system_free
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests, terminal_tests_of
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow
+from pytest_helmbench.benchmarks.packs.evidence.witnesses import CHECK_LIMITS, lay_out, system_free
+from pytest_helmbench.benchmarks.packs.families.family import check_of
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, bounded, contents
 from pytest_helmbench.benchmarks.packs.task import (
     ConfigError,
@@ -20,10 +22,9 @@ from pytest_helmbench.benchmarks.packs.task import (
     PlannedFile,
     Visibility,
 )
-from pytest_helmbench.core.granted import NOTHING_NAMED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
+from pytest_helmbench.sandbox.box import BoxSpec
 from pytest_helmbench.sandbox.workspace import Entry, EntryKind, Workspace
 
 
@@ -90,97 +91,57 @@ _LINKED = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/
 
 
 @asynccontextmanager
-async def opened_place(
-    task: PackTask,
-    engine: Engine,
-    limits: Limits,
-    assets: Sequence[PlannedFile] = (),
-    allowed_commands: Granted[tuple[str, ...]] = NOTHING_NAMED,
-) -> AsyncIterator[tuple[BoxSpec, Workspace]]:
-    """Make the workspace of a task with the way its boxes are opened, and remove it at the end.
-
-    Args:
-        task: Of terminal_task.
-        engine: What runs the agent's commands.
-        limits: Of the agent's commands.
-        assets: Public files of the row.
-        allowed_commands: Dangerous commands that the user allows.
+async def opened_place(row: AgentRow) -> AsyncIterator[tuple[BoxSpec, Workspace]]:
+    """Make the workspace of a row with the way its boxes are opened, and remove it at the end.
 
     Raises:
         ConfigError: The workspace cannot be where the environment says.
         SandboxError: The sandbox failed, or the image holds no such folder.
     """
-    spec = spec_of(task, limits, allowed_commands)
-    workspace = engine.new_workspace(spec.image)
+    spec = spec_of(row)
+    workspace = row.engine.new_workspace(spec.image)
     spec = replace(spec, workspace=workspace)
     try:
-        filled = replace(spec, fill_from_image=task.environment.materialize_workdir_from_image)
-        await (await engine.open(filled)).close()
-        await asyncio.to_thread(lay_out, workspace, assets)
+        await row.engine.open(
+            replace(spec, fill_from_image=row.task.environment.materialize_workdir_from_image)
+        )
+        await asyncio.to_thread(lay_out, workspace, row.assets)
         yield spec, workspace
     finally:
         await asyncio.to_thread(workspace.close)
 
 
-def spec_of(task: PackTask, limits: Limits, allowed: Granted[tuple[str, ...]] = NOTHING_NAMED) -> BoxSpec:
-    """Return how boxes over the workspace of a task are made, without the workspace.
+def spec_of(row: AgentRow) -> BoxSpec:
+    """Return how boxes over the workspace of a row are made, without the workspace.
 
     Raises:
         ConfigError: It would hide a part of the system.
     """
+    task = row.task
     image, stated = task.environment.image, task.environment.workdir or _WORKDIR
     workdir = system_free(stated)
     if workdir is None:
         raise ConfigError(f"{task.id}: environment.workdir: the workspace cannot be at {stated!r}")
+    needed, allowed = check_of(task, TerminalTests).needed_commands, row.allowed_commands.value
     return BoxSpec(
         image=image,
         workdir=workdir,
         env=(("HOME", "/tmp"),) if image is None else (),
-        limits=limits,
+        limits=CHECK_LIMITS,
         label=task.id,
-        capabilities=capabilities_of(task, allowed),
+        capabilities=tuple(_CAPABILITIES[name] for name in needed if name in allowed),
     )
 
 
-def denied_commands(task: PackTask, allowed: Granted[tuple[str, ...]]) -> str | None:
-    """Return why a task cannot be run without leave, in a sentence for people; None when it can.
-
-    Args:
-        task: Of terminal_task.
-        allowed: The values of `--helmbench-allow-command`.
-    """
-    missing = [name for name in terminal_tests_of(task).needed_commands if name not in allowed.value]
-    if not missing:
-        return None
-    options = " ".join(f"--helmbench-allow-command={name}" for name in missing)
-    return f"it needs {', '.join(missing)}, which {options} would allow"
-
-
-def capabilities_of(task: PackTask, allowed: Granted[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return what commands must be able to do that a task needs and the user allows."""
-    needed = terminal_tests_of(task).needed_commands
-    return tuple(_CAPABILITIES[name] for name in needed if name in allowed.value and name in _CAPABILITIES)
-
-
-def restore(workspace: Workspace, assets: Sequence[PlannedFile]) -> None:
-    """Put read-only files back as the pack has them."""
-    lay_out(workspace, [item for item in assets if item.read_only])
-
-
-def take_away(workspace: Workspace, task: PackTask) -> tuple[str, ...]:
-    """Open a workspace again if it was closed, and remove what leads out of it or is no file; return what that was.
+def take_away(workspace: Workspace, workdir: str) -> tuple[str, ...]:
+    """Open a workspace again if it was closed, and remove what leads out of it or is not a file; return what that was.
 
     Links to programs and libraries of the system may stay: virtual environments are made of them.
-
-    Args:
-        workspace: As the agent left it.
-        task: Says where the checker finds it.
 
     Raises:
         SandboxError: Folders are nested too deep, or something cannot be removed.
     """
     workspace.path.chmod(0o755 if workspace.path.stat().st_mode & 0o055 else 0o700)
-    workdir = spec_of(task, Limits()).workdir
     found = [(entry.name, why) for entry in workspace.entries() if (why := _fault_of(entry, workdir))]
     for name, _ in found:
         workspace.remove(name)

@@ -183,11 +183,8 @@ def main(workspace: str, evaluator: str, entry: str, packages: str, own: str) ->
     """Run everything; what becomes of it is reported.
 
     Args:
-        workspace: Where it is, and where we are.
-        evaluator: Where the evaluator's folder is.
         entry: A file of tests in it, or the folder.
         packages: Where a pytest is for a Python that has none; empty for nowhere.
-        own: The folder of the programs that report.
     """
     leave = os._exit
     with open(own + "/settings.json", encoding="utf-8") as file:
