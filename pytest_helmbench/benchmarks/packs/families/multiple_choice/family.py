@@ -15,14 +15,12 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     ProofReply,
     TextFamily,
     answer_format,
-    echoes_given,
     focused_text,
-    is_silent,
-    no_answer,
     normalised,
     right_replies,
     shown,
     stripped,
+    unstated,
 )
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields
@@ -201,14 +199,11 @@ def read_choice(row: ChoiceRow, reply: str) -> AnswerFinding:
     stated = stated_answer(reply)
     if (verbatim := _verbatim(said, stated.text, row)) is not None:
         return AnswerFinding(verbatim in right, "text", verbatim, statement=shown(stated.text or said))
-    statement = shown(stated.text or said)
     listed = listing(row.choices)
-    if echoes_given((row.question, listed, f"{row.question}\n\n{listed}"), said, stated.text):
-        return AnswerFinding(False, statement=statement, reason="echo")
-    if not stated.text:
-        return no_answer(reply)
-    if is_silent(stated.text):
-        return AnswerFinding(False, "silent", statement=statement)
+    finding = unstated(reply, stated, (row.question, listed, f"{row.question}\n\n{listed}"))
+    if finding is not None:
+        return finding
+    statement = shown(stated.text)
     if _LETTERS.fullmatch(stated.text.strip(_ENDS)):
         return AnswerFinding(False, "letters", statement=statement, reason="several")
     pick = _picked(stated, row)

@@ -18,17 +18,15 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     TextFamily,
     answer_format,
     echoes,
-    echoes_given,
     focused_text,
     given_texts,
     holds,
     is_number,
-    is_silent,
-    no_answer,
     normalised,
     right_replies,
     shown,
     stripped,
+    unstated,
 )
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, text_or_object
@@ -197,13 +195,10 @@ def read_short(row: ShortRow, reply: str) -> AnswerFinding:
     stated = stated_answer(reply)
     if _is_verbatim(reply, row):
         return AnswerFinding(True, "equal", statement=shown(stated.text or reply))
+    finding = unstated(reply, stated, row.given)
+    if finding is not None:
+        return finding
     statement = shown(stated.text)
-    if echoes_given(row.given, end_of(reply), stated.text):
-        return AnswerFinding(False, statement=statement or shown(reply), reason="echo")
-    if not stated.text:
-        return no_answer(reply)
-    if is_silent(stated.text):
-        return AnswerFinding(False, "silent", statement=statement)
     if len(stated.text) > _LONGEST_STATEMENT and len(stated.parts) == 1:
         return AnswerFinding(False, statement=statement, certain=False)
     how, passed = _read_stated(stated, row)

@@ -18,7 +18,7 @@ from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
 from pytest_helmbench.core.reply_text import split_reply
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
 from pytest_helmbench.judging.comparisons.plain import folded
-from pytest_helmbench.judging.comparisons.stated import end_of
+from pytest_helmbench.judging.comparisons.stated import Stated, end_of
 from pytest_helmbench.judging.rubric import Criterion
 
 if TYPE_CHECKING:
@@ -57,7 +57,10 @@ class ProofReply(NamedTuple):
 
 
 class TextFamily(Family):
-    """A family whose rows are one question, and whose `eval` says which texts answer it."""
+    """A family whose rows are one question, and whose `eval` says which texts answer it.
+
+    Its methods call `input` of a row `given`, and its `eval` `wanted`.
+    """
 
     runs_code: ClassVar[bool] = False
     is_one_question: ClassVar[bool] = True
@@ -70,8 +73,6 @@ class TextFamily(Family):
         """Hold a reply to a row. Never raises for a reply, whatever it holds.
 
         Args:
-            given: `input` of the row.
-            wanted: `eval` of the row.
             reply: As the provider's JSON decodes, lone surrogates included.
             parity: Apply the published rule instead of the default one.
 
@@ -103,8 +104,6 @@ class TextFamily(Family):
         """Return the replies that a row must judge right; none where only a marking model can judge.
 
         Args:
-            given: `input` of the row.
-            wanted: `eval` of the row.
             prompt: As the model sees it; empty to echo the public fields only.
 
         Raises:
@@ -142,11 +141,6 @@ class TextFamily(Family):
 
     def evaluation(self, rule: PackRule, reply: Reply, *, shows: bool) -> Evaluation:
         """Hold a reply to a row by its words: a new one, or one on record.
-
-        Args:
-            rule: The row, and by which rules.
-            reply: Of the model under test.
-            shows: The user wants to see the answers.
 
         Raises:
             ConfigError: The row is incomplete.
@@ -255,12 +249,20 @@ def shown(text: str) -> str:
     return excerpt(" ".join(text[: 4 * STATEMENT_LIMIT].split()), STATEMENT_LIMIT)
 
 
-def no_answer(reply: str) -> AnswerFinding:
-    """Return the finding on a reply that states no answer: wrong, and left to a marking model unless it is empty."""
+def unstated(reply: str, stated: Stated, given: Iterable[str]) -> AnswerFinding | None:
+    """Return the finding on a reply that only repeats what was given, or states no answer; None for any other.
+
+    All of these are wrong. A marking model reads those that say something and yet state no answer.
+    """
     text = end_of(reply)
+    statement = shown(stated.text or text)
+    if echoes_given(given, text, stated.text):
+        return AnswerFinding(False, statement=statement, reason="echo")
     if not text:
         return AnswerFinding(False, reason="empty")
-    return AnswerFinding(False, statement=shown(text), reason="no_answer", certain=False)
+    if not stated.text:
+        return AnswerFinding(False, statement=statement, reason="no_answer", certain=False)
+    return AnswerFinding(False, "silent", statement=statement) if is_silent(stated.text) else None
 
 
 def leaves(context: object) -> Iterator[str]:
