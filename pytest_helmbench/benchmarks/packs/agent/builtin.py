@@ -67,7 +67,6 @@ class Transcript:
             run and how it ended) and at last `end`.
         final_text: Of the last reply; empty when there was none.
         turns: Replies of the model.
-        stop: Why it stopped.
         fault: What a call met; None unless `stop` says so.
     """
 
@@ -153,7 +152,6 @@ class AgentLimits:
         tokens: Prompt and completion tokens of all calls together; estimated where the provider does not say.
         wall_s: Seconds from start to end, waiting for limits and for a place in the sandbox included.
         output_characters: Most that the model sees of one output: head and tail.
-        command: Of each command.
     """
 
     turns: int = 50
@@ -184,8 +182,6 @@ async def run_agent(
     Args:
         task: A system message of the user's, if there is one, and the task message.
         conversation: The item's line to its model.
-        box: Where commands run, over the item's workspace.
-        limits: When it is over.
 
     Returns:
         The transcript; a call that brings no reply ends it and is told in it.

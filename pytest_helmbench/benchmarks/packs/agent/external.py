@@ -142,11 +142,8 @@ class ExternalTask:
     """The task of an external agent.
 
     Args:
-        message: The task.
-        workspace: Where it starts and works.
         address: Where its model is, and the token for it.
         model: Id of the model under test; whatever the agent asks for, this one answers.
-        wall_s: Seconds until it is killed.
         fence: What keeps it in; None to run it with our rights.
         open_ports: The ports that it reaches then.
         needs: What else it is given then.
@@ -168,9 +165,7 @@ class ExternalRun:
 
     Args:
         exit_code: None when it was killed at its time limit.
-        wall_s: Seconds it ran.
         stdout_tail: Its last words, scrubbed.
-        stderr_tail: Likewise.
     """
 
     exit_code: int | None
@@ -220,14 +215,14 @@ async def run_external(command: AgentCommand, task: ExternalTask) -> ExternalRun
 
 async def _run(command: AgentCommand, task: ExternalTask, programs: LocalPrograms) -> ExternalRun:
     limits, streams = Limits(wall_s=task.wall_s, output_bytes=_KEPT), Streams(keeps_end=True)
-    enclosed = await asyncio.to_thread(_enclosed, command, task, programs)
+    enclosed = await asyncio.to_thread(_enclosed, command, task, programs.folder)
     proxy = HostProxy(task.needs.hosts)
     try:
         if enclosed is None:
             # The launcher ends with us, and takes with it what has left the agent's process group.
-            values, settings = _values(task, programs.folder), f"CORE=0,reap={os.getpid()}"
-            argv = launched(command.argv(values), str(task.workspace.path), settings, str(programs.launcher))
-            env = _environment(task, values, programs.folder, _PASSED_ON)
+            argv, env = _command_line(command, task, programs.folder, _PASSED_ON)
+            settings = f"CORE=0,reap={os.getpid()}"
+            argv = launched(argv, str(task.workspace.path), settings, str(programs.launcher))
             launch = Launch(argv, env, end_launched)
         else:
             begin = partial(_begin, enclosed, task, proxy)
@@ -253,44 +248,36 @@ async def _begin(enclosed: Enclosed, task: ExternalTask, proxy: HostProxy, _pid:
     return ""
 
 
-def _values(task: ExternalTask, folder: Path) -> Mapping[str, str]:
-    return {
-        "workspace": str(task.workspace.path),
-        "task_file": str(folder / "task.md"),
-        "base_url": task.address.base_url,
-        "model": task.model,
-    }
-
-
-def _enclosed(command: AgentCommand, task: ExternalTask, programs: LocalPrograms) -> Enclosed | None:
+def _enclosed(command: AgentCommand, task: ExternalTask, folder: Path) -> Enclosed | None:
     """Return how an agent is started in the fence; None where it runs with our rights."""
     if task.fence is None:
         return None
-    values = _values(task, programs.folder)
-    env = _environment(task, values, programs.folder, _INTO_THE_FENCE)
+    argv, env = _command_line(command, task, folder, _INTO_THE_FENCE)
     env.update({name: os.environ[name] for name in task.needs.variables if name in os.environ})
     env["HOME"] = env["TMPDIR"]
     if task.needs.hosts:
         names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
         env.update(dict.fromkeys(names, f"http://127.0.0.1:{_PROXY_PORT}"))
-    reads = (programs.folder / "task.md", *command.files(), *task.needs.mounts)
-    writes = (task.workspace.path, programs.folder / "tmp")
-    view = FenceView(str(task.workspace.path), env, reads, writes)
-    return task.fence.enclose(view, command.argv(values))
+    reads = (folder / "task.md", *command.files(), *task.needs.mounts)
+    writes = (task.workspace.path, folder / "tmp")
+    return task.fence.enclose(FenceView(str(task.workspace.path), env, reads, writes), argv)
 
 
-def _environment(
-    task: ExternalTask, values: Mapping[str, str], folder: Path, names: Iterable[str]
-) -> dict[str, str]:
-    """Return the whole environment of an agent, with these variables of ours."""
-    passed = {name: os.environ[name] for name in names if name in os.environ}
-    temporary = str(folder / "tmp")
-    return {
-        **passed,
-        **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), temporary),
+def _command_line(
+    command: AgentCommand, task: ExternalTask, folder: Path, passed: Iterable[str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return program and arguments of an agent, and its whole environment, into which some variables of ours pass."""
+    values = {
+        "workspace": str(task.workspace.path),
+        "task_file": str(folder / "task.md"),
+        "base_url": task.address.base_url,
+        "model": task.model,
+    }
+    return command.argv(values), {
+        **{name: os.environ[name] for name in passed if name in os.environ},
+        **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder / "tmp")),
         **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
-        "OPENAI_BASE_URL": task.address.base_url,
-        "OPENAI_API_BASE": task.address.base_url,
+        **dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), values["base_url"]),
         "OPENAI_API_KEY": task.address.token,
         "HELMBENCH_MODEL": values["model"],
         "HELMBENCH_WORKSPACE": values["workspace"],

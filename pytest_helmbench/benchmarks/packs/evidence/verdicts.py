@@ -134,7 +134,6 @@ def shortfall(
     """Return what is missing for a pass: in general words, and with names of tests, which may say what they want.
 
     Args:
-        seen: With the candidate.
         wanted: The tests that there are, collected without the candidate.
         without: A whole run without the candidate; None when there was none yet: then nothing is excused.
     """
@@ -196,8 +195,6 @@ class Ran:
     """A command that has run.
 
     Args:
-        ended: How it ended.
-        seen: What its tests have reported.
         changed: Files of the evaluator's that were changed meanwhile.
     """
 
@@ -212,29 +209,18 @@ class Ran:
         return ended.exit_code, ended.timed_out, ended.reason, self.seen.ends, self.seen.broken
 
     @property
-    def why_broken(self) -> str:
-        """How it broke down, in one word for tables."""
-        if self.ended.timed_out:
-            return "timeout"
-        if self.ended.exit_code is None:
-            return "limit"
-        if self.ended.exit_code in NOT_STARTED:
-            return "cannot_start"
-        return "does_not_load" if self.seen.broken else "broken_off"
-
-    @property
-    def how_broken(self) -> str:
-        """The same, for people."""
+    def breakdown(self) -> tuple[str, str]:
+        """How it broke down: in one word for tables, and for people."""
         code, files = self.ended.exit_code, len(self.seen.broken)
         if code is None:
-            return f"was stopped: {self.ended.reason}"
-        if files:
-            return f"{files} file{'s' * (files > 1)} of tests cannot be collected"
+            return "timeout" if self.ended.timed_out else "limit", f"was stopped: {self.ended.reason}"
         if code in NOT_STARTED:
-            return f"cannot be started (exit code {code})"
+            return "cannot_start", f"cannot be started (exit code {code})"
+        if files:
+            return "does_not_load", f"{files} file{'s' * (files > 1)} of tests cannot be collected"
         if _NO_TESTS in self.seen.ends:
-            return "there are no tests"
-        return f"ended with exit code {code} before its tests had all reported"
+            return "broken_off", "there are no tests"
+        return "broken_off", f"ended with exit code {code} before its tests had all reported"
 
 
 Control: TypeAlias = Callable[[bool], Awaitable[Ran]]
@@ -283,7 +269,7 @@ class Weighing:
             return await self._complete()
         if code is not None and code not in NOT_STARTED and self._is_plain():
             return self._found(Verdict.FAILED, "tests_failed", f"ended with exit code {code}")
-        return self._broken(ran.why_broken, await self.control(False))
+        return self._broken(ran.breakdown[0], await self.control(False))
 
     async def _complete(self) -> AgentFinding:
         """Return the finding on a command that ended with 0."""
@@ -315,7 +301,7 @@ class Weighing:
         return not seen.broken and all(ended in (0, 1) for ended in seen.ends)
 
     def _broken(self, reason: str, without: Ran) -> AgentFinding:
-        how, details = self.ran.how_broken, _uncollected(self.ran.seen)
+        how, details = self.ran.breakdown[1], _uncollected(self.ran.seen)
         if self._is_like(without):
             return self._found(Verdict.ERROR, reason, f"{how}, as it does without the candidate", details)
         return self._found(Verdict.FAILED, reason, how, details)

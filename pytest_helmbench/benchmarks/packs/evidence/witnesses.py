@@ -67,11 +67,8 @@ class Witness:
     """A box with a folder of ours beside the workspace.
 
     Args:
-        box: Where commands run.
-        image: Of the box.
         folder: Ours; it belongs to the user that commands run as.
         place: Where commands see it.
-        settings: How tests are judged.
     """
 
     def __init__(

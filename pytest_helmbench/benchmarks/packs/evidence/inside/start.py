@@ -148,12 +148,7 @@ def _chain(own: str, guard: Guard) -> None:
 
 
 def main(settings: dict[str, Any], place: str) -> None:
-    """Guard this Python; when it is one that runs tests, have them reported.
-
-    Args:
-        settings: Of the checker, see `Witness`.
-        place: Path of this file.
-    """
+    """Guard this Python; when it is one that runs tests, have them reported."""
     own = os.path.dirname(os.path.realpath(place))
     guard = Guard(settings["workspace"], settings["exempt"], everything=not settings["tests_inside"])
     words = _words()

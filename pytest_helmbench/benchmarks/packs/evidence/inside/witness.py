@@ -51,7 +51,6 @@ def begin(runner: str, settings: dict[str, Any], own: str, is_inside: Callable[[
 
     Args:
         runner: `pytest`, or `functions` for one that reports by itself.
-        settings: Of the checker.
         own: Our folder.
         is_inside: Whether a path leads into the workspace.
     """
@@ -75,12 +74,7 @@ def _close_to_others() -> None:
 
 
 def _opened(own: str, runner: str) -> Say | None:
-    """Open a session; return what sends its records, None where nothing listens.
-
-    Args:
-        own: The folder of the channel.
-        runner: What runs the tests here.
-    """
+    """Open a session; return what sends its records, None where nothing listens."""
     _close_to_others()
     try:
         keys = os.open(own + "/keys", os.O_RDONLY | os.O_NONBLOCK)
@@ -142,14 +136,7 @@ def _install(say: Say, settings: dict[str, Any], own: str, is_inside: Callable[[
 
 
 def _plugin(say: Say, settings: dict[str, Any], own: str, is_inside: Callable[[str], bool]) -> Any:
-    """Return the plugin, as a module.
-
-    Args:
-        say: Sends records.
-        settings: Of the checker.
-        own: Our folder.
-        is_inside: Whether a path leads into the workspace.
-    """
+    """Return the plugin, as a module."""
     made = type(sys)(settings["plugin"])
     made.__doc__ = "PYTEST_DONT_REWRITE"
     places = _Places(settings)
@@ -159,11 +146,7 @@ def _plugin(say: Say, settings: dict[str, Any], own: str, is_inside: Callable[[s
 
 
 class _Places:
-    """Names tests by where they lie in the evaluator's folder or the workspace, wherever pytest has its root.
-
-    Args:
-        settings: Of the checker.
-    """
+    """Names tests by where they lie in the evaluator's folder or the workspace, wherever pytest has its root."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         folders = [settings[name] for name in ("evaluator", "workspace") if settings[name]]
@@ -267,7 +250,7 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str, places: _Place
     decoys: dict[str, object] = {}
     codes: dict[str, object] = {}
     outcomes = _Outcomes()
-    tampered = _told_once(say)
+    tampered = _watched(say)
 
     @marked(trylast=True)
     def pytest_collection_finish(session: Any) -> None:
@@ -367,33 +350,20 @@ def _why(report: Any) -> str:
     return _ADDRESS.sub("0x", (marked or lines or [""])[-1])[:300]
 
 
-def _told_once(say: Callable[..., None]) -> Callable[[], None]:
-    """Remember how things are; return what says, each time and of each name once, what was replaced since."""
-    changed, known = _watched(), {""}
-
-    def tell() -> None:
-        for name in changed():
-            if name not in known:
-                known.add(name)
-                say("tampered", name)
-
-    return tell
-
-
-def _watched() -> Callable[[], list[str]]:
-    """Remember how things are; return what lists, at any later time, the names that have been replaced since."""
+def _watched(say: Callable[..., None]) -> Callable[[], None]:
+    """Remember how things are; return what reports, once by name, those that have been replaced since."""
     before = dict(_things([*_CLOSE.split(), *_WIDE.split()]))
+    known: set[tuple[str, str]] = set()
 
-    def changed() -> list[str]:
+    def report() -> None:
         modules = sys.modules
-        found = []
         for (module, name), (value, parts) in before.items():
             now = vars(modules.get(module, sys)).get(name)
-            if now is not value or (parts and _parts(value) != parts):
-                found.append(module + "." + name)
-        return found
+            if (module, name) not in known and (now is not value or (parts and _parts(value) != parts)):
+                known.add((module, name))
+                say("tampered", module + "." + name)
 
-    return changed
+    return report
 
 
 def _things(modules: Iterable[str]) -> Iterable[tuple[tuple[str, str], tuple[object, list[tuple[str, int]]]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import fenced
@@ -63,10 +64,7 @@ def _tests(faults: RowFaults, where: str, value: JsonValue) -> None:
         check_command(faults, f"{where}.command", value["command"])
 
 
-def _solution(faults: RowFaults, where: str, value: JsonValue) -> None:
-    check_inline(faults, where, value, "code", hidden=True)
-
-
+_SOLUTION = Field(partial(check_inline, key="code", hidden=True), names=Names.A_FILE)
 _INPUT_FIELDS: Fields = {
     "prompt": Field(check_text, required=True),
     "language": Field(check_text),
@@ -74,8 +72,8 @@ _INPUT_FIELDS: Fields = {
 }
 _EVAL_FIELDS: Fields = {
     "tests": Field(_tests, required=True, visibility=Visibility.EVALUATION_INPUTS),
-    "reference_solution": Field(_solution, names=Names.A_FILE),
-    "canonical_solution": Field(_solution, names=Names.A_FILE),
+    "reference_solution": _SOLUTION,
+    "canonical_solution": _SOLUTION,
 }
 
 

@@ -70,13 +70,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Suite:
-    """Tests and starter, read without running them.
-
-    Args:
-        tests: The row's test code.
-        starter: Where the row's code starts; may be empty.
-        references: Solutions that the pack brings.
-    """
+    """Tests and starter, read without running them."""
 
     def __init__(self, tests: str, starter: str, references: tuple[str, ...] = ()) -> None:
         self._tests = tests
@@ -147,12 +141,7 @@ class Suite:
 
 
 class _Facts:
-    """The facts in the tests' syntax tree.
-
-    Args:
-        tree: Of the tests.
-        declared: What the starter defines, by name.
-    """
+    """The facts in the tests' syntax tree."""
 
     def __init__(self, tree: ast.Module, declared: dict[str, str]) -> None:
         self.tree = tree

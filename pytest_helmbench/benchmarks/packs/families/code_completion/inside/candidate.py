@@ -79,12 +79,7 @@ class _Printed:
 
 
 class _Candidate:
-    """Serves what the tests ask of a reply's code.
-
-    Args:
-        wire: To the tests.
-        printed: What represents stdout and stderr.
-    """
+    """Serves what the tests ask of a reply's code."""
 
     def __init__(self, wire: Wire, printed: _Printed) -> None:
         self._wire = wire

@@ -124,8 +124,6 @@ class Wire:
     """One end of a conversation.
 
     Args:
-        source: Descriptor to read from.
-        target: Descriptor to write to.
         limit: Largest message that is taken, in bytes.
     """
 

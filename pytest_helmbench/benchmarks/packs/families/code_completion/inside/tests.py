@@ -52,7 +52,6 @@ class _Report:
     """Where the tests' end is reported; the first report counts, and ends the process.
 
     Args:
-        target: Descriptor that the report goes to.
         token: Word that only we and the reader know: tests may print what they like.
     """
 
@@ -126,12 +125,7 @@ class _Object:
 
 
 class _Apart:
-    """The candidate in the other box.
-
-    Args:
-        wire: To the candidate.
-        report: Where the end is reported.
-    """
+    """The candidate in the other box."""
 
     def __init__(self, wire: Wire, report: _Report) -> None:
         self._wire = wire
@@ -261,13 +255,7 @@ class _TestedModule(ModuleType):
 
 
 class _Run:
-    """One run of a row's tests.
-
-    Args:
-        job: What the host sends.
-        candidate: Beside the tests, or apart.
-        report: Where the end is reported.
-    """
+    """One run of a row's tests."""
 
     def __init__(self, job: SuiteJob, candidate: _Beside | _Apart, report: _Report) -> None:
         self._job = job
