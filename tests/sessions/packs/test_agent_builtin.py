@@ -134,7 +134,7 @@ def test_a_system_prompt_of_the_users_follows_ours(stage: Stage) -> None:
     ("function", "told"),
     [
         ({"name": "python", "arguments": "{}"}, "Not run: there is no tool 'python': call bash."),
-        ({"name": "bash", "arguments": "ls -la"}, "Not run: the arguments are no JSON object: send {"),
+        ({"name": "bash", "arguments": "ls -la"}, "Not run: the arguments are not a JSON object: send {"),
         ({"name": "bash", "arguments": ""}, 'Not run: there is no command: send {"command": "…"}.'),
         ({"name": "bash", "arguments": '{"command": "a\\u0000b"}'}, "Not run: the command holds a NUL byte."),
         ({"name": "bash", "arguments": '{"command": "' + "x" * 100_001 + '"}'}, "Not run: the command has more"),

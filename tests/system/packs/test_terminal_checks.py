@@ -207,7 +207,7 @@ _SKIPPED = "import pytest\n\n\n@pytest.mark.skip\ndef test_x():\n    pass\n"
 @pytest.mark.parametrize(
     ("code", "verdict", "reason", "message"),
     [
-        ("def test_x(:\n", _ERROR, "unfit_tests", "test_x.py is no Python: invalid syntax ("),
+        ("def test_x(:\n", _ERROR, "unfit_tests", "test_x.py is not Python: invalid syntax ("),
         ("x = 1\n", _ERROR, "unfit_tests", "there are no tests"),
         ("import solution\n", _FAILED, "does_not_load", "1 file of tests cannot be collected"),
         ("import nowhere\n", _ERROR, "unfit_tests", "1 file of tests cannot be collected, as it does"),

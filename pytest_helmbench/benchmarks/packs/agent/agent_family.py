@@ -119,7 +119,7 @@ class AgentFamily(Family):
         """
 
     async def evaluate(self, rule: PackRule, _reply: Reply, _tools: RowTools) -> Evaluation:
-        """Refuse: a reply alone is no work."""
+        """Refuse: a reply alone cannot be judged."""
         raise ConfigError(f"{rule.task.id}: an agent works on rows of {self.name}: no single reply is judged")
 
 

@@ -145,7 +145,7 @@ class _Session:
         if finding.verdict is Verdict.ERROR:
             return Outcome(Verdict.ERROR, finding.reason, finding.message, events=self.events)
         passed = finding.verdict is Verdict.PASSED
-        # What checks write shows lines of hidden tests.
+        # The output of tests shows lines of hidden ones.
         output = finding.output.strip() if self.tools.settings.show_hidden and not passed else ""
         observed = "they pass"
         if not passed:

@@ -91,7 +91,7 @@ def command_of(call: ToolCall) -> str:
         raise UnusableCallError(f"there is no tool {excerpt(call.name, 40)!r}: call bash")
     arguments = call.decoded()
     if arguments is None:
-        raise UnusableCallError('the arguments are no JSON object: send {"command": "…"}')
+        raise UnusableCallError('the arguments are not a JSON object: send {"command": "…"}')
     command = arguments.get("command")
     if isinstance(command, list):
         words = [word for word in command if isinstance(word, str)]
@@ -176,15 +176,15 @@ async def run_agent(
 ) -> Transcript:
     """Let a model work on a task by shell commands, until it is done or out of bounds.
 
-    Commands come as function calls. A model that makes none may write fenced shell blocks instead, as it is told;
-    where the provider refuses requests with tools, the agent goes on without them.
+    Commands come as function calls. A model that makes none may write fenced shell blocks instead, as the prompt
+    says; where the provider refuses requests with tools, the agent goes on without them.
 
     Args:
         task: A system message of the user's, if there is one, and the task message.
         conversation: The item's line to its model.
 
     Returns:
-        The transcript; a call that brings no reply ends it and is told in it.
+        The transcript; a call that brings no reply ends it and is its fault.
 
     Raises:
         SandboxError: The sandbox failed.
@@ -268,8 +268,8 @@ class _Run:
             self.calls_functions = True
             self.cut_in_a_row = 0
             for number, call in enumerate(calls):
-                told = await self._call(call) if number < _MOST_CALLS else _TOO_MANY
-                self.say({"role": "tool", "tool_call_id": call.id, "content": told})
+                answer = await self._call(call) if number < _MOST_CALLS else _TOO_MANY
+                self.say({"role": "tool", "tool_call_id": call.id, "content": answer})
             return None
         if raw.reply is not None and raw.reply.is_cut:
             self.cut_in_a_row += 1
@@ -294,9 +294,9 @@ class _Run:
         text = without_surrogates(command)
         figures: dict[str, JsonValue] = {"exit_code": None}
         if "\0" in text:
-            told = "Not run: the command holds a NUL byte."
+            answer = "Not run: the command holds a NUL byte."
         elif len(text.encode()) > _LONGEST_COMMAND:
-            told = (
+            answer = (
                 f"Not run: the command has more than {_LONGEST_COMMAND:,} bytes. Write large files in pieces."
             )
         else:
@@ -308,11 +308,11 @@ class _Run:
                 "output_bytes": len(ended.stdout) + len(ended.stderr),
                 "wall_s": round(ended.wall_s, 3),
             }
-            told = self._told(ended)
+            answer = self._output_text(ended)
         self.note("command", {"command": command, **figures})
-        return told
+        return answer
 
-    def _told(self, ended: Ended) -> str:
+    def _output_text(self, ended: Ended) -> str:
         limits, raw = self.limits.command, ended.stdout + ended.stderr
         text = scrub(raw.decode("utf-8", "replace")).rstrip("\n")
         parts = [_shortened(text, self.limits.output_characters)]

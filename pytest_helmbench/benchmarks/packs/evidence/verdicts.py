@@ -40,7 +40,7 @@ class Session:
         ended: Exit status that the run gave itself; None when it never came to its end.
         decoy: The outcome of a test that must fail; None without one.
         tampered: Functions of Python or of the runner that were replaced meanwhile.
-        spread: Other processes ran the tests, and told this one.
+        spread: Other processes ran the tests, and reported to this one.
         unfit: Why the files of tests cannot be run here; empty where they can.
     """
 

@@ -1,6 +1,6 @@
 """A command that judges, run in a box with a folder of ours beside it, out of which its tests report.
 
-Keys lie ready in a pipe: who takes one opens a session that has to end well. Reports go into another pipe, from which
+Keys lie ready in a pipe: a process that takes one opens a session that has to end well. Reports go into another pipe, from which
 nothing can be taken back. Both are named pipes, since every engine can mount those, on one and the same kernel.
 """
 
@@ -81,7 +81,7 @@ class Witness:
         self._keys = [secrets.token_hex(_KEY_BYTES // 2) for _ in range(_KEYS)]
         self._data = bytearray()
         decoy = f"d{secrets.token_hex(6)}/test_{secrets.token_hex(6)}.py"
-        told: dict[str, object] = {
+        values: dict[str, object] = {
             "workspace": box.workdir,
             "evaluator": settings.evaluator,
             "tests_inside": settings.tests_inside,
@@ -91,8 +91,8 @@ class Witness:
             "decoy": decoy,
             "later": [],
         }
-        folder.put("settings.json", json.dumps(told).encode())
-        folder.put("sitecustomize.py", f"{_source('start')}\n\nmain({told!r}, __file__)\n".encode())
+        folder.put("settings.json", json.dumps(values).encode())
+        folder.put("sitecustomize.py", f"{_source('start')}\n\nmain({values!r}, __file__)\n".encode())
         folder.put("witness.py", _source("witness").encode())
         folder.put(decoy, _DECOY.encode())
 

@@ -1,7 +1,7 @@
 """A family of rows: one object with all that tells it from the others. `registry` knows them by name.
 
 A family states the fields of its rows, writes their prompts, says how a row is run and what it needs for that, judges
-what comes of it, and brings the replies by which a row proves itself. Code that works with rows asks their family.
+the reply or the work, and brings the replies by which a row proves itself. Code that works with rows asks their family.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HASH_FORM = "1"
 _HASH_DIGITS = 16
 _TESTS_PASS = "its tests pass"
 Check = TypeVar("Check")
-"""What a family compiles of `eval`."""
+"""The type of the rule that a family compiles from `eval`."""
 
 
 def check_of(task: PackTask, form: type[Check]) -> Check:

@@ -120,7 +120,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "it is read relative to the eval root, 'hidden'",
     ]),
     ("repo_patch", {"input.base_commit": "--upload-pack=x"}, [
-        "input.base_commit: '--upload-pack=x' is no name of a commit\n  hint: write the hash of the commit",
+        "input.base_commit: '--upload-pack=x' is not the name of a commit\n  hint: write the hash of the commit",
     ]),
     ("repo_patch", {"environment": {"image": "--privileged"}}, [
         "environment.image '--privileged' is not a name of an image\n  hint: write name, name:tag or name@digest",
@@ -179,7 +179,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "eval.checker.timeout_seconds: -3 is not a time\n  hint: write a number of seconds above 0",
     ]),
     ("terminal_task", {"eval.needed_commands": ["chroot", "mount"]}, [
-        "eval.needed_commands: 'mount' is no command that is known here\n  hint: "
+        "eval.needed_commands: 'mount' is not a command that is known here\n  hint: "
         "the only dangerous command that a row may ask for is 'chroot'",
     ]),
     ("terminal_task", {"eval.test_files": [{"path": "a", "mount": "/etc/passwd"}]}, [

@@ -1,7 +1,7 @@
 """First code of every Python that a checker starts, as its `sitecustomize`.
 
 Whatever lies in the workspace, Python's own modules and those of pytest come from elsewhere, and a run of pytest
-reports what becomes of its tests.
+reports the outcome of its tests.
 """
 
 from __future__ import annotations

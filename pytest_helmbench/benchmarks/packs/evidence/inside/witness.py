@@ -91,7 +91,7 @@ def _opened(own: str, runner: str) -> Say | None:
 
     def say(*parts: object) -> None:
         if process_of() != process:
-            return  # a child that was forked is none of ours
+            return  # a forked child does not report
         line = key + " " + encoded([_cut(part) for part in parts])
         write(descriptor, (line if len(line) < _LONGEST else key + ' ["flood"]').encode("ascii") + b"\n")
 
@@ -297,7 +297,7 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str, places: _Place
 
 
 class _Outcomes:
-    """What becomes of tests, from the reports of their phases."""
+    """The outcomes of tests, from the reports of their phases."""
 
     def __init__(self) -> None:
         self.raised: set[str] = set()
@@ -305,7 +305,7 @@ class _Outcomes:
         self._phases: dict[str, list[str]] = {}
 
     def after(self, report: Any) -> str:
-        """Return what became of a test after its last phase; empty before."""
+        """Return the outcome of a test after its last phase; empty before."""
         name = report.nodeid
         if report.when == "setup":
             self._phases[name] = []
@@ -390,7 +390,7 @@ def _parts(value: object) -> list[tuple[str, int]]:
 
 
 def _names_of_tests(path: str) -> list[str]:
-    """Return functions and methods of a file whose names start with `test`; empty for what is no Python."""
+    """Return functions and methods of a file whose names start with `test`; empty for a file that is not Python."""
     try:
         with open(path, "rb") as file:
             tree = ast.parse(file.read())

@@ -199,7 +199,7 @@ def _line_of(message: str, tests: str) -> str:
 
 
 def _messages(report: _Report, task: PackTask) -> tuple[str, str]:
-    """Return what a report says to anybody, and with the name that it keeps back.
+    """Return what a report says to everyone, and with the name that it keeps back.
 
     A name comes from hidden tests, or from code that has been given values of theirs and may say them by it.
     """

@@ -224,7 +224,7 @@ class _Facts:
         return found
 
     def need_objects(self) -> bool:
-        """Return whether the tests need of the candidate, or hand to it, what is no plain data."""
+        """Return whether the tests need of the candidate, or hand to it, what is not plain data."""
         words = {_word(node) for node in self.nodes} | set(self.modules_of) | set(self.modules_of.values())
         classes = {name for name in self.free | self.imported if name[:1].isupper() and not name.isupper()}
         if words & _BESIDE or classes - set(self.declared):
@@ -289,7 +289,7 @@ class _Facts:
         return root not in self.candidates
 
     def _is_object(self, node: ast.expr) -> bool:
-        """Return whether an expression is, or holds, what is no plain data."""
+        """Return whether an expression is, or holds, what is not plain data."""
         if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
             return True
         if isinstance(node, ast.Name):
@@ -347,7 +347,7 @@ def _gives_objects(reference: str, used: set[str]) -> bool:
 
 
 def _declared(tree: ast.Module | None, starter: str) -> dict[str, str]:
-    """Return what a starter defines, with the kind of it; by look where it is no Python yet."""
+    """Return what a starter defines, with the kind of it; by look where it is not Python yet."""
     if tree is not None:
         return {name: kind for name, kind in names_of(tree).items() if kind != "import"}
     found = {}

@@ -162,7 +162,7 @@ class FreeRow:
         given: What the model was shown, long texts first: context, prompt.
         prompt: The prompt alone.
         accepted: Stripped, none empty.
-        rejected: Stripped, none empty; often there are none.
+        rejected: Stripped, none empty; often there is not one.
         min_token_f1: Of the published rule, in [0, 1].
     """
 

@@ -295,7 +295,7 @@ def parity_choice(row: ChoiceRow, reply: str) -> AnswerFinding:
     """Judge a multiple_choice reply by the published rule.
 
     Raises:
-        ConfigError: The row's answer names no choice and is no text.
+        ConfigError: The row's answer is not a text and names no choice.
     """
     expected = {form for answer in row.answers for form in _expected_forms(answer, row.choices)}
     if not expected:

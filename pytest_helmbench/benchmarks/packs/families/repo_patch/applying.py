@@ -20,7 +20,7 @@ _SETUP, _CANDIDATE, _TESTS = (f"{_OWN}/{name}.patch" for name in ("setup", "cand
 _UNREADABLE, _SETUP_FAILED, _BASELINE_FAILED, _CANDIDATE_FAILED, _TESTS_FAILED, _LATE = range(70, 76)
 _SPECIAL_MODES = ("120000", "160000")
 
-# What models write: hunks that are longer or shorter than they say, other white space than the file's, no last lines.
+# Models write hunks that are longer or shorter than they say, other white space than the file's, no last lines.
 _WAYS = (
     "--recount",
     "",

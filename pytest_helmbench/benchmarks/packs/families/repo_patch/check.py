@@ -104,7 +104,7 @@ def _commit(faults: RowFaults, where: str, value: JsonValue) -> None:
     if not isinstance(value, str):
         faults.error(where, f"this is {kind_of(value)}, not text")
     elif not _COMMIT.match(value):
-        faults.error(where, f"{named(value)} is no name of a commit", "write the hash of the commit")
+        faults.error(where, f"{named(value)} is not the name of a commit", "write the hash of the commit")
 
 
 def _tests(faults: RowFaults, where: str, value: JsonValue) -> None:

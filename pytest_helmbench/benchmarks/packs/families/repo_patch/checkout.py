@@ -82,8 +82,8 @@ _LAST_LINES = 3
 def hardened(workspace: Workspace) -> Iterator[None]:
     """Make a repository deaf: its own configuration, attributes and hooks are gone, for good.
 
-    Inside, a configuration stands that lets git do nothing but what it is told; at the end, a plain one, so that
-    nothing of a foreign repository runs when git is called in it.
+    Inside, the configuration lets git do nothing but run its arguments; at the end it is a plain one. So nothing of a
+    foreign repository runs when git is called in it.
     """
     own = workspace.get(".git/config", limit_bytes=_MIB) or b""
     form = _SHA256 if _IS_SHA256.search(own) else _SHA1

@@ -27,11 +27,11 @@ _SIGNS = re.compile(
 
 
 class MalformedPatchError(HelmbenchError):
-    """A text is no patch that can be applied."""
+    """A text is not a patch that can be applied."""
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes of a text; those that were no UTF-8 when it was read come out as they were."""
+    """Return the bytes of a text; those that were not UTF-8 when it was read come out as they were."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -115,7 +115,7 @@ def _fenced(text: str) -> list[str]:
         if inside is None:
             found = _FENCE.match(line)
             if found is not None and not (is_patch and found.start(3)):
-                # What follows a list's mark stands below what stands behind it.
+                # The lines of a list's item stand below the text behind its mark.
                 indent, fence, inside = found[1] + " " * len(found[2] or ""), found[3], []
             is_patch = is_patch or _HEADER.match(line) is not None
         elif _ends(line.removeprefix(indent), fence):

@@ -188,7 +188,7 @@ DEFAULT = SensitivePaths(
 _NEVER = "securebench"
 _DRIVE = re.compile(r"[A-Za-z]:")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
-# What file systems that ignore case, dots or blanks at the end, or that know short names take for `.git`.
+# File systems that ignore case, dots or blanks at the end, or that know short names, take these for `.git`.
 _GIT_FOLDER = re.compile(r"\.git[. ]*|git~[0-9]+|\.git:.*", re.IGNORECASE)
 _IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u2060\u206a-\u206f\ufeff]")
 _MOST_SHOWN = 5
@@ -263,7 +263,7 @@ def hard_fault(path: str, *, parity: bool = False) -> str | None:
     if parity:
         return None
     if not all(parts) or "." in parts:
-        return "it is no plain path"
+        return "it is not a plain path"
     if "\\" in path or _CONTROL.search(path):
         return "it holds a backslash or a control character"
     if any(_GIT_FOLDER.fullmatch(_IGNORED.sub("", part)) for part in parts):

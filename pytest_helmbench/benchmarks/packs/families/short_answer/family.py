@@ -173,7 +173,7 @@ def short_row(given: JsonObject, wanted: JsonObject) -> ShortRow:
     """Read `input` and `eval` of a short_answer row."""
     accepted, tolerance = wanted.get("accepted_answers"), wanted.get("tolerance")
     answers = (
-        tuple(one for one in accepted if isinstance(one, str) or is_number(one))
+        tuple(answer for answer in accepted if isinstance(answer, str) or is_number(answer))
         if isinstance(accepted, list)
         else ()
     )
@@ -319,13 +319,13 @@ _members_of_accepted = lru_cache(maxsize=2048)(_members)
 def _as_yes_no(said: str, accepted: Sequence[str]) -> bool | None:
     wanted = {_YES_NO[word] for word in accepted if word in _YES_NO}
     words = words_of(said)
-    told = {_YES_NO[word] for word in words if word in _YES_NO}
-    if len(wanted) != 1 or len(told) != 1 or "but" in words:
+    said_words = {_YES_NO[word] for word in words if word in _YES_NO}
+    if len(wanted) != 1 or len(said_words) != 1 or "but" in words:
         return None
     opens = words[0] in _YES_NO and (len(words) == 1 or re.match(r"\w+\s*[,.;:!-]", said))
     if not opens and not (words[-1] in _YES_NO and len(words) < _MOST_YES_NO_WORDS):
         return None
-    return told == wanted
+    return said_words == wanted
 
 
 def _as_number(form: str, row: ShortRow) -> bool | None:

@@ -108,7 +108,7 @@ def _needed_commands(faults: RowFaults, where: str, value: JsonValue) -> None:
     if len(faults.errors) == before and isinstance(value, list):
         for item in value:
             if item not in _COMMANDS:
-                faults.error(where, f"{named(item)} is no command that is known here", _COMMANDS_HINT)
+                faults.error(where, f"{named(item)} is not a command that is known here", _COMMANDS_HINT)
 
 
 _INPUTS = Visibility.EVALUATION_INPUTS

@@ -125,9 +125,9 @@ class Checking:
         ended, why = ran.ended, "\n".join(why for _, why in ran.seen.broken)
         public = " ".join(map(str, self.row.task.public().values()))
         missing = list(_MISSING.finditer(why or ended.stderr.decode("utf-8", "replace")))
-        for one in missing if why else missing[-1:]:  # the exit code is that of the last command
-            module, path = (one["module"] or "").partition(".")[0], one["path"] or one["program"] or ""
-            is_searched = "/" not in path and (one["program"] or one["quote"] or one["search"])
+        for found in missing if why else missing[-1:]:  # the exit code is that of the last command
+            module, path = (found["module"] or "").partition(".")[0], found["path"] or found["program"] or ""
+            is_searched = "/" not in path and (found["program"] or found["quote"] or found["search"])
             word, before = module or posixpath.basename(path), "/" if is_searched else r"(?<![\w.-])"
             if word and re.search(rf"{before}{re.escape(word)}(?![\w-])", public):
                 return False
@@ -305,14 +305,14 @@ async def _quiet_settings(
                 found[entry.name] = entry.mode
     settings = dict(_ALWAYS_SET)
     if found:
-        *told, rest = (await listed(tuple(found))).decode("utf-8", "surrogateescape").split("\0=\0")
-        for path, mode in tuple(found.items())[len(told) :] if told or rest else ():
+        *texts, rest = (await listed(tuple(found))).decode("utf-8", "surrogateescape").split("\0=\0")
+        for path, mode in tuple(found.items())[len(texts) :] if texts or rest else ():
             workspace.put(path, _EMPTY_GIT_FILE, mode=mode)  # there was too much to list
-        for (path, mode), text in zip(found.items(), told, strict=False):
+        for (path, mode), text in zip(found.items(), texts, strict=False):
             own = [setting.partition("\n") for setting in text.split("\0") if setting]
-            kept = [one for one in own if one[0].partition(".")[0] not in ("include", "includeif")]
+            kept = [each for each in own if each[0].partition(".")[0] not in ("include", "includeif")]
             if len(kept) < len(own):
-                content = "".join(_written(*one) for one in kept)
+                content = "".join(_written(*each) for each in kept)
                 workspace.put(path, content.encode("utf-8", "surrogateescape"), mode=mode)
             settings.update(pair for name, _, value in kept for pair in _in_place(name, value))
     if sum(len(name) + len(value) + _VARIABLES for name, value in settings.items()) > _MOST_CHARACTERS:

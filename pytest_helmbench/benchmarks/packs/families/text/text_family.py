@@ -43,7 +43,7 @@ _EDGE = " \t\r\n\"'`.,;:"
 
 
 class ProofReply(NamedTuple):
-    """A reply by which a row proves itself, and what must come of it.
+    """A reply by which a row proves itself, and the verdict that it must get.
 
     Args:
         label: What it is, without any hidden value.
@@ -307,7 +307,7 @@ def stripped(value: JsonValue) -> str:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether a value is a number; true and false are none."""
+    """Return whether a value is a number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

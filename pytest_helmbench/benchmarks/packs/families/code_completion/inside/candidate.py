@@ -109,7 +109,7 @@ class _Candidate:
         self._wire.send([nonce, *message, self._printed.taken()])
 
     def _encode_object(self, value: Any) -> object:
-        """Return what is told of a value that is no plain data: it stays here and is spoken of by number."""
+        """Return what crosses for a value that is not plain data: it stays here, and a number represents it."""
         if isinstance(value, type) and name_of(value).startswith("builtins."):
             return ["n", value.__name__]
         base = next((base for base in _PLAIN_BASES if issubclass(type(value), base)), None)

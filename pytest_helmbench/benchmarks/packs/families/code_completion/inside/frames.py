@@ -252,7 +252,7 @@ class Parcel:
     """The values of one question and its answer.
 
     Args:
-        encode_foreign: Returns what crosses in place of a value that is no plain data.
+        encode_foreign: Returns what crosses in place of a value that is not plain data.
         decode_foreign: Returns what stands here for a value of the other side, by tag and parts.
     """
 
@@ -353,7 +353,7 @@ class Parcel:
         """Return the value of a JSON text.
 
         Raises:
-            BrokenWireError: It is none that an honest side sends.
+            BrokenWireError: No honest side sends it.
         """
         if type(data) is not list:
             return data

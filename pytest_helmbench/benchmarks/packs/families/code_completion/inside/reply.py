@@ -79,7 +79,7 @@ def builtin_name(error: BaseException) -> str:
 
 
 def tree_of(text: str) -> _ast.Module | None:
-    """Return the module's syntax tree; None when the text is no Python."""
+    """Return the module's syntax tree; None when the text is not Python."""
     try:
         tree: _ast.Module = compile(text, "text", "exec", _ONLY_TREE, dont_inherit=True)
     except _TOO_MUCH:
@@ -171,7 +171,7 @@ def _chosen(blocks: list[str], declared: dict[str, str]) -> str:
         made = {name for names in found for name, kind in names.items() if kind in ("function", "class")}
         own = [block for block, names, kept in zip(blocks, found, defines) if not made & (set(names) - kept)]
         joined = "\n\n".join(own or blocks)
-        # A block that is no Python (a shell command, some output) does not spoil those that are.
+        # A block that is not Python (a shell command, some output) does not spoil those that are.
         sound = [block for block in own or blocks if _is_valid(block)]
         return joined if _is_valid(joined) or not sound else "\n\n".join(sound)
     uses = list(map(_used, blocks))

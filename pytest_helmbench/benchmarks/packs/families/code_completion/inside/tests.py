@@ -65,7 +65,7 @@ class _Report:
         Args:
             verdict: `passed`, `failed`, `error`, or `unloaded` where the reply's code does not load.
             message: The event, without words of the reply or of the tests; `{}` represents a name.
-            name: What the tests or the reply call it, and words that anybody may see instead.
+            name: What the tests or the reply call it, and words that everyone may see instead.
         """
         names = [part[:_TEXT_LIMIT] for part in name or ()]
         report = {"verdict": verdict, "message": message, "name": names}
@@ -121,7 +121,7 @@ class _Iterator:
 
 
 class _Object:
-    """Represents an object of the candidate that is no plain data: it has nothing, and equals nothing."""
+    """Represents an object of the candidate that is not plain data: it has nothing, and equals nothing."""
 
 
 class _Apart:
@@ -163,7 +163,7 @@ class _Apart:
                 return value
             error = self._exception(value, is_pull=what == "next")
         except BrokenWireError as broken:
-            self._report.end("failed", f"the candidate's process is of no more use: {broken}")
+            self._report.end("failed", f"the candidate's process cannot be used any longer: {broken}")
         except (RecursionError, MemoryError):
             self._report.end("failed", "the candidate's answer is nested too deep, or too large")
         raise error
@@ -205,13 +205,13 @@ class _Apart:
         number = self._numbers.get(id(value))
         if number is None:
             is_theirs = type(value) in self._types
-            message = "the tests hand over a {}, which is no plain data"
+            message = "the tests hand over a {}, which is not plain data"
             message = message if is_theirs else "not expressible: " + message
             self._report.end("failed" if is_theirs else "error", message, (type(value).__name__, "value"))
         return ["h", number]
 
     def _decode_object(self, tag: str, parts: list[Any]) -> object:
-        """Return what represents something of the candidate that is no plain data."""
+        """Return what represents something of the candidate that is not plain data."""
         number = parts[0]
         if tag == "n":
             found = getattr(builtins, number)
@@ -305,11 +305,11 @@ class _Run:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None)
             where = "" if line is None else f" at line {line}"
-            self._report.end("error", "the tests are no Python: " + type(error).__name__ + where)
+            self._report.end("error", "the tests are not Python: " + type(error).__name__ + where)
 
     def _report_load(self, error: BaseException) -> NoReturn:
         own, line = self._candidate.blamed(error) or (type(error).__name__, 0)
-        # The line is the candidate's word: a number that is none of a line may say anything.
+        # The line is the candidate's word: a number beyond the last line may mean anything.
         lines = len(self._job["reply"]["reply"].splitlines())
         where = f" at line {line} of the reply's code" if 0 < line <= lines else ""
         message = "the reply's code does not load: {}" + where

@@ -6,7 +6,7 @@ Nothing in the workspace is imported on the way: site-packages are found without
 without what they may point to in the workspace. With pytest importable it runs the tests, with a configuration from
 the evaluator's folder or none; otherwise module-level functions whose names start with `test` are run here.
 
-What becomes of each test is reported over a channel that is opened before any code of the workspace can run (tests may
+The outcome of each test is reported over a channel that is opened before any code of the workspace can run (tests may
 import it). Code that ends the process early leaves the last report out.
 """
 
@@ -63,7 +63,7 @@ def test_files(entry: str) -> list[str]:
 
 
 def read_files(files: Iterable[str]) -> tuple[dict[str, ast.Module], str]:
-    """Return the syntax trees of files of tests, and why one is no Python; empty when all are."""
+    """Return the syntax trees of files of tests, and why one is not Python; empty when all are."""
     trees: dict[str, ast.Module] = {}
     for path in files:
         with open(path, "rb") as file:
@@ -72,7 +72,7 @@ def read_files(files: Iterable[str]) -> tuple[dict[str, ast.Module], str]:
             trees[path] = ast.parse(source, path)
             compile(source, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
-            return trees, f"{os.path.basename(path)} is no Python: {error}"
+            return trees, f"{os.path.basename(path)} is not Python: {error}"
     return trees, "" if trees else "there are no tests"
 
 
@@ -91,7 +91,7 @@ def run_pytest(evaluator: str, entry: str) -> int:
 def run_plainly(trees: dict[str, ast.Module], collects: bool, say: Say) -> int:
     """Run module-level test functions; `pytest` reports its own.
 
-    What there is to run is read off the files before any code runs that could change it.
+    The files say what there is to run before any code runs that could change it.
     """
     unfit = next(filter(None, (why_unfit(os.path.basename(path), tree) for path, tree in trees.items())), "")
     if unfit:
@@ -180,7 +180,7 @@ def run_one(name: str, function: Callable[[], object], say: Say) -> int:
 
 
 def main(workspace: str, evaluator: str, entry: str, packages: str, own: str) -> None:
-    """Run everything; what becomes of it is reported.
+    """Run and report everything.
 
     Args:
         entry: A file of tests in it, or the folder.
