@@ -12,7 +12,7 @@ from engines import Running
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import CheckerFiles, opened_place
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import CheckerFiles, open_place
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     Environment,
@@ -81,7 +81,7 @@ class Judge:
         """Judge what a script leaves, which may end as it likes."""
         row = AgentRow(self.task(checker), self.room.engine, self.assets)
         limits = Limits(wall_s=20, disk_bytes=64 * _MIB)
-        async with opened_place(row) as (spec, workspace):
+        async with open_place(row) as (spec, workspace):
             async with await row.engine.open(spec) as box:
                 await box.run(Command(("sh", "-c", script), limits=limits))
             return await evaluate_terminal(row, workspace, evaluator)

@@ -58,7 +58,7 @@ def test_an_honest_reply_passes(row: CodeRow, honest: Mapping[str, CodeFinding])
 def test_a_wrong_reply_fails_with_a_sentence(row: CodeRow, wrong: Mapping[str, CodeFinding]) -> None:
     found = wrong[row.name]
     assert found.verdict is Verdict.FAILED
-    assert row.says in found.told(shows=True)
+    assert row.says in found.text(shows=True)
 
 
 @pytest.mark.parametrize("row", _ERRORS, ids=lambda row: row.name)
@@ -68,7 +68,7 @@ def test_what_is_the_packs_fault_is_an_error(row: CodeRow, errors: Mapping[str, 
     assert found.reason == (
         "not_expressible" if found.message.startswith("not expressible: ") else "unfit_tests"
     )
-    assert row.says in found.told(shows=True)
+    assert row.says in found.text(shows=True)
 
 
 @pytest.mark.parametrize(
@@ -252,8 +252,8 @@ def test_what_only_tests_know_is_told_where_they_are_shown_alone(
     _, tests, reply, sentence = case
     found = bwrap.wait(evaluate_code(code_task(f"add({_SECRET!r}, 'x')\n{tests}"), reply, bwrap.engine))
     assert found.verdict is not Verdict.PASSED
-    assert sentence in found.told(shows=False)
-    assert _SECRET not in found.told(shows=False)
+    assert sentence in found.text(shows=False)
+    assert _SECRET not in found.text(shows=False)
 
 
 def test_a_name_of_the_public_input_is_told(bwrap: Running) -> None:
@@ -266,4 +266,4 @@ def test_a_name_of_the_public_input_is_told(bwrap: Running) -> None:
         finding = bwrap.wait(
             evaluate_code(code_task(_ADD_TESTS, starter), reply, bwrap.engine, parity=parity)
         )
-        assert finding.told(shows=False) == said
+        assert finding.text(shows=False) == said

@@ -23,7 +23,7 @@ _PASSED = AgentFinding(Verdict.PASSED)
 
 
 @dataclass(frozen=True)
-class CaseContext:
+class PatchBench:
     """A repository, and a sandbox that patches are judged in."""
 
     room: Running
@@ -53,7 +53,7 @@ class CaseContext:
 
 
 @pytest.fixture(scope="module")
-def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CaseContext]:
+def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PatchBench]:
     folder = tmp_path_factory.mktemp("bench") / "repository"
     files: dict[str, str | bytes] = {
         "src/calculator.py": CALCULATOR,
@@ -61,7 +61,7 @@ def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         ".gitignore": "*.cache\n",
     }
     with controls_once():
-        yield CaseContext(bwrap, folder, make_repository(folder, files))
+        yield PatchBench(bwrap, folder, make_repository(folder, files))
 
 
 def _is(finding: AgentFinding, verdict: Verdict, phase: PatchPhase, reason: str, start: str = "") -> None:
@@ -72,7 +72,7 @@ def _is(finding: AgentFinding, verdict: Verdict, phase: PatchPhase, reason: str,
 _FAILED, _ERROR = Verdict.FAILED, Verdict.ERROR
 
 
-def test_a_right_patch_passes_and_a_wrong_one_fails(bench: CaseContext, tmp_path: Path) -> None:
+def test_a_right_patch_passes_and_a_wrong_one_fails(bench: PatchBench, tmp_path: Path) -> None:
     assert bench.judge(bench.diff(_RIGHT)) == _PASSED
     finding = bench.judge(bench.diff(_WRONG))
     _is(finding, _FAILED, PatchPhase.COMMAND, "tests_failed", "eval.tests.command: ended with exit code 1")
@@ -85,14 +85,12 @@ def test_a_right_patch_passes_and_a_wrong_one_fails(bench: CaseContext, tmp_path
 
 
 @pytest.mark.parametrize("patch", ["", "  \n\t\n"])
-def test_an_empty_patch_fails_before_anything_else(bench: CaseContext, patch: str) -> None:
+def test_an_empty_patch_fails_before_anything_else(bench: PatchBench, patch: str) -> None:
     finding = bench.judge(patch, commit="abc123", repository=Path("/nowhere"))
     _is(finding, _FAILED, PatchPhase.EMPTY_PATCH, "empty_patch", "the patch is empty")
 
 
-def test_a_wrong_base_commit_is_the_packs_fault_whatever_the_patch(
-    bench: CaseContext, tmp_path: Path
-) -> None:
+def test_a_wrong_base_commit_is_the_packs_fault_whatever_the_patch(bench: PatchBench, tmp_path: Path) -> None:
     finding = bench.judge("no patch at all", commit="abc123")
     message = (
         f"base_commit is 'abc123', which repository does not hold: it is at '{bench.commit}'\n"
@@ -105,7 +103,7 @@ def test_a_wrong_base_commit_is_the_packs_fault_whatever_the_patch(
     assert bench.judge(bench.diff(_RIGHT), commit="main") == _PASSED
 
 
-def test_a_missing_repository_is_the_packs_fault(bench: CaseContext, tmp_path: Path) -> None:
+def test_a_missing_repository_is_the_packs_fault(bench: PatchBench, tmp_path: Path) -> None:
     start = "base_commit 'abc123' cannot be found: "
     finding = bench.judge("x", commit="abc123", repository=None)
     _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "no_repository", f"{start}the row names neither")
@@ -120,7 +118,7 @@ def test_a_missing_repository_is_the_packs_fault(bench: CaseContext, tmp_path: P
 @pytest.mark.parametrize("pattern", ["tests/test_add.py", "tests/", "tests/**", "*_add.py"])
 @pytest.mark.parametrize("parity", [True, False])
 def test_what_a_patch_does_to_files_that_the_row_keeps_is_left_out(
-    bench: CaseContext, pattern: str, parity: bool
+    bench: PatchBench, pattern: str, parity: bool
 ) -> None:
     check = (
         "sh",
@@ -140,7 +138,7 @@ def test_what_a_patch_does_to_files_that_the_row_keeps_is_left_out(
 
 
 @pytest.mark.parametrize("name", ["tests/test_add.py", "conftest.py", "Makefile", "src/.gitattributes"])
-def test_a_path_that_is_announced_is_held_to_the_policy(bench: CaseContext, name: str) -> None:
+def test_a_path_that_is_announced_is_held_to_the_policy(bench: PatchBench, name: str) -> None:
     finding = bench.judge(bench.diff({name: "x\n", **_RIGHT}))
     _is(finding, _FAILED, PatchPhase.PATH_POLICY, "path_denied", f"'{name}': ")
     if name == "conftest.py":
@@ -148,7 +146,7 @@ def test_a_path_that_is_announced_is_held_to_the_policy(bench: CaseContext, name
     assert bench.judge(bench.diff({name: TEST, **_RIGHT}), allow_sensitive_paths=(name,)) == _PASSED
 
 
-def test_both_rules_for_paths(bench: CaseContext) -> None:
+def test_both_rules_for_paths(bench: PatchBench) -> None:
     patch = bench.diff({"Makefile": "x:\n", **_RIGHT})
     assert bench.judge(patch, parity=True) == _PASSED
     finding = bench.judge(patch, parity=True, allow_paths=("src/",))
@@ -156,7 +154,7 @@ def test_both_rules_for_paths(bench: CaseContext) -> None:
     _is(bench.judge(patch), _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'Makefile': files of this name")
 
 
-def test_the_setup_patch_comes_first_and_its_trouble_is_the_packs(bench: CaseContext) -> None:
+def test_the_setup_patch_comes_first_and_its_trouble_is_the_packs(bench: PatchBench) -> None:
     setup = bench.diff({"src/calculator.py": f"# Set up\n{CALCULATOR}", "src/x.cache": "cached\n"}, "-p")
     git(bench.folder, "commit", "-q", "--allow-empty", "-m", "Later")
     on_top = bench.diff(_RIGHT).replace("@@ -1,", "@@ -2,").replace(" +1,", " +2,")
@@ -170,7 +168,7 @@ def test_the_setup_patch_comes_first_and_its_trouble_is_the_packs(bench: CaseCon
     _is(finding, _ERROR, PatchPhase.SETUP_PATCH, "does_not_apply", "eval.tests.setup_patch does not apply: ")
 
 
-def test_a_patch_that_does_not_apply_fails(bench: CaseContext) -> None:
+def test_a_patch_that_does_not_apply_fails(bench: PatchBench) -> None:
     finding = bench.judge(bench.diff(_RIGHT).replace("def add", "def sub"))
     start = "the patch does not apply: error: patch failed: src/calculator.py:1"
     _is(finding, _FAILED, PatchPhase.CANDIDATE_PATCH, "does_not_apply", start)
@@ -191,11 +189,11 @@ _BARE_HUNK = "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a
     ],
     ids=["no trailing context", "no prefixes", "wrong counts", "CRLF", "white space"],
 )
-def test_patches_as_models_write_them(bench: CaseContext, patch: str) -> None:
+def test_patches_as_models_write_them(bench: PatchBench, patch: str) -> None:
     assert bench.judge(patch) == _PASSED
 
 
-def test_what_really_changed_must_be_what_was_announced(bench: CaseContext) -> None:
+def test_what_really_changed_must_be_what_was_announced(bench: PatchBench) -> None:
     finding = bench.judge(
         bench.diff(_RIGHT) + "diff --git a/src/x b/src/y\nold mode 100644\nnew mode 100644\n"
     )
@@ -212,7 +210,7 @@ def test_what_really_changed_must_be_what_was_announced(bench: CaseContext) -> N
     assert bench.judge(plain, allow_paths=("src/calculator.py",)) == _PASSED
 
 
-def test_links_and_submodules(bench: CaseContext) -> None:
+def test_links_and_submodules(bench: PatchBench) -> None:
     link = (
         "diff --git a/src/link b/src/link\nnew file mode 120000\n--- /dev/null\n"
         "+++ b/src/link\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n"
@@ -233,7 +231,7 @@ def test_links_and_submodules(bench: CaseContext) -> None:
     assert allowed.step == PatchPhase.COMMAND
 
 
-def test_tests_are_added_after_the_candidate(bench: CaseContext) -> None:
+def test_tests_are_added_after_the_candidate(bench: PatchBench) -> None:
     added = bench.diff({"tests/test_more.py": "from src.calculator import add\nassert add(2, 2) == 4\n"})
     command = ("python3", "-c", "import runpy; runpy.run_path('tests/test_more.py')")
     command = ("sh", "-c", "PYTHONPATH=. python3 tests/test_more.py")
@@ -277,14 +275,14 @@ _IF_RIGHT = "grep -q 'a + b' src/calculator.py && "
     ],
 )
 def test_how_the_command_ends(
-    bench: CaseContext, command: tuple[str, ...], verdict: Verdict, reason: str, message: str
+    bench: PatchBench, command: tuple[str, ...], verdict: Verdict, reason: str, message: str
 ) -> None:
     finding = bench.judge(bench.diff(_RIGHT), command=command, timeout_s=1.0)
     _is(finding, verdict, PatchPhase.COMMAND, reason, f"eval.tests.command: {message}")
     assert (_WITHOUT in finding.message) == (_WITHOUT in message)
 
 
-def test_a_broken_command_is_told_from_a_broken_candidate(bench: CaseContext) -> None:
+def test_a_broken_command_is_told_from_a_broken_candidate(bench: PatchBench) -> None:
     def judge(patch: str, *arguments: str) -> AgentFinding:
         command = ("env", "X=1", "python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
         return bench.judge(patch, command=command)

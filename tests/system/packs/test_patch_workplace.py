@@ -16,7 +16,7 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, A
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import patch_in_reply
-from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import opened_workplace
+from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import open_workplace
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile, Resource, Visibility
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Command, Ended, Limits
@@ -30,7 +30,7 @@ async def _worked(
     room: Running, task: PackTask, script: str, assets: tuple[PlannedFile, ...] = ()
 ) -> tuple[Ended, str]:
     """Let an agent run one script; return how that ended, and the patch."""
-    async with opened_workplace(AgentRow(task, room.engine, assets)) as place:
+    async with open_workplace(AgentRow(task, room.engine, assets)) as place:
         async with await room.engine.open(place.spec) as box:
             ended = await box.run(Command(("sh", "-c", script), limits=_LIMITS))
         return ended, await place.patch()
@@ -219,7 +219,7 @@ def test_a_patch_file_that_the_row_asks_for(
     task = replace(task, resources={**task.resources, "artifact_path": Resource(path, Visibility.PUBLIC)})
 
     async def written() -> str:
-        async with opened_workplace(AgentRow(task, bwrap.engine)) as place:
+        async with open_workplace(AgentRow(task, bwrap.engine)) as place:
             async with await bwrap.engine.open(place.spec) as box:
                 await box.run(Command(("sh", "-c", script)))
             assert place.artifact() in ("", await place.candidate("in words"))

@@ -160,7 +160,7 @@ def test_what_leads_out_of_the_workspace_is_taken_away_and_said(
 ) -> None:
     finding = _judge(bwrap, tmp_path, script)
     assert finding.verdict is Verdict.FAILED
-    assert finding.taken[0].startswith(why)
+    assert finding.removed[0].startswith(why)
 
 
 def test_links_that_stay_inside_and_those_of_a_virtual_environment_are_left(
@@ -169,7 +169,7 @@ def test_links_that_stay_inside_and_those_of_a_virtual_environment_are_left(
     script = "mkdir d bin; echo forty-two > d/a; ln -s d/a answer.txt; ln -s /usr/bin/env bin/env; ln -s ../d/a bin/a"
     finding = _judge(bwrap, tmp_path, script)
     assert finding == _PASSED
-    assert not finding.taken
+    assert not finding.removed
 
 
 def test_the_evaluators_files_cannot_be_changed_by_what_the_tests_run(bwrap: Running, tmp_path: Path) -> None:

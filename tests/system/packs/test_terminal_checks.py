@@ -13,7 +13,7 @@ from terminal_tasks import Judge
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
 from pytest_helmbench.benchmarks.packs.families.terminal_task.family import FAMILY
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import opened_place
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import open_place
 from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     Environment,
@@ -149,8 +149,8 @@ def test_evaluation_inputs_lie_in_the_workspace_while_the_checker_runs_and_not_b
     judge = _with_inputs(request.getfixturevalue(kind), {"t/run.sh": run, "t/tests/data": "42"})
     finding = judge.command("sh", f"{_INPUTS}/t/run.sh", script=f"{_LOOKS}{script}; touch answer.txt")
     assert finding == _PASSED
-    taken = ("securebench was taken away: files of the evaluator lie there",)
-    assert finding.taken[:1] == (() if script == "true" else taken)
+    removed = ("securebench was taken away: files of the evaluator lie there",)
+    assert finding.removed[:1] == (() if script == "true" else removed)
     finding = judge.command("sh", f"{_INPUTS}/t/run.sh", script=f"{_LOOKS}{script}")
     _is(finding, _FAILED, "check_failed", "eval.checker.command: ended with exit code 1")
 
@@ -323,7 +323,7 @@ def test_a_command_that_is_allowed_works_in_a_container(bare: Judge) -> None:
 
     async def judged(allowed: tuple[str, ...]) -> tuple[int | None, AgentFinding]:
         row = AgentRow(task, engine, allowed_commands=Granted(allowed))
-        async with opened_place(row) as (spec, workspace):
+        async with open_place(row) as (spec, workspace):
             async with await engine.open(spec) as box:
                 ended = await box.run(Command(("chroot", "/", "true")))
             allowing = replace(row, allowed_commands=Granted(("chroot",)))

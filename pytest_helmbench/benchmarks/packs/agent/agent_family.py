@@ -33,7 +33,7 @@ class AgentFinding:
         message: For people; empty when it passed.
         output: End of what the checks wrote, scrubbed; it may show lines of hidden tests.
         step: The step that it ended in; empty when it passed, and where the family has no steps.
-        taken: What was taken away before it was judged, in sentences for people.
+        removed: What was removed before it was judged, in sentences for people.
     """
 
     verdict: Verdict
@@ -41,7 +41,7 @@ class AgentFinding:
     message: str = ""
     output: str = ""
     step: str = ""
-    taken: tuple[str, ...] = field(default=(), compare=False)
+    removed: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def in_process(self) -> bool:

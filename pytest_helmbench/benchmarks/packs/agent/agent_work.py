@@ -152,7 +152,7 @@ class _Session:
             where = f"{finding.step}: " if finding.step else ""
             written = f": {' '.join(output.split())}" if output else ""
             observed = where + finding.message.partition("\n")[0] + written
-        note = "\n".join((*self.remarks, *finding.taken, *((output,) if output else ()))) or None
+        note = "\n".join((*self.remarks, *finding.removed, *((output,) if output else ()))) or None
         judged = family.row_evaluation(
             rule, passed=passed, observed=observed, reason=finding.reason, note=note
         )

@@ -56,7 +56,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Witnessed:
+class Reports:
     """All that was reported while a command ran: one session per key that was taken."""
 
     sessions: tuple[Session, ...] = ()
@@ -86,7 +86,7 @@ class Witnessed:
         return Counter(_base(name) for name, word in self.tests if word in words)
 
 
-def read_records(data: bytes, keys: Iterable[str]) -> Witnessed:
+def read_records(data: bytes, keys: Iterable[str]) -> Reports:
     """Return what was reported.
 
     Args:
@@ -103,7 +103,7 @@ def read_records(data: bytes, keys: Iterable[str]) -> Witnessed:
                 continue
             if isinstance(parts, list) and parts:
                 lines[key].append(parts)
-    return Witnessed(tuple(_session(found) for found in lines.values()))
+    return Reports(tuple(_session(found) for found in lines.values()))
 
 
 def _session(lines: list[list[object]]) -> Session:
@@ -128,9 +128,7 @@ def _session(lines: list[list[object]]) -> Session:
     )
 
 
-def shortfall(
-    seen: Witnessed, wanted: Witnessed, without: Witnessed | None = None
-) -> tuple[list[str], list[str]]:
+def shortfall(seen: Reports, wanted: Reports, without: Reports | None = None) -> tuple[list[str], list[str]]:
     """Return what is missing for a pass: in general words, and with names of tests, which may say what they want.
 
     Args:
@@ -148,7 +146,7 @@ def shortfall(
     return sentences, [*_uncollected(seen), *(f"{name} {what}" for name, what in lost)]
 
 
-def _lost_tests(seen: Witnessed, wanted: Witnessed, without: Witnessed | None) -> Iterator[tuple[str, str]]:
+def _lost_tests(seen: Reports, wanted: Reports, without: Reports | None) -> Iterator[tuple[str, str]]:
     """Yield names of tests that did not pass as often as they are there, with their outcomes."""
     good, other = seen.counts(_GOOD), seen.counts(_OTHER)
     excused = Counter[str]() if without is None else without.counts(_OTHER - {"failed"})
@@ -162,13 +160,13 @@ def _lost_tests(seen: Witnessed, wanted: Witnessed, without: Witnessed | None) -
             yield name, next((word for word in ("failed", "skipped", "xfailed") if word in words), "not run")
 
 
-def _expected(seen: Witnessed) -> Counter[str]:
+def _expected(seen: Reports) -> Counter[str]:
     """Return how many tests of each name there are, parameters left out."""
     found = Counter(_base(name) for session in seen.sessions for name in session.items)
     return found | Counter({_base(name): 1 for session in seen.sessions for name in session.named})
 
 
-def _loose_ends(seen: Witnessed) -> Iterator[str]:
+def _loose_ends(seen: Reports) -> Iterator[str]:
     if not seen.sessions:
         yield "no test run has reported"
     for session in seen.sessions:
@@ -186,12 +184,12 @@ def _base(name: str) -> str:
     return name.partition("[")[0]
 
 
-def _uncollected(seen: Witnessed) -> list[str]:
+def _uncollected(seen: Reports) -> list[str]:
     return [f"{name} cannot be collected: {why}" for name, why in seen.broken]
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CommandRun:
     """A command that has run.
 
     Args:
@@ -199,7 +197,7 @@ class Ran:
     """
 
     ended: Ended
-    seen: Witnessed
+    seen: Reports
     changed: frozenset[str] = frozenset()
 
     @property
@@ -223,7 +221,7 @@ class Ran:
         return "broken_off", f"ended with exit code {code} before its tests had all reported"
 
 
-Control: TypeAlias = Callable[[bool], Awaitable[Ran]]
+Control: TypeAlias = Callable[[bool], Awaitable[CommandRun]]
 """Runs the command without the candidate; its tests are only collected when the argument is true."""
 
 
@@ -233,7 +231,7 @@ def runs_tests(command: tuple[str, ...]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighing:
+class CommandJudge:
     """Reads the verdict off a command that has run.
 
     A pass needs every test that there is without the candidate: reported, and passed. A breakdown is the candidate's
@@ -248,10 +246,10 @@ class Weighing:
     """
 
     name: str
-    ran: Ran
+    ran: CommandRun
     control: Control
     names_tests: bool
-    excuses: Callable[[Ran], bool] = lambda _: True
+    excuses: Callable[[CommandRun], bool] = lambda _: True
 
     async def finding(self) -> AgentFinding:
         """Return passed; failed for what the candidate is wrong in; error for what is so without it too."""
@@ -290,7 +288,7 @@ class Weighing:
         message = "; ".join(lacks[:_MOST_SHOWN])
         return self._found(Verdict.FAILED, "incomplete", message, details)
 
-    def _is_like(self, without: Ran) -> bool:
+    def _is_like(self, without: CommandRun) -> bool:
         return self.ran.shape == without.shape and self.excuses(without)
 
     def _is_plain(self) -> bool:
@@ -300,7 +298,7 @@ class Weighing:
             return not self.names_tests
         return not seen.broken and all(ended in (0, 1) for ended in seen.ends)
 
-    def _broken(self, reason: str, without: Ran) -> AgentFinding:
+    def _broken(self, reason: str, without: CommandRun) -> AgentFinding:
         how, details = self.ran.breakdown[1], _uncollected(self.ran.seen)
         if self._is_like(without):
             return self._found(Verdict.ERROR, reason, f"{how}, as it does without the candidate", details)

@@ -1,7 +1,7 @@
 """A command that judges, run in a box with a folder of ours beside it, out of which its tests report.
 
-Keys lie ready in a pipe: a process that takes one opens a session that has to end well. Reports go into another pipe, from which
-nothing can be taken back. Both are named pipes, since every engine can mount those, on one and the same kernel.
+Keys lie ready in a pipe: a process that takes one opens a session that has to end well. Reports go into another pipe,
+from which nothing can be taken back. Both are named pipes, since every engine can mount those on one kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
-from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, read_records
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import CommandRun, read_records
 from pytest_helmbench.benchmarks.packs.task import PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Engine, Limits, Mount
@@ -98,7 +98,7 @@ class Witness:
 
     async def run(
         self, argv: tuple[str, ...], workdir: str, env: tuple[tuple[str, str], ...], limits: Limits
-    ) -> Ran:
+    ) -> CommandRun:
         """Run a command of which every Python begins in our folder."""
         env = (
             *env,
@@ -110,7 +110,7 @@ class Witness:
         )
         with self._listening():
             ended = await self.box.run(Command(argv, workdir, env, limits=limits))
-        return Ran(ended, read_records(bytes(self._data), self._keys))
+        return CommandRun(ended, read_records(bytes(self._data), self._keys))
 
     def with_path(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """Return a command with our folder first, also where a login shell sets the environment anew."""
@@ -151,7 +151,7 @@ class Witness:
 
 
 @asynccontextmanager
-async def opened_witness(
+async def open_witness(
     engine: Engine, spec: BoxSpec, workspace: Workspace, settings: WitnessSettings
 ) -> AsyncIterator[Witness]:
     """Open a box over a workspace with a folder of ours beside it, and remove the folder at the end."""

@@ -11,10 +11,10 @@ import pytest
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding
 from pytest_helmbench.benchmarks.packs.evidence.inside.start import called, runs_pytest
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import (
-    Ran,
+    CommandJudge,
+    CommandRun,
+    Reports,
     Session,
-    Weighing,
-    Witnessed,
     read_records,
     runs_tests,
     shortfall,
@@ -29,8 +29,8 @@ _NOTHING: tuple[list[str], list[str]] = ([], [])
 _WHOLE = Session(tests=_TESTS, ended=0, decoy="failed")
 
 
-def _seen(*sessions: Session) -> Witnessed:
-    return Witnessed(sessions)
+def _seen(*sessions: Session) -> Reports:
+    return Reports(sessions)
 
 
 @pytest.mark.parametrize(
@@ -84,18 +84,23 @@ def test_only_known_keys_say_anything_and_a_session_ends_once() -> None:
 
 
 def test_a_breakdown_is_the_packs_only_when_it_is_the_same_without() -> None:
-    def judged(ran: Ran, without: Ran) -> AgentFinding:
-        async def control(_collects: bool) -> Ran:
+    def judged(ran: CommandRun, without: CommandRun) -> AgentFinding:
+        async def control(_collects: bool) -> CommandRun:
             return without
 
-        return asyncio.run(Weighing("it", ran, control, names_tests=True).finding())
+        return asyncio.run(CommandJudge("it", ran, control, names_tests=True).finding())
 
-    killed, nothing = Ran(replace(_ENDED, exit_code=137), _seen(Session())), Ran(_ENDED, _seen())
+    killed, nothing = (
+        CommandRun(replace(_ENDED, exit_code=137), _seen(Session())),
+        CommandRun(_ENDED, _seen()),
+    )
     assert judged(killed, killed).verdict is Verdict.ERROR
-    assert judged(killed, Ran(_ENDED, _seen(_WANTED))).verdict is Verdict.FAILED
+    assert judged(killed, CommandRun(_ENDED, _seen(_WANTED))).verdict is Verdict.FAILED
     assert judged(nothing, nothing).reason == "no_evidence"
-    assert judged(nothing, Ran(_ENDED, _seen(_WANTED))).verdict is Verdict.FAILED
-    assert judged(Ran(_ENDED, _seen(_WHOLE)), Ran(_ENDED, _seen(_WANTED))) == AgentFinding(Verdict.PASSED)
+    assert judged(nothing, CommandRun(_ENDED, _seen(_WANTED))).verdict is Verdict.FAILED
+    assert judged(CommandRun(_ENDED, _seen(_WHOLE)), CommandRun(_ENDED, _seen(_WANTED))) == AgentFinding(
+        Verdict.PASSED
+    )
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class CodeFinding:
             `not_expressible`, `unfit_tests`, `cannot_start`; None when it passed.
         message: For people, without a name that only the tests or a running reply know; empty when it passed.
         line: The line of the tests that it speaks of; the tests are hidden.
-        named: The message with that name; the tests are hidden. Empty where there is none.
+        full_message: The message with that name; the tests are hidden. Empty where there is none.
         in_process: Code and tests shared a box, so the code could have forged the verdict.
         image_used: False where the row names an image and this machine's Python stood in for it.
     """
@@ -49,14 +49,15 @@ class CodeFinding:
     message: str = ""
     image_used: bool = True
     line: str = ""
-    named: str = ""
+    full_message: str = ""
     in_process: bool = field(default=False, compare=False)
 
-    def told(self, *, shows: bool) -> str:
+    def text(self, *, shows: bool) -> str:
         """Return the message for people; `shows`: with the name and the line of hidden tests that it speaks of."""
         if not shows:
             return self.message
-        return f"{self.named or self.message}: {self.line}" if self.line else self.named or self.message
+        message = self.full_message or self.message
+        return f"{message}: {self.line}" if self.line else message
 
 
 def code_self_check(task: PackTask) -> list[tuple[str, str, bool]]:

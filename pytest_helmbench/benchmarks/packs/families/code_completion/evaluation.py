@@ -179,16 +179,16 @@ def _finding(task: PackTask, job: SuiteJob, ended: Ended, other: Ended | None) -
         return _broken_off(ended, has_begun=job["token"].encode() in ended.stderr)
     if report["verdict"] == "passed":
         return CodeFinding(Verdict.PASSED)
-    message, named = _messages(report, task)
+    message, full_message = _messages(report, task)
     if report["verdict"] == "error":
         reason = "not_expressible" if message.startswith(_UNFIT) else "unfit_tests"
-        return CodeFinding(Verdict.ERROR, reason, message, named=named)
+        return CodeFinding(Verdict.ERROR, reason, message, full_message=full_message)
     if other is not None and other.reason:
         reason = "timeout" if other.timed_out else "limit"
         return CodeFinding(Verdict.FAILED, reason, f"the code was stopped: {other.reason}")
     reason = "does_not_load" if report["verdict"] == "unloaded" else "tests_failed"
     line = _line_of(report["message"], job["tests"])
-    return CodeFinding(Verdict.FAILED, reason, message, line=line, named=named)
+    return CodeFinding(Verdict.FAILED, reason, message, line=line, full_message=full_message)
 
 
 def _line_of(message: str, tests: str) -> str:

@@ -134,11 +134,11 @@ class CodeCompletion(Family):
             found = await evaluate_code(rule.task, reply.text, engine, parity=rule.parity)
         except SandboxError as error:
             raise UnjudgedError(Outcome(Verdict.ERROR, "sandbox", str(error))) from error
-        told = found.told(shows=tools.settings.show_hidden)
+        text = found.text(shows=tools.settings.show_hidden)
         if found.verdict is Verdict.ERROR:
-            raise UnjudgedError(Outcome(Verdict.ERROR, found.reason, told))
+            raise UnjudgedError(Outcome(Verdict.ERROR, found.reason, text))
         passed = found.verdict is Verdict.PASSED
-        observed = "they pass" if passed else excerpt(told)
+        observed = "they pass" if passed else excerpt(text)
         note = None if found.image_used else _IMAGE_NOT_USED
         judged = self.row_evaluation(rule, passed=passed, observed=observed, reason=found.reason, note=note)
         return replace(judged, in_process=found.in_process)
@@ -147,7 +147,7 @@ class CodeCompletion(Family):
         engine = await tools.engine()
         for label, reply, must_pass in code_self_check(rule.task):
             found = await evaluate_code(rule.task, split_reply(reply).answer, engine)
-            yield Trial(label, must_pass, found.verdict, found.told(shows=tools.settings.show_hidden))
+            yield Trial(label, must_pass, found.verdict, found.text(shows=tools.settings.show_hidden))
 
 
 FAMILY = CodeCompletion()

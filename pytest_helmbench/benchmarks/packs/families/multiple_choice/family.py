@@ -16,11 +16,11 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     TextFamily,
     answer_format,
     focused_text,
+    no_statement,
     normalised,
     right_replies,
     shown,
     stripped,
-    unstated,
 )
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields
@@ -200,7 +200,7 @@ def read_choice(row: ChoiceRow, reply: str) -> AnswerFinding:
     if (verbatim := _verbatim(said, stated.text, row)) is not None:
         return AnswerFinding(verbatim in right, "text", verbatim, statement=shown(stated.text or said))
     listed = listing(row.choices)
-    finding = unstated(reply, stated, (row.question, listed, f"{row.question}\n\n{listed}"))
+    finding = no_statement(reply, stated, (row.question, listed, f"{row.question}\n\n{listed}"))
     if finding is not None:
         return finding
     statement = shown(stated.text)

@@ -79,7 +79,7 @@ _LAST_LINES = 3
 
 
 @contextmanager
-def hardened(workspace: Workspace) -> Iterator[None]:
+def harden(workspace: Workspace) -> Iterator[None]:
     """Make a repository deaf: its own configuration, attributes and hooks are gone, for good.
 
     Inside, the configuration lets git do nothing but run its arguments; at the end it is a plain one. So nothing of a
@@ -100,7 +100,7 @@ def hardened(workspace: Workspace) -> Iterator[None]:
 
 
 class Git:
-    """Git over the files of a box, in a repository whose configuration is ours (`hardened`).
+    """Git over the files of a box, in a repository whose configuration is ours (`harden`).
 
     Args:
         box: Whose workspace is the working tree.
@@ -125,14 +125,14 @@ class Git:
 
 
 @asynccontextmanager
-async def opened_git(engine: Engine, spec: BoxSpec, git_dir: str | None = None) -> AsyncIterator[Git]:
+async def open_git(engine: Engine, spec: BoxSpec, git_dir: str | None = None) -> AsyncIterator[Git]:
     """Open git over the workspace of a box, whose repository is deaf meanwhile."""
     async with await engine.open(spec) as box:
-        with hardened(box.workspace):
+        with harden(box.workspace):
             yield Git(box, git_dir)
 
 
-def said(ended: Ended) -> str:
+def ending_of(ended: Ended) -> str:
     """Return how a command ended, for people: why we stopped it, else its last words, else its exit code."""
     if ended.reason:
         return ended.reason
@@ -187,7 +187,7 @@ class Checkout:
 
 
 @asynccontextmanager
-async def opened_checkout(row: AgentRow) -> AsyncIterator[Checkout]:
+async def open_checkout(row: AgentRow) -> AsyncIterator[Checkout]:
     """Lay out a fresh copy of a row's repository, and remove it at the end.
 
     Raises:
@@ -255,13 +255,13 @@ async def _found(
 ) -> tuple[str | None, str | None]:
     """Return the commit that the repository was at, and the base commit; None for what is not there."""
     revision = base if _HEX.fullmatch(base) or _REVISION.fullmatch(base) else ""
-    async with opened_git(engine, spec) as git:
+    async with open_git(engine, spec) as git:
         ended = await git.run(_FIND, revision, "check-out" if checks_out else "")
     if ended.exit_code == 127:
         raise _missing(base, f"there is no git in {spec.image or 'the sandbox'}")
     if ended.exit_code != 0:
         what = "bundle" if ended.exit_code == _UNREADABLE else "repository"
-        raise _missing(base, f"the {what} cannot be read: {said(ended)}")
+        raise _missing(base, f"the {what} cannot be read: {ending_of(ended)}")
     head, commit = (None if line == "none" else line for line in ended.stdout.decode().split())
     return head, commit
 

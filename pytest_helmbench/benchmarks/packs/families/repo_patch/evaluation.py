@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow, FindingError
-from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, Weighing, runs_tests
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import CommandJudge, CommandRun, runs_tests
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import (
     CHECK_LIMITS,
     WitnessSettings,
-    opened_witness,
+    open_witness,
 )
 from pytest_helmbench.benchmarks.packs.families.family import check_of
-from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applied, Applying
+from pytest_helmbench.benchmarks.packs.families.repo_patch.applier import Applied, PatchApplier
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase, PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
     Checkout,
-    opened_checkout,
-    opened_git,
+    open_checkout,
+    open_git,
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import MalformedPatchError, read_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import (
@@ -75,11 +75,11 @@ async def evaluate_patch(row: AgentRow, candidate: str) -> AgentFinding:
     Source:
         Benchmark packs, section 4, repo_patch.
     """
-    testing = Testing(row, check_of(row.task, PatchTests))
+    testing = RowTests(row, check_of(row.task, PatchTests))
     try:
         if not candidate.strip():
             raise _failed(PatchPhase.EMPTY_PATCH, "empty_patch", "the patch is empty")
-        async with opened_checkout(row) as checkout:
+        async with open_checkout(row) as checkout:
             await testing.apply(checkout, _read(candidate))
             return await testing.finding(checkout)
     except FindingError as error:
@@ -101,7 +101,7 @@ def _read(candidate: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Testing:
+class RowTests:
     """The tests of a row."""
 
     row: AgentRow
@@ -109,14 +109,14 @@ class Testing:
 
     async def apply(self, checkout: Checkout, patch: str | None) -> None:
         """Apply the pack's own patches and the candidate's, if there is one; what is wrong is raised."""
-        async with opened_git(self.row.engine, checkout.spec) as git:
-            applying = Applying(checkout.workspace, self.tests, git)
+        async with open_git(self.row.engine, checkout.spec) as git:
+            applier = PatchApplier(checkout.workspace, self.tests, git)
             check = None if patch is None else self._check
-            applied = await applying.apply(patch, check, parity=self.row.parity)
+            applied = await applier.apply(patch, check, parity=self.row.parity)
             if patch is not None:
                 self._compare(applied)
-            await applying.add_tests(applied.baseline)
-        applying.done()
+            await applier.add_tests(applied.baseline)
+        applier.done()
 
     def _check(self, paths: frozenset[str], phase: PatchPhase = PatchPhase.PATH_POLICY) -> None:
         why = denials(paths, self.tests.policy, parity=self.row.parity)
@@ -147,14 +147,14 @@ class Testing:
         """Run the command over a checkout to which everything has been applied; return the verdict."""
         ran = await self.run(checkout)
 
-        def is_packs(without: Ran) -> bool:
+        def is_packs(without: CommandRun) -> bool:
             # Not where tests import what the repository does not have yet: that is what the patch was to add.
             lacks = [_LACKS.search(why) for _, why in without.seen.broken]
             modules = {(found[1] or found[2]).partition(".")[0] for found in lacks if found is not None}
             return modules.isdisjoint(checkout.modules)
 
         names_tests = runs_tests(self.tests.command.command)
-        found = await Weighing("eval.tests.command", ran, self.without, names_tests, is_packs).finding()
+        found = await CommandJudge("eval.tests.command", ran, self.without, names_tests, is_packs).finding()
         if found.verdict is not Verdict.PASSED:
             return replace(found, step=PatchPhase.COMMAND)
         if ran.changed and not self.row.parity:
@@ -165,21 +165,21 @@ class Testing:
                 raise _failed(PatchPhase.COMMAND, "tests_changed", f"eval.tests.command: {what}")
         return found
 
-    async def run(self, checkout: Checkout, *, collects: bool = False) -> Ran:
+    async def run(self, checkout: Checkout, *, collects: bool = False) -> CommandRun:
         """Run the command over a checkout to which everything has been applied."""
         spec, check, workspace = checkout.spec, self.tests.command, checkout.workspace
         wall_s = check.timeout_s or self.row.task.environment.timeout_s or TEST_LIMITS.wall_s
         workdir = posixpath.normpath(posixpath.join(spec.workdir, check.workdir or ""))
         settings = WitnessSettings(True, checkout.modules, collects)
-        async with opened_witness(self.row.engine, spec, workspace, settings) as witness:
+        async with open_witness(self.row.engine, spec, workspace, settings) as witness:
             marks = await asyncio.to_thread(_protected_files, workspace, self.tests.policy)
             argv, env = witness.with_path(check.command), repository_environment(self.row.task)
             ran = await witness.run(argv, workdir, env, replace(TEST_LIMITS, wall_s=wall_s))
             return replace(ran, changed=await asyncio.to_thread(_changed, workspace, marks))
 
-    async def without(self, collects: bool) -> Ran:
+    async def without(self, collects: bool) -> CommandRun:
         """Run the command over a fresh checkout with the pack's own patches, and without the candidate's."""
-        async with opened_checkout(self.row) as checkout:
+        async with open_checkout(self.row) as checkout:
             await self.apply(checkout, None)
             return await self.run(checkout, collects=collects)
 

@@ -22,7 +22,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import gold_leaks
-from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import artifact_path_of, opened_workplace
+from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import artifact_path_of, open_workplace
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
@@ -89,7 +89,7 @@ class RepoPatch(AgentFamily):
         return patch_tests(hidden)
 
     async def finding(self, row: AgentRow, session: AgentSession, _tools: RowTools) -> AgentFinding:
-        async with opened_workplace(row) as place:
+        async with open_workplace(row) as place:
             final_text = await session.work(place.spec, place.workspace)
             candidate = await place.candidate(final_text)
         return await evaluate_patch(row, candidate)
@@ -102,7 +102,7 @@ class RepoPatch(AgentFamily):
                 yield Trial(label, must_pass, found.verdict, found.message)
         if gold is None:
             try:
-                async with opened_workplace(row):
+                async with open_workplace(row):
                     pass
             except FindingError as error:
                 why, _, hint = str(error).partition("\n  hint: ")

@@ -1,6 +1,6 @@
 """The patch in a reply, and places where an agent could read the one that it is to write.
 
-Git alone says which paths a patch touches (`applying`). Here it is only cut out of the text around it.
+Git alone says which paths a patch touches (`applier`). Here it is only cut out of the text around it.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow, FindingError
 from pytest_helmbench.benchmarks.packs.families.family import check_of
-from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
+from pytest_helmbench.benchmarks.packs.families.repo_patch.applier import PatchApplier
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase, PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
     Git,
-    opened_checkout,
-    opened_git,
-    said,
+    ending_of,
+    open_checkout,
+    open_git,
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import repository_environment
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import patch_in_reply
@@ -110,14 +110,14 @@ class PatchWorkplace:
         async with await self._engine.open(self._git_spec) as box:
             ended = await Git(box, _KEPT).run(_DIFF, self._start)
         if ended.exit_code != 0 or ended.output_cut:
-            why = "it is too large" if ended.output_cut else said(ended)
+            why = "it is too large" if ended.output_cut else ending_of(ended)
             message = f"the changes in the workspace cannot be made into a patch: {why}"
             raise FindingError(Verdict.FAILED, "no_diff", message, PatchPhase.CANDIDATE_PATCH)
         return ended.stdout.decode("utf-8", "surrogateescape")
 
 
 @asynccontextmanager
-async def opened_workplace(row: AgentRow) -> AsyncIterator[PatchWorkplace]:
+async def open_workplace(row: AgentRow) -> AsyncIterator[PatchWorkplace]:
     """Lay out a row's repository for an agent, and remove it at the end.
 
     The setup patch of the pack is a part of the task.
@@ -127,18 +127,18 @@ async def opened_workplace(row: AgentRow) -> AsyncIterator[PatchWorkplace]:
         SandboxError: The sandbox failed.
     """
     task, engine = row.task, row.engine
-    async with opened_checkout(row) as checkout:
+    async with open_checkout(row) as checkout:
         workspace = checkout.workspace
         # The same user's, since git writes to both.
         kept = Workspace(engine.new_workspace(task.environment.image).path, uid=workspace.uid)
         git_spec = replace(checkout.spec, mounts=(Mount(kept.path, _KEPT, read_only=False),))
         try:
-            async with opened_git(engine, checkout.spec) as git:
-                await Applying(workspace, check_of(task, PatchTests), git).begin()
-            async with opened_git(engine, git_spec, _KEPT) as git:
+            async with open_git(engine, checkout.spec) as git:
+                await PatchApplier(workspace, check_of(task, PatchTests), git).begin()
+            async with open_git(engine, git_spec, _KEPT) as git:
                 ended = await git.run(_START)
             if ended.exit_code != 0:
-                message = f"the repository cannot be made ready for an agent: {said(ended)}"
+                message = f"the repository cannot be made ready for an agent: {ending_of(ended)}"
                 raise FindingError(Verdict.ERROR, "no_baseline", message, PatchPhase.BASELINE_COMMIT)
             start = ended.stdout.decode().strip()
             spec = replace(checkout.spec, env=repository_environment(task))

@@ -22,11 +22,11 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     given_texts,
     holds,
     is_number,
+    no_statement,
     normalised,
     right_replies,
     shown,
     stripped,
-    unstated,
 )
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, text_or_object
@@ -80,9 +80,9 @@ _MOST_YES_NO_WORDS = 6
 _NEVER_TAKEN_OFF = {*_YES_NO, "not"}
 _CUE = re.compile(r"(?:final\s++answer|answer)\s*(?:is)?\s*[:\-]?\s*(.+)$", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)")
-_Compared = tuple[str | None, bool]
+_Comparison = tuple[str | None, bool]
 """How a statement was compared, and whether it passes; None where it decides nothing."""
-_UNDECIDED: _Compared = (None, False)
+_UNDECIDED: _Comparison = (None, False)
 _folded = lru_cache(maxsize=2048)(folded)
 _amount = lru_cache(maxsize=2048)(amount)
 _moment = lru_cache(maxsize=2048)(moment)
@@ -195,7 +195,7 @@ def read_short(row: ShortRow, reply: str) -> AnswerFinding:
     stated = stated_answer(reply)
     if _is_verbatim(reply, row):
         return AnswerFinding(True, "equal", statement=shown(stated.text or reply))
-    finding = unstated(reply, stated, row.given)
+    finding = no_statement(reply, stated, row.given)
     if finding is not None:
         return finding
     statement = shown(stated.text)
@@ -208,7 +208,7 @@ def read_short(row: ShortRow, reply: str) -> AnswerFinding:
     return AnswerFinding(holds, "holds" if holds else None, statement=statement, certain=False)
 
 
-def _read_stated(stated: Stated, row: ShortRow) -> _Compared:
+def _read_stated(stated: Stated, row: ShortRow) -> _Comparison:
     """Return how the stated answer was compared and whether it passes; None where words do not decide."""
     if _equals(stated.text, row) or (stated.tail and _equals(stated.tail, row)):
         return "equal", True
@@ -254,7 +254,7 @@ def _holds(statement: str, row: ShortRow) -> bool:
     return any(_is_run(name, whole) or (said[-1] == name[-1] and set(said) < set(name)) for name in names)
 
 
-def _statement(text: str, row: ShortRow) -> _Compared:
+def _statement(text: str, row: ShortRow) -> _Comparison:
     """Return the verdict on one statement. Any of its forms may pass, all must fail."""
     found = [read for form in _forms(text, row) if (read := _compared(form, row))[0] is not None]
     return next((read for read in found if read[1]), found[-1] if found else _UNDECIDED)
@@ -292,7 +292,7 @@ def _is_run(part: Sequence[str], whole: Sequence[str]) -> bool:
     return any(whole[at : at + len(part)] == part for at in range(len(whole) - len(part) + 1))
 
 
-def _compared(form: str, row: ShortRow) -> _Compared:
+def _compared(form: str, row: ShortRow) -> _Comparison:
     """Return the verdict on one form of a statement."""
     if _equals(form, row):
         return "equal", True

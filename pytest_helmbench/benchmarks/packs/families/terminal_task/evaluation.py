@@ -14,22 +14,28 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow, FindingError
-from pytest_helmbench.benchmarks.packs.evidence.verdicts import NOT_STARTED, Ran, Weighing, runs_tests, tail
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import (
+    NOT_STARTED,
+    CommandJudge,
+    CommandRun,
+    runs_tests,
+    tail,
+)
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import (
     CHECK_LIMITS,
     Witness,
     WitnessSettings,
     lay_out,
-    opened_witness,
+    open_witness,
 )
 from pytest_helmbench.benchmarks.packs.families.family import check_of
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
     EVALUATORS,
     CheckerFiles,
-    opened_place,
+    open_place,
+    remove_strays,
     spec_of,
-    take_away,
 )
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -71,20 +77,20 @@ async def evaluate_terminal(
     Source:
         Benchmark packs, section 4, terminal_task.
     """
-    checking = Checking(row, check_of(row.task, TerminalTests).checker, evaluator)
+    checker = RowChecker(row, check_of(row.task, TerminalTests).checker, evaluator)
     try:
-        taken = await asyncio.to_thread(take_away, workspace, spec_of(row).workdir)
+        removed = await asyncio.to_thread(remove_strays, workspace, spec_of(row).workdir)
     except SandboxError as error:
         return AgentFinding(Verdict.FAILED, "limit", excerpt(str(error)))
     try:
         await asyncio.to_thread(lay_out, workspace, [item for item in row.assets if item.read_only])
-        return replace(await checking.finding(await checking.run(workspace)), taken=taken)
+        return replace(await checker.finding(await checker.run(workspace)), removed=removed)
     except FindingError as error:
         return error.finding
 
 
 @dataclass(frozen=True, slots=True)
-class Checking:
+class RowChecker:
     """The checker of a row, with its files."""
 
     row: AgentRow
@@ -101,7 +107,7 @@ class Checking:
         """Its time limit."""
         return self.checker.timeout_s or self.row.task.environment.timeout_s or CHECK_LIMITS.wall_s
 
-    async def finding(self, ran: Ran) -> AgentFinding:
+    async def finding(self, ran: CommandRun) -> AgentFinding:
         """Return the verdict over a checker that has run."""
         ended, checker = ran.ended, self.checker
         if ended.timed_out or ended.exit_code == _TIMEOUT_CODE:
@@ -112,10 +118,10 @@ class Checking:
             return AgentFinding(Verdict.FAILED, "limit", message, tail(ended))
         is_tests = isinstance(checker, FileCheck) and checker.source == "pytest"
         names_tests = is_tests or (isinstance(checker, CommandCheck) and runs_tests(checker.command))
-        found = await Weighing(self.name, ran, self.without, names_tests, self._is_packs).finding()
+        found = await CommandJudge(self.name, ran, self.without, names_tests, self._is_packs).finding()
         return replace(found, reason=_REASONS.get((found.verdict, found.reason), found.reason))
 
-    def _is_packs(self, ran: Ran) -> bool:
+    def _is_packs(self, ran: CommandRun) -> bool:
         """Return whether a breakdown that is there from the start is the pack's.
 
         It is not where a module or a file is missing that the task names: the agent was to make it. Programs are
@@ -133,7 +139,7 @@ class Checking:
                 return False
         return bool(ran.seen.sessions) or ended.exit_code in NOT_STARTED
 
-    async def run(self, workspace: Workspace, *, collects: bool = False) -> Ran:
+    async def run(self, workspace: Workspace, *, collects: bool = False) -> CommandRun:
         """Run it over a workspace, which it may change.
 
         Raises:
@@ -156,15 +162,15 @@ class Checking:
             lent = () if spec.image is not None else _own_pytest(f"{place}-packages")
             spec = replace(spec, mounts=(*mounts, *lent))
             settings = WitnessSettings(False, (), collects, place)
-            async with opened_witness(engine, spec, workspace, settings) as witness:
+            async with open_witness(engine, spec, workspace, settings) as witness:
                 argv = self._argv(witness, folder, place, lends_pytest=bool(lent))
                 return await self._start(witness, place, argv)
         finally:
             await asyncio.to_thread(home.close)
 
-    async def without(self, collects: bool) -> Ran:
+    async def without(self, collects: bool) -> CommandRun:
         """Run it over a workspace as the agent found it."""
-        async with opened_place(self.row) as (_, workspace):
+        async with open_place(self.row) as (_, workspace):
             return await self.run(workspace, collects=collects)
 
     def _argv(
@@ -190,7 +196,7 @@ class Checking:
             return (path,)
         return (python, "-B", path) if path.endswith(".py") else ("sh", path)
 
-    async def _start(self, witness: Witness, place: str, argv: tuple[str, ...]) -> Ran:
+    async def _start(self, witness: Witness, place: str, argv: tuple[str, ...]) -> CommandRun:
         """Run a program that finds nothing of the workspace in its environment, and git that runs nothing of it."""
         box, secret = witness.box, secrets.token_hex(16)
         launch = ("/bin/sh", "-c", _inside_text("launch.sh"), "sh", box.workdir, secret)

@@ -20,7 +20,7 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.check import (
     terminal_tests,
 )
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import opened_place, plan_checker_files
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import open_place, plan_checker_files
 from pytest_helmbench.benchmarks.packs.format.pack_files import RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
@@ -77,14 +77,14 @@ class TerminalTask(AgentFamily):
 
     async def finding(self, row: AgentRow, session: AgentSession, tools: RowTools) -> AgentFinding:
         evaluator = plan_checker_files(tools.files, row.task)
-        async with opened_place(row) as (spec, workspace):
+        async with open_place(row) as (spec, workspace):
             await session.work(spec, workspace)
             return await evaluate_terminal(row, workspace, evaluator)
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         """Yield the verdict on the workspace as it is at the start, which must have one: no row says what passes."""
         row, evaluator = await self.row(rule, tools), plan_checker_files(tools.files, rule.task)
-        async with opened_place(row) as (_, workspace):
+        async with open_place(row) as (_, workspace):
             found = await evaluate_terminal(row, workspace, evaluator)
         yield Trial("the untouched workspace", None, found.verdict, found.message)
 

@@ -91,7 +91,7 @@ _LINKED = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/
 
 
 @asynccontextmanager
-async def opened_place(row: AgentRow) -> AsyncIterator[tuple[BoxSpec, Workspace]]:
+async def open_place(row: AgentRow) -> AsyncIterator[tuple[BoxSpec, Workspace]]:
     """Make the workspace of a row with the way its boxes are opened, and remove it at the end.
 
     Raises:
@@ -133,7 +133,7 @@ def spec_of(row: AgentRow) -> BoxSpec:
     )
 
 
-def take_away(workspace: Workspace, workdir: str) -> tuple[str, ...]:
+def remove_strays(workspace: Workspace, workdir: str) -> tuple[str, ...]:
     """Open a workspace again if it was closed, and remove what leads out of it or is not a file; return what that was.
 
     Links to programs and libraries of the system may stay: virtual environments are made of them.

@@ -249,7 +249,7 @@ def shown(text: str) -> str:
     return excerpt(" ".join(text[: 4 * STATEMENT_LIMIT].split()), STATEMENT_LIMIT)
 
 
-def unstated(reply: str, stated: Stated, given: Iterable[str]) -> AnswerFinding | None:
+def no_statement(reply: str, stated: Stated, given: Iterable[str]) -> AnswerFinding | None:
     """Return the finding on a reply that only repeats what was given, or states no answer; None for any other.
 
     All of these are wrong. A marking model reads those that say something and yet state no answer.

@@ -1,4 +1,4 @@
-"""Patches applied by real git, in their order: what the pack sets up, the candidate's, the pack's tests."""
+"""Applies patches by real git, in their order: what the pack sets up, the candidate's, the pack's tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import FindingError
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase, PatchTests
-from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Git, said
+from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Git, ending_of
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import encoded, strip_of
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import PatchPolicy, covering
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -30,7 +30,7 @@ _WAYS = (
     "--ignore-whitespace --unidiff-zero",
 )
 
-# Each step has an exit code of its own. Parts of what is said end with `=`: the paths that the patch announces, the
+# Each step has an exit code of its own. Parts of the output end with `=`: the paths that the patch announces, the
 # baseline, the paths as the way that applied reads them, the same from behind (old names), and what has really changed.
 _APPLY = f"""
 strip=$1; shift
@@ -103,7 +103,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Applying:
+class PatchApplier:
     """Applies the patches of a row to its repository, which is at the base commit."""
 
     workspace: Workspace
@@ -208,11 +208,11 @@ _FAULTS = {
 def _fault(ended: Ended, step: int | None = None) -> FindingError:
     """Return whose fault it is that patches were not applied, by the step that ended."""
     verdict, phase, reason, what = _FAULTS.get(step or ended.exit_code or 0, _UNKNOWN)
-    return FindingError(verdict, reason, f"{what}: {said(ended)}", phase)
+    return FindingError(verdict, reason, f"{what}: {ending_of(ended)}", phase)
 
 
 def _parts(stdout: bytes) -> list[list[bytes]]:
-    """Return the fields of each part of what is said; those that were not reached are empty."""
+    """Return the fields of each part of the output; those that were not reached are empty."""
     parts: list[list[bytes]] = [[]]
     for each in stdout.split(b"\0"):
         if each == b"=" and len(parts) < _PARTS:
