@@ -89,7 +89,7 @@ class PackWork:
 
     async def _read(
         self,
-        family: Family,
+        family: TextFamily,
         case: Case,
         rule: PackRule,
         criterion: Criterion,

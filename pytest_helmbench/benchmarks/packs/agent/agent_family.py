@@ -7,11 +7,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from pytest_helmbench.benchmarks.packs.families.family import Family
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFile
 from pytest_helmbench.core.granted import NOTHING_NAMED, Granted
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 
 if TYPE_CHECKING:  # reading rows needs no sandbox
@@ -117,10 +117,6 @@ class AgentFamily(Family):
             ConfigError: The row cannot be laid out.
             SandboxError: A sandbox could not be made.
         """
-
-    async def evaluate(self, rule: PackRule, _reply: Reply, _tools: RowTools) -> Evaluation:
-        """Refuse: a reply alone cannot be judged."""
-        raise ConfigError(f"{rule.task.id}: an agent works on rows of {self.name}: no single reply is judged")
 
 
 def asset_list(public: JsonObject) -> str:

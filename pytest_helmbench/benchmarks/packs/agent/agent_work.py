@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentFinding, FindingError
-from pytest_helmbench.benchmarks.packs.agent.builtin import AGENT_LIMITS, AgentLimits, run_agent
+from pytest_helmbench.benchmarks.packs.agent.builtin import AgentLimits, run_agent
 from pytest_helmbench.benchmarks.packs.agent.external import (
     AgentCommand,
     AgentFailedError,
@@ -63,7 +63,8 @@ class AgentSessions:
         """
         retry_policy = context.gateway.retry_policy
         # A case is one question elsewhere; here it is a whole piece of work.
-        limits = replace(AGENT_LIMITS, wall_s=retry_policy.case_timeout_s or AGENT_LIMITS.wall_s)
+        usual = AgentLimits()
+        limits = replace(usual, wall_s=retry_policy.case_timeout_s or usual.wall_s)
         clock = CaseClock(replace(retry_policy, case_timeout_s=limits.wall_s), context.clock.seconds)
         line = ItemLine(context.origin, context.entry, context.endpoint, "agent")
         async with Conversation(context.gateway, line, clock, context.watch) as conversation:

@@ -168,11 +168,8 @@ class AgentLimits:
     )
 
 
-AGENT_LIMITS = AgentLimits()
-
-
 async def run_agent(
-    task: Sequence[Message], conversation: Conversation, box: Box, limits: AgentLimits = AGENT_LIMITS
+    task: Sequence[Message], conversation: Conversation, box: Box, limits: AgentLimits
 ) -> Transcript:
     """Let a model work on a task by shell commands, until it is done or out of bounds.
 

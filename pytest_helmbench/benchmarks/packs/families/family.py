@@ -207,17 +207,13 @@ class Family(ABC):
         """
         return None
 
-    def read_evaluation(self, _rule: PackRule, read: Evaluation, _reply: Reply, *, shows: bool) -> Evaluation:
-        """Return the evaluation of a reply that the marking model has read; `shows`: hidden values are asked for."""
-        raise NotImplementedError(self.name)
-
-    @abstractmethod
-    async def evaluate(self, rule: PackRule, reply: Reply, tools: RowTools) -> Evaluation:
-        """Return the evaluation of a reply.
+    async def evaluate(self, rule: PackRule, _reply: Reply, _tools: RowTools) -> Evaluation:
+        """Return the evaluation of a reply by its tests; only code_completion has them.
 
         Raises:
             UnjudgedError: It could not be judged, through no fault of the model.
         """
+        raise NotImplementedError(self.name)
 
     @abstractmethod
     def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:

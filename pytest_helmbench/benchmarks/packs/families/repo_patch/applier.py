@@ -111,11 +111,7 @@ class PatchApplier:
     git: Git
 
     async def apply(
-        self,
-        patch: str | None,
-        check: Callable[[frozenset[str]], None] | None = None,
-        *,
-        parity: bool = False,
+        self, patch: str | None, check: Callable[[frozenset[str]], None], *, parity: bool = False
     ) -> Applied:
         """Apply the setup patch, commit, apply the candidate's patch whole or not at all.
 
@@ -136,7 +132,7 @@ class PatchApplier:
             f"{_kept(self.tests.policy)}{_APPLY}", str(strip), *(("",) if parity else _WAYS)
         )
         named, baseline, announced, sources, raw = _parts(ended.stdout)
-        if check is not None and ended.exit_code != _UNREADABLE:
+        if ended.exit_code != _UNREADABLE:
             check(_paths(named))
         if ended.exit_code != 0 or ended.output_cut:
             raise _fault(ended)

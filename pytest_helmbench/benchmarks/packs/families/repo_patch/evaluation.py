@@ -111,8 +111,7 @@ class RowTests:
         """Apply the pack's own patches and the candidate's, if there is one; what is wrong is raised."""
         async with open_git(self.row.engine, checkout.spec) as git:
             applier = PatchApplier(checkout.workspace, self.tests, git)
-            check = None if patch is None else self._check
-            applied = await applier.apply(patch, check, parity=self.row.parity)
+            applied = await applier.apply(patch, self._check, parity=self.row.parity)
             if patch is not None:
                 self._compare(applied)
             await applier.add_tests(applied.baseline)

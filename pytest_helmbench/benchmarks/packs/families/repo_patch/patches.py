@@ -55,7 +55,7 @@ def read_patch(text: str) -> str:
         taken.update(sections.values())
     if not kept:
         what = "there seems to be a patch in it, but none that git reads"
-        what = what if has_signs_of_a_patch(text) else "there is no patch in it"
+        what = what if _SIGNS.search(text) else "there is no patch in it"
         raise MalformedPatchError(f"{what}: no line starts with 'diff --git' or '---'")
     return "".join(reversed(kept))
 
@@ -65,7 +65,7 @@ def patch_in_reply(text: str) -> str:
     try:
         return read_patch(text)
     except MalformedPatchError:
-        return text if has_signs_of_a_patch(text) else ""
+        return text if _SIGNS.search(text) else ""
 
 
 def strip_of(patch: str) -> int:
@@ -88,11 +88,6 @@ def _head(section: str) -> str:
     """Return what tells a section from those of other files."""
     line = section.split("\n", 2)[section.startswith("--- ")]
     return line.partition("\t")[0]
-
-
-def has_signs_of_a_patch(text: str) -> bool:
-    """Return whether a text seems to hold a patch, of whatever form."""
-    return _SIGNS.search(text) is not None
 
 
 def patch_blocks(text: str) -> list[str]:

@@ -61,7 +61,8 @@ def _file_check(checker: JsonObject) -> FileCheck:
     )
 
 
-_COMMANDS = ("chroot",)
+CAPABILITIES = {"chroot": "SYS_CHROOT"}
+"""By dangerous command that a row may ask for: what it takes."""
 _COMMANDS_HINT = "the only dangerous command that a row may ask for is 'chroot'"
 _FILES_HINT = 'name a file below the eval root as {"path": "…"}'
 _CHECKER_HINT = 'write {"command": […]}, or {"source": "pytest", "path": "…"}'
@@ -107,7 +108,7 @@ def _needed_commands(faults: RowFaults, where: str, value: JsonValue) -> None:
     check_texts(faults, where, value, may_be_empty=True)
     if len(faults.errors) == before and isinstance(value, list):
         for item in value:
-            if item not in _COMMANDS:
+            if item not in CAPABILITIES:
                 faults.error(where, f"{named(item)} is not a command that is known here", _COMMANDS_HINT)
 
 

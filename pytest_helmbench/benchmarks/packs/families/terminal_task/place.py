@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import CHECK_LIMITS, lay_out, system_free
 from pytest_helmbench.benchmarks.packs.families.family import check_of
-from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import CAPABILITIES, TerminalTests
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, bounded, contents
 from pytest_helmbench.benchmarks.packs.task import (
     ConfigError,
@@ -86,7 +86,6 @@ def plan_checker_files(files: PackFiles, task: PackTask) -> CheckerFiles:
 
 
 _WORKDIR = "/workspace"
-_CAPABILITIES = {"chroot": "SYS_CHROOT"}
 _LINKED = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
 
 
@@ -129,7 +128,7 @@ def spec_of(row: AgentRow) -> BoxSpec:
         env=(("HOME", "/tmp"),) if image is None else (),
         limits=CHECK_LIMITS,
         label=task.id,
-        capabilities=tuple(_CAPABILITIES[name] for name in needed if name in allowed),
+        capabilities=tuple(CAPABILITIES[name] for name in needed if name in allowed),
     )
 
 

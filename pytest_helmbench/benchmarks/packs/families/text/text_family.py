@@ -127,6 +127,7 @@ class TextFamily(Family):
         return self.reading(rule)
 
     def read_evaluation(self, rule: PackRule, read: Evaluation, reply: Reply, *, shows: bool) -> Evaluation:
+        """Return the evaluation of a reply that the marking model has read; `shows`: hidden values are asked for."""
         finding = self.finding(rule.task.public(), rule.task.evaluation(), reply.text, parity=False)
         said = f"; it says: {read.justification}" if shows and read.justification else ""
         judged = self.row_evaluation(
@@ -161,9 +162,6 @@ class TextFamily(Family):
         """Return what a verdict rests on, for the record; hidden values only where they are asked for."""
         del rule, finding, shows
         return None
-
-    async def evaluate(self, rule: PackRule, reply: Reply, tools: RowTools) -> Evaluation:
-        return self.evaluation(rule, reply, shows=tools.settings.show_hidden)
 
     async def trials(self, rule: PackRule, _tools: RowTools) -> AsyncIterator[Trial]:
         task = rule.task
