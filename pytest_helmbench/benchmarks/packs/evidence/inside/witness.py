@@ -56,7 +56,7 @@ def begin(runner: str, settings: dict[str, Any], own: str, is_inside: Callable[[
     """
     if runner == "pytest" and importlib.util.find_spec("pytest") is None:
         return None
-    say = _opened(own, runner)
+    say = _open_session(own, runner)
     if say is not None:
         if runner == "pytest":
             _install(say, settings, own, is_inside)
@@ -73,7 +73,7 @@ def _close_to_others() -> None:
         pass  # no Linux, or a Python without `ctypes`
 
 
-def _opened(own: str, runner: str) -> Say | None:
+def _open_session(own: str, runner: str) -> Say | None:
     """Open a session; return what sends its records, None where nothing listens."""
     _close_to_others()
     try:
@@ -103,7 +103,7 @@ def _cut(part: object) -> object:
     return part[:_LONGEST_PART] if isinstance(part, str) else part
 
 
-def _forgotten_by_children(own: str) -> None:
+def _hide_from_children(own: str) -> None:
     """Take this folder out of the environment: what the tests start is a matter of their own."""
     rest = [
         path
@@ -181,7 +181,7 @@ def _hooks_of_start(
     if hasattr(rewrite, "_read_pyc"):  # what lies beside a test as its bytecode may be anybody's
         rewrite._read_pyc = lambda *_, **__: None
     if collects:
-        rewrite.rewrite_asserts = _tolerated(rewrite.rewrite_asserts)
+        rewrite.rewrite_asserts = _tolerant_rewrite(rewrite.rewrite_asserts)
 
     @marked(tryfirst=True)
     def pytest_configure(config: Any) -> None:
@@ -189,7 +189,7 @@ def _hooks_of_start(
         os.environ.pop("PYTEST_PLUGINS", None)
         if collects:
             config.option.collectonly = True
-        _forgotten_by_children(own)
+        _hide_from_children(own)
 
     @marked(tryfirst=True)
     def pytest_sessionstart(session: Any) -> None:
@@ -211,7 +211,7 @@ def _hooks_of_start(
     return {hook.__name__: hook for hook in (pytest_configure, pytest_sessionstart, pytest_collectreport)}
 
 
-def _tolerated(rewrite: Callable[..., object]) -> Callable[..., object]:
+def _tolerant_rewrite(rewrite: Callable[..., object]) -> Callable[..., object]:
     """Have tests loaded to be counted, though what they import is not there: each statement may fail by itself.
 
     Args:
@@ -223,7 +223,7 @@ def _tolerated(rewrite: Callable[..., object]) -> Callable[..., object]:
         for place, node in enumerate(tree.body):
             is_text = isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call)
             if not (is_text or getattr(node, "module", "") == "__future__"):
-                handler = ast.ExceptHandler(caught.handlers[0].type, None, _instead(node))
+                handler = ast.ExceptHandler(caught.handlers[0].type, None, _replacement_of(node))
                 # A class that derives from anything may be none.
                 looks = ast.parse(node.name + ".__mro__").body if isinstance(node, ast.ClassDef) else []
                 tree.body[place] = ast.Try([node, *looks], [handler], [], [])
@@ -232,7 +232,7 @@ def _tolerated(rewrite: Callable[..., object]) -> Callable[..., object]:
     return rewritten
 
 
-def _instead(node: ast.stmt) -> list[ast.stmt]:
+def _replacement_of(node: ast.stmt) -> list[ast.stmt]:
     """Return what represents a statement that fails: anything for what it imports, a test without its marks."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         names = [alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*"]
@@ -312,7 +312,7 @@ class _Outcomes:
         self._phases.setdefault(name, []).append(_phase(report))
         if report.when != "teardown":
             return ""
-        word = _together(self._phases.pop(name))
+        word = _outcome_of(self._phases.pop(name))
         if word == "passed" and name in self.raised:
             word = "failed"
         self.raised.discard(name)
@@ -336,7 +336,7 @@ def _phase(report: Any) -> str:
     return outcome
 
 
-def _together(phases: list[str]) -> str:
+def _outcome_of(phases: list[str]) -> str:
     for word in ("rerun", "failed", "xfailed", "xpassed", "skipped"):
         if word in phases:
             return word
@@ -352,7 +352,7 @@ def _why(report: Any) -> str:
 
 def _watched(say: Callable[..., None]) -> Callable[[], None]:
     """Remember how things are; return what reports, once by name, those that have been replaced since."""
-    before = dict(_things([*_CLOSE.split(), *_WIDE.split()]))
+    before = dict(_callables([*_CLOSE.split(), *_WIDE.split()]))
     known: set[tuple[str, str]] = set()
 
     def report() -> None:
@@ -366,7 +366,9 @@ def _watched(say: Callable[..., None]) -> Callable[[], None]:
     return report
 
 
-def _things(modules: Iterable[str]) -> Iterable[tuple[tuple[str, str], tuple[object, list[tuple[str, int]]]]]:
+def _callables(
+    modules: Iterable[str],
+) -> Iterable[tuple[tuple[str, str], tuple[object, list[tuple[str, int]]]]]:
     for module in modules:
         for name, value in list(
             vars(sys.modules.get(module, object())).items() if module in sys.modules else ()

@@ -278,7 +278,7 @@ _PLAIN_GIT = (
     *(("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_TERMINAL_PROMPT", "0")),
     *(("GIT_PAGER", "cat"), ("PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_EXTERNAL_DIFF", "")),
 )
-_IN_PLACE = {
+_REPLACEMENTS = {
     **dict.fromkeys(("textconv", "clean", "smudge", "pager"), "cat"),
     **dict.fromkeys(("process", "external", "difffilter", "helper"), ""),
     **{"required": "false", "hookspath": "/dev/null", "templatedir": "", "fsmonitor": "false"},
@@ -318,9 +318,9 @@ async def _quiet_settings(
             own = [setting.partition("\n") for setting in text.split("\0") if setting]
             kept = [each for each in own if each[0].partition(".")[0] not in ("include", "includeif")]
             if len(kept) < len(own):
-                content = "".join(_written(*each) for each in kept)
+                content = "".join(_setting_text(*each) for each in kept)
                 workspace.put(path, content.encode("utf-8", "surrogateescape"), mode=mode)
-            settings.update(pair for name, _, value in kept for pair in _in_place(name, value))
+            settings.update(pair for name, _, value in kept for pair in _replacements(name, value))
     if sum(len(name) + len(value) + _VARIABLES for name, value in settings.items()) > _MOST_CHARACTERS:
         settings = dict(_ALWAYS_SET)  # more than an environment holds
         for path, mode in found.items():
@@ -333,17 +333,17 @@ async def _quiet_settings(
     )
 
 
-def _in_place(name: str, value: str) -> Iterator[tuple[str, str]]:
+def _replacements(name: str, value: str) -> Iterator[tuple[str, str]]:
     section, key = name.partition(".")[0], name.rpartition(".")[2]
     if section == "pager":
         yield name, "cat"
     elif section in ("alias", "submodule", "credential") and value.startswith("!"):
         yield name, "" if section == "credential" else "!false"
-    elif key in _IN_PLACE and section not in ("alias", "user"):
-        yield name, _IN_PLACE[key]
+    elif key in _REPLACEMENTS and section not in ("alias", "user"):
+        yield name, _REPLACEMENTS[key]
 
 
-def _written(name: str, is_set: str, value: str) -> str:
+def _setting_text(name: str, is_set: str, value: str) -> str:
     """Return a setting as a file holds it."""
     section, _, rest = name.partition(".")
     inner, dot, key = rest.rpartition(".")

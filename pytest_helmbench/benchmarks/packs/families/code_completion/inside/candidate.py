@@ -37,7 +37,7 @@ _PLAIN_BASES = (int, float, str, bytes, tuple, frozenset, complex, list, dict, s
 __import__("collections.abc")  # a reply may use it after `import collections`, as where more is imported
 
 
-class _Printed:
+class _PrintedText:
     """Represents stdout and stderr: text is kept for tests that redirect theirs."""
 
     encoding = "utf-8"
@@ -81,7 +81,7 @@ class _Printed:
 class _Candidate:
     """Serves what the tests ask of a reply's code."""
 
-    def __init__(self, wire: Wire, printed: _Printed) -> None:
+    def __init__(self, wire: Wire, printed: _PrintedText) -> None:
         self._wire = wire
         self._printed = printed
         self._module = type(sys)(_MODULE)
@@ -179,7 +179,7 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
-    printed = _Printed()
+    printed = _PrintedText()
     for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
         setattr(sys, name, printed)
     sys.argv[:] = [REPLY]

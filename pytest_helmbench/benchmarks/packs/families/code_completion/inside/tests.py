@@ -73,7 +73,7 @@ class _Report:
         os._exit(0)
 
 
-class _Beside:
+class _LocalCandidate:
     """The candidate in this very process."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class _Object:
     """Represents an object of the candidate that is not plain data: it has nothing, and equals nothing."""
 
 
-class _Apart:
+class _RemoteCandidate:
     """The candidate in the other box."""
 
     def __init__(self, wire: Wire, report: _Report) -> None:
@@ -257,7 +257,7 @@ class _TestedModule(ModuleType):
 class _Run:
     """One run of a row's tests."""
 
-    def __init__(self, job: SuiteJob, candidate: _Beside | _Apart, report: _Report) -> None:
+    def __init__(self, job: SuiteJob, candidate: _LocalCandidate | _RemoteCandidate, report: _Report) -> None:
         self._job = job
         self._candidate = candidate
         self._report = report
@@ -335,14 +335,14 @@ class _Run:
             check(self._space[self._job["entry"]])
         for name, value in own.items():
             if name.startswith("test") and callable(value) and not isinstance(value, type):
-                _finished(value())
+                _result_of(value())
         cases = [value for value in own.values() if isinstance(value, type) and hasattr(value, "assertEqual")]
         if cases and not self._job["runs_cases"]:
             self._run_cases(cases)
         for name, value in own.items():
             if name.startswith("Test") and isinstance(value, type) and value not in cases:
                 for method in [each for each in vars(value) if each.startswith("test")]:
-                    _finished(getattr(value(), method)())
+                    _result_of(getattr(value(), method)())
 
     def _run_cases(self, cases: list[type]) -> None:
         unittest = __import__("unittest")
@@ -405,7 +405,7 @@ def _line_of(error: BaseException) -> str:
     return f" at line {line} of the tests" if line else ""
 
 
-def _finished(value: Any) -> object:
+def _result_of(value: Any) -> object:
     """Return the result of a test that may be a coroutine."""
     return __import__("asyncio").run(value) if type(value).__name__ == "coroutine" else value
 
@@ -421,7 +421,7 @@ def main() -> None:
     job: SuiteJob = wire.receive()
     verdict = _Report(report, job["token"])
     os.write(report, (job["token"] + "\n").encode("ascii"))  # from here on, nothing is the sandbox's fault
-    _Run(job, _Beside() if job["in_process"] else _Apart(wire, verdict), verdict).run()
+    _Run(job, _LocalCandidate() if job["in_process"] else _RemoteCandidate(wire, verdict), verdict).run()
 
 
 if __name__ == "__main__":
