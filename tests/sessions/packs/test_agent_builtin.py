@@ -131,7 +131,7 @@ def test_a_system_prompt_of_the_users_follows_ours(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "answer"),
     [
         ({"name": "python", "arguments": "{}"}, "Not run: there is no tool 'python': call bash."),
         ({"name": "bash", "arguments": "ls -la"}, "Not run: the arguments are not a JSON object: send {"),
@@ -143,20 +143,20 @@ def test_a_system_prompt_of_the_users_follows_ours(stage: Stage) -> None:
         ({"name": "bash", "arguments": '{"command": "echo \\ud83d"}'}, "\N{REPLACEMENT CHARACTER}\n[exit code 0]"),
     ],
 )  # fmt: skip
-def test_what_models_send_as_a_call(stage: Stage, function: Mapping[str, Any], told: str) -> None:
+def test_what_models_send_as_a_call(stage: Stage, function: Mapping[str, Any], answer: str) -> None:
     call = {"id": "c", "type": "function", "function": function}
     transcript = stage.play(_message({"content": None, "tool_calls": [call]}), "Done.")
     assert transcript.stop is Stop.FINISHED
     assistant, tool = stage.sent()[2:]
-    assert tool["content"].startswith(told)
+    assert tool["content"].startswith(answer)
     (wired_call,) = assistant["tool_calls"]
     assert isinstance(json.loads(wired_call["function"]["arguments"]), dict)
 
 
 def test_many_calls_of_one_reply_are_bounded(stage: Stage) -> None:
     stage.play(_calls(*["true"] * 18), "Done.")
-    told = [message["content"] for message in stage.sent() if message["role"] == "tool"]
-    assert told == ["[exit code 0]"] * 16 + ["Not run: at most 16 calls of one reply are."] * 2
+    answers = [message["content"] for message in stage.sent() if message["role"] == "tool"]
+    assert answers == ["[exit code 0]"] * 16 + ["Not run: at most 16 calls of one reply are."] * 2
 
 
 # --- output -----------------------------------------------------------------------------------------------
@@ -177,9 +177,9 @@ def test_the_agent_reaches_no_network_and_no_key(stage: Stage, monkeypatch: pyte
     stage.play(
         _calls(f"env; echo > /dev/tcp/127.0.0.1/{stage.provider.url.split(':')[2].split('/')[0]}"), "Done."
     )
-    told = stage.sent()[3]["content"]
-    assert "sk-secret" not in told
-    assert "Connection refused" in told or "unreachable" in told
+    answer = stage.sent()[3]["content"]
+    assert "sk-secret" not in answer
+    assert "Connection refused" in answer or "unreachable" in answer
 
 
 # --- bounds -----------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def test_turns_tokens_and_time_are_bounded(stage: Stage) -> None:
     assert transcript.events[-1].payload["stop"] == "time"
 
 
-def test_replies_that_are_cut_off_are_told_so_three_times(stage: Stage) -> None:
+def test_a_reply_that_is_cut_off_is_answered_three_times_at_most(stage: Stage) -> None:
     cut = Answer(text="I think that", finish_reason="length")
     transcript = stage.play(cut, "Done.")
     assert (transcript.stop, transcript.final_text) == (Stop.FINISHED, "Done.")
@@ -205,7 +205,7 @@ def test_replies_that_are_cut_off_are_told_so_three_times(stage: Stage) -> None:
     assert (transcript.stop, transcript.turns) == (Stop.CUT, 3)
 
 
-def test_a_fault_ends_it_and_is_told(stage: Stage) -> None:
+def test_a_fault_ends_it_and_is_named(stage: Stage) -> None:
     transcript = stage.play(_calls("true"), Answer(status=400))
     assert (transcript.stop, transcript.turns) == (Stop.FAULT, 1)
     assert isinstance(transcript.fault, CallFailedError)

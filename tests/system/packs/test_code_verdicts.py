@@ -246,7 +246,7 @@ _KEPT_BACK = [
 
 
 @pytest.mark.parametrize("case", _KEPT_BACK, ids=lambda case: case[0])
-def test_what_only_tests_know_is_told_where_they_are_shown_alone(
+def test_messages_name_what_only_tests_know_where_tests_are_shown(
     case: tuple[str, str, str, str], bwrap: Running
 ) -> None:
     _, tests, reply, sentence = case
@@ -256,7 +256,7 @@ def test_what_only_tests_know_is_told_where_they_are_shown_alone(
     assert _SECRET not in found.text(shows=False)
 
 
-def test_a_name_of_the_public_input_is_told(bwrap: Running) -> None:
+def test_messages_name_what_the_public_input_names(bwrap: Running) -> None:
     starter = "class AddError(Exception): pass\ndef add(a, b):\n"
     raising = "class AddError(Exception): pass\ndef add(a, b):\n    raise AddError"
     for reply, parity, said in (

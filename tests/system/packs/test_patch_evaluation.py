@@ -282,7 +282,7 @@ def test_how_the_command_ends(
     assert (_WITHOUT in finding.message) == (_WITHOUT in message)
 
 
-def test_a_broken_command_is_told_from_a_broken_candidate(bench: PatchBench) -> None:
+def test_a_broken_command_is_an_error_and_a_broken_candidate_fails(bench: PatchBench) -> None:
     def judge(patch: str, *arguments: str) -> AgentFinding:
         command = ("env", "X=1", "python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
         return bench.judge(patch, command=command)

@@ -155,7 +155,7 @@ def test_workspaces_without_the_work(bwrap: Running, tmp_path: Path, script: str
         ),
     ],
 )
-def test_what_leads_out_of_the_workspace_is_taken_away_and_said(
+def test_links_that_leave_the_workspace_are_removed_and_named(
     bwrap: Running, tmp_path: Path, script: str, why: str
 ) -> None:
     finding = _judge(bwrap, tmp_path, script)

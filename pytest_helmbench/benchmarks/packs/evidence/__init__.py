@@ -1,1 +1,1 @@
-"""Evidence of test runs in sandboxes: each test is reported by itself, over a channel that no test was told of."""
+"""Evidence of test runs in sandboxes: each test is reported by itself, over a channel that no test knows of."""
