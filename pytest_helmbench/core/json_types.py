@@ -5,6 +5,7 @@ A document is narrowed with `isinstance` where it is read; inside the program st
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -12,6 +13,25 @@ JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, J
 
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 """An object that is only read; `isinstance(value, dict)` narrows a `JsonValue` to it."""
+
+
+def decoded_json(text: str | bytes) -> JsonValue:
+    """Return the value of a text; None as well for a text that is not JSON, or that is nested too deeply."""
+    try:
+        value: JsonValue = json.loads(text)
+    except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
+        return None
+    return value
+
+
+def json_object(value: object) -> JsonObject:
+    """Return an object; an empty one in place of any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def json_objects(value: object) -> list[JsonObject]:
+    """Return the objects of a list; none for any other value."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def without_twins(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, decoded_json, json_object, json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
@@ -149,10 +149,7 @@ class ErrorBody:
 def read_error_body(body: bytes, now: float) -> ErrorBody:
     """Return what the body of an HTTP error says: JSON of a known form, else text without tags."""
     text = body[: 4 * LONGEST_READ].decode("utf-8", "replace")
-    try:
-        document = json.loads(body) if len(body) <= 4 * LONGEST_READ else None
-    except (ValueError, RecursionError):
-        document = None
+    document = decoded_json(body) if len(body) <= 4 * LONGEST_READ else None
     if document is None:
         return ErrorBody(re.sub(r"<[^<>]*>", " ", text[:LONGEST_READ]), pause_s=worded_pause_s(text))
     return read_error(document, now)
@@ -167,7 +164,7 @@ def read_error(document: object, now: float) -> ErrorBody:
     error = document.get("error")
     if not isinstance(error, dict):
         error = {**document, "message": error} if isinstance(error, str) else document
-    metadata = _mapping(error.get("metadata"))
+    metadata = json_object(error.get("metadata"))
     upstream = _read_upstream(metadata.get("raw"), now)
     message = _first_text(error.get("message"), error.get("detail"), error.get("msg"))
     if upstream.message and upstream.message not in message:
@@ -186,11 +183,7 @@ def _read_upstream(raw: object, now: float) -> ErrorBody:
     """Read what a router passes on of the server behind it."""
     if not isinstance(raw, str) or not raw:
         return ErrorBody()
-    try:
-        document = json.loads(raw)
-    except (ValueError, RecursionError):
-        return ErrorBody(raw)
-    said = read_error(document, now)
+    said = read_error(decoded_json(raw), now)
     return said if said.message or said.words else ErrorBody(raw)
 
 
@@ -198,17 +191,11 @@ def _said_words(error: JsonObject, around: JsonObject, metadata: JsonObject) -> 
     names = (key.lower().replace("_", "") for source in (error, around) for key in source)
     if "flagged_input" in metadata or any(name.startswith("contentfilter") for name in names):
         yield "moderation"
-    details = error.get("details")
-    inner = [item for item in details if isinstance(item, dict)] if isinstance(details, list) else []
-    for source in (error, _mapping(error.get("innererror")), *inner):
+    for source in (error, json_object(error.get("innererror")), *json_objects(error.get("details"))):
         for key in ("code", "type", "status", "reason"):
             value = source.get(key)
             if isinstance(value, str):
                 yield value.lower()
-
-
-def _mapping(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def _first_text(*values: object) -> str:

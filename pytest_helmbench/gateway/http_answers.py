@@ -1,18 +1,15 @@
-"""HTTP answers of providers, as bytes and as streams of events, and the protocol of the client that gets them."""
+"""HTTP answers of providers, as bytes and as streams of events."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
 
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, decoded_json
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.faults import Fault
-from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 OnEvent = Callable[[bytes], None]
@@ -117,18 +114,6 @@ class RawAnswer:
     latency_ms: float
 
 
-class Client(Protocol):
-    """Sends bodies to endpoints."""
-
-    async def post(
-        self, endpoint: Endpoint, body: bytes, timeout_s: float, on_event: OnEvent | None = None
-    ) -> RawAnswer:
-        """Send a body and return the whole answer, of any status; raises `TransportError` when none came."""
-
-    async def close(self) -> None:
-        """Close every connection."""
-
-
 def is_stream(body: bytes) -> bool:
     """Return whether a body is a stream of events: no JSON begins like one."""
     return body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_FIELDS)
@@ -148,8 +133,8 @@ def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
         if data == "[DONE]":
             done = True
             continue
-        chunk = _decoded(data)
-        if chunk is None:
+        chunk = decoded_json(data)
+        if not isinstance(chunk, dict):
             return None
         document |= {name: chunk[name] for name in (*_HEAD, *_USAGE) if chunk.get(name) is not None}
         # Tokens in an event of their own are counted when all is written.
@@ -183,14 +168,6 @@ def stream_events(body: bytes) -> Iterator[str]:
             lines = []
     if lines:
         yield "\n".join(lines)
-
-
-def _decoded(data: str) -> JsonObject | None:
-    try:
-        chunk = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return chunk if isinstance(chunk, dict) else None
 
 
 def _first_choices(chunk: JsonObject) -> Iterator[JsonObject]:
@@ -277,4 +254,4 @@ def _begins(part: JsonObject, before: Sequence[JsonObject]) -> bool:
     if not str(_function(before[-1]).get("arguments")).rstrip().endswith("}"):
         return False
     arguments = _function(_whole(before)).get("arguments")
-    return isinstance(arguments, dict) or (isinstance(arguments, str) and _decoded(arguments) is not None)
+    return isinstance(arguments, dict) or (isinstance(arguments, str) and isinstance(decoded_json(arguments), dict))

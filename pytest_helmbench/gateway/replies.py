@@ -7,7 +7,7 @@ from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, decoded_json, json_object
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.reply_text import Finish, finish_of, is_thought, split_reply, stated_thoughts
 from pytest_helmbench.gateway.error_answers import classify
@@ -88,17 +88,12 @@ def _decoded(body: bytes) -> JsonValue:
     """Return the decoded JSON, or None; a stream is put together, a broken byte spoils only its own character."""
     if is_stream(body):
         return streamed_document(body)
-    try:
-        document: JsonValue = json.loads(body.removeprefix(BOM_UTF8).decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return document
+    return decoded_json(body.removeprefix(BOM_UTF8).decode("utf-8", "replace"))
 
 
 def reply_document(body: bytes) -> JsonObject:
     """Return the JSON object that a reply is; empty for what is none."""
-    document = _decoded(body)
-    return document if isinstance(document, dict) else {}
+    return json_object(_decoded(body))
 
 
 def whole_body(body: bytes) -> bytes:
@@ -110,8 +105,7 @@ def whole_body(body: bytes) -> bytes:
 def first_choice(document: JsonObject) -> JsonObject:
     """Return the first choice of a chat completion; empty where there is none."""
     choices = document.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return first if isinstance(first, dict) else {}
+    return json_object(choices[0]) if isinstance(choices, list) and choices else {}
 
 
 def failed_generation(answer: RawAnswer) -> RawAnswer:
@@ -143,14 +137,9 @@ def _written_output(document: JsonObject) -> tuple[str, str] | None:
     said, text = str(error.get("message")), error.get(_OWN_OUTPUT)
     if isinstance(text, str):
         return text, said
-    metadata = error.get("metadata")
-    for behind in (metadata.get("raw") if isinstance(metadata, dict) else None, said):
-        inner = (
-            _decoded(behind[behind.find("{") : behind.rfind("}") + 1].encode())
-            if isinstance(behind, str)
-            else None
-        )
-        if isinstance(inner, dict) and (found := _written_output(inner)) is not None:
+    for behind in (json_object(error.get("metadata")).get("raw"), said):
+        quoted = behind[behind.find("{") : behind.rfind("}") + 1] if isinstance(behind, str) else ""
+        if (found := _written_output(reply_document(quoted.encode()))) is not None:
             return found
     return ("", said) if error.get("code") == _NO_JSON else None
 

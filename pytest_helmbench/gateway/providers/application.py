@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from pytest_helmbench.core.granted import Granted
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import HttpTemplate
 from pytest_helmbench.core.problem import HelmbenchError
@@ -139,8 +139,7 @@ def http_application(stated: Granted[HttpTemplate], host: str, version: str | No
 
 def _values(body: JsonObject) -> dict[str, JsonValue]:
     """Return what a template may put in places: all of the request, its last user message and its system message."""
-    listed = body.get("messages")
-    messages = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    messages = json_objects(body.get("messages"))
     texts = {
         name: next((item.get("content") for item in reversed(messages) if item.get("role") == role), "")
         for name, role in (("prompt", "user"), ("system", "system"))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.json_types import JsonValue, decoded_json, json_object
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.providers.provider import Provider, block
 
@@ -108,11 +107,8 @@ def stated_slots(base_url: str, get: Callable[[str], bytes]) -> int | None:
 
     Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md (`GET /props`)
     """
-    try:
-        properties = json.loads(get(f"{base_url.partition('?')[0].removesuffix('/v1')}/props"))
-    except (ValueError, RecursionError):
-        return None
-    slots = properties.get("total_slots") if isinstance(properties, dict) else None
+    properties = decoded_json(get(f"{base_url.partition('?')[0].removesuffix('/v1')}/props"))
+    slots = json_object(properties).get("total_slots")
     return slots if type(slots) is int and slots > 0 else None
 
 

@@ -188,10 +188,16 @@ class BadRequestError(HelmbenchError):
     Args:
         message: What is wrong with it, for the author of the client.
         parameter: Field at fault; None for the body as a whole.
+        status: HTTP status of the answer.
+        code: Of the error in the answer.
     """
 
-    def __init__(self, message: str, parameter: str | None = None) -> None:
+    def __init__(
+        self, message: str, parameter: str | None = None, *, status: int = 400, code: str = "bad_request"
+    ) -> None:
         self.parameter = parameter
+        self.status = status
+        self.code = code
         super().__init__(message)
 
 
@@ -270,7 +276,7 @@ def failure_of(error: HelmbenchError, endpoint: Endpoint) -> tuple[int, bytes]:
     message, parameter = str(error), None
     match error:
         case BadRequestError():
-            status, code, parameter = 400, "bad_request", error.parameter
+            status, code, parameter = error.status, error.code, error.parameter
         case ItemEndedError():
             status, code = 410, "item_ended"
         case BudgetSpentError():

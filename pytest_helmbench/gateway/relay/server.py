@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 
 from aiohttp import web
 
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, decoded_json, json_object, json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.gateway.http_answers import LiveStream, events_of, stream_events
 from pytest_helmbench.gateway.permits import RefusedError
@@ -53,15 +52,6 @@ class RelayBounds:
     connections: int = 512
 
 
-class _RefusedRequestError(HelmbenchError):
-    """A request that never reaches the conversation."""
-
-    def __init__(self, status: int, message: str, code: str) -> None:
-        self.status = status
-        self.code = code
-        super().__init__(message)
-
-
 class _Refusal(asyncio.Protocol):
     """Closes a connection that there is no room for."""
 
@@ -84,7 +74,7 @@ class RelayServer:
     ) -> None:
         self._admitted = admitted
         self._bounds = bounds or RelayBounds()
-        self._held: Counter[Conversation] = Counter()
+        self._held_bytes: Counter[Conversation] = Counter()
         self._connections = web.Server(
             self._handle,
             handler_cancellation=True,
@@ -137,9 +127,9 @@ class RelayServer:
             return _error(410, str(error), "item_ended")
         try:
             return await self._answer(request, conversation, "".join(rest))
-        except _RefusedRequestError as error:
+        except BadRequestError as error:
             if error.status != 429:  # which the client may try again
-                conversation.refuse(request.method, BadRequestError(str(error)))
+                conversation.refuse(request.method, error)
             return _error(error.status, str(error), error.code)
         except ConnectionError:
             raise
@@ -160,10 +150,10 @@ class RelayServer:
                 f"there is no /{excerpt(asked, 100)} here; there is POST /chat/completions and GET /models,"
                 " with and without /v1 before them"
             )
-            raise _RefusedRequestError(404, sentence, "not_found")
+            raise BadRequestError(sentence, status=404, code="not_found")
         if request.method != method:
             sentence = f"{request.method} is not answered here: use {method}"
-            raise _RefusedRequestError(405, sentence, "wrong_method")
+            raise BadRequestError(sentence, status=405, code="wrong_method")
         if asked == "models":
             own = conversation.model_id
             one = {"id": own, "object": "model", "created": 0, "owned_by": own.partition("/")[0]}
@@ -173,17 +163,14 @@ class RelayServer:
             await self._receive(request, conversation, chunks)
             return await self._complete(request, conversation, b"".join(chunks))
         finally:
-            self._held[conversation] -= sum(map(len, chunks))
-            if not self._held[conversation]:
-                del self._held[conversation]
+            self._held_bytes[conversation] -= sum(map(len, chunks))
+            if not self._held_bytes[conversation]:
+                del self._held_bytes[conversation]
 
     async def _complete(
         self, request: web.BaseRequest, conversation: Conversation, sent: bytes
     ) -> web.StreamResponse:
-        try:
-            body = read_request(sent)
-        except BadRequestError as error:
-            raise _RefusedRequestError(400, str(error), "bad_request") from error
+        body = read_request(sent)
         live: list[LiveStream] = []
         completing = asyncio.get_running_loop().create_task(conversation.complete(body, live.append))
         try:
@@ -209,17 +196,17 @@ class RelayServer:
             while left >= 0 and (chunk := await request.content.readany()):
                 chunks.append(chunk)
                 left -= len(chunk)
-                self._held[conversation] += len(chunk)
-                if self._held[conversation] > bounds.item_bytes:
+                self._held_bytes[conversation] += len(chunk)
+                if self._held_bytes[conversation] > bounds.item_bytes:
                     sentence = (
                         f"the requests of this item hold more than {bounds.item_bytes // 2**20} MiB at once"
                     )
-                    raise _RefusedRequestError(429, sentence, "too_much_at_once")
+                    raise BadRequestError(sentence, status=429, code="too_much_at_once")
         except web.RequestPayloadError:
-            raise _RefusedRequestError(400, "the request body is damaged", "bad_request") from None
+            raise BadRequestError("the request body is damaged") from None
         if left < 0:
             sentence = f"the request body is larger than {bounds.body_bytes // 2**20} MiB"
-            raise _RefusedRequestError(413, sentence, "too_large")
+            raise BadRequestError(sentence, status=413, code="too_large")
 
     async def _stream(
         self,
@@ -310,10 +297,7 @@ def _without_usage(event: bytes) -> bytes:
     if b'"usage"' not in event:
         return event
     data = next(stream_events(event), "")
-    try:
-        chunk = json.loads(data)
-    except (ValueError, RecursionError):
-        return event
+    chunk = decoded_json(data)
     if not isinstance(chunk, dict) or "usage" not in chunk:
         return event
     if not chunk.get("choices") and chunk.get("usage"):
@@ -331,17 +315,11 @@ def _reply_events(reply: bytes) -> Iterator[bytes]:
     head = {name: document[name] for name in _HEAD if name in document}
     head["object"] = "chat.completion.chunk"
     choice = first_choice(document)
-    message = choice.get("message")
-    delta = (
-        {name: value for name, value in message.items() if value is not None}
-        if isinstance(message, dict)
-        else {}
-    )
+    message = json_object(choice.get("message"))
+    delta = {name: value for name, value in message.items() if value is not None}
     calls = delta.get("tool_calls")
     if isinstance(calls, list):
-        delta["tool_calls"] = [
-            {**call, "index": index} for index, call in enumerate(calls) if isinstance(call, dict)
-        ]
+        delta["tool_calls"] = [{**call, "index": index} for index, call in enumerate(json_objects(calls))]
     reason = choice.get("finish_reason") or ("tool_calls" if calls else "stop")
     last: dict[str, JsonValue] = {"index": 0, "delta": {}, "finish_reason": reason}
     if choice.get("logprobs") is not None:

@@ -130,7 +130,7 @@ async def test_connections_and_bytes_at_once_are_bounded(provider: Provider) -> 
         assert (await relay.send(other, data=BytesIO(large))).status == 200
         holding.cancel()
         server = relay.relay._server
-        await until_async(lambda: server is not None and not server._held)
+        await until_async(lambda: server is not None and not server._held_bytes)
         await until_async(lambda: not relay.coordinator.gate.in_flight)
         assert (await relay.send(address, data=BytesIO(large))).status == 200
 
