@@ -41,7 +41,6 @@ from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds
-from pytest_helmbench.speed.interpreter import gc_paused
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.read.score_facts import load_facts
 
@@ -87,18 +86,17 @@ def report_command(
     gates = _gates(gate, limits["min_coverage"])
     refs = _named(runs, path)
     texts = shown_texts([(ref.path, ref.run_id) for ref in refs], to.asked)
-    with gc_paused():
-        found = [
-            run_report(ref.path, ref.run_id, with_text=texts.any, all_cases=form == PAGE) for ref in refs
-        ]
-        reports = [report for report in found if report is not None]
-        if gates is None or to.file is not None:
-            compared = _comparisons(path, reports, limits["baseline"], limits["max_drop"])
-            reports = [report.compared(one) for report, one in zip(reports, compared, strict=True)]
-            shown = ReportedRuns.of(reports, path)
-            numbers = f"run{'s' if len(refs) > 1 else ''} {', '.join(ref.name.removeprefix('run ') for ref in refs)}"
-            text = REPORTS[form](shown, texts=texts, top=_standing(refs, reports, gates))
-            to.write(text, f"report of {numbers}", texts, is_page=form == PAGE)
+    found = [run_report(ref.path, ref.run_id, with_text=texts.any, all_cases=form == PAGE) for ref in refs]
+    reports = [report for report in found if report is not None]
+    if gates is None or to.file is not None:
+        compared = _comparisons(path, reports, limits["baseline"], limits["max_drop"])
+        reports = [report.compared(one) for report, one in zip(reports, compared, strict=True)]
+        shown = ReportedRuns.of(reports, path)
+        numbers = (
+            f"run{'s' if len(refs) > 1 else ''} {', '.join(ref.name.removeprefix('run ') for ref in refs)}"
+        )
+        text = REPORTS[form](shown, texts=texts, top=_standing(refs, reports, gates))
+        to.write(text, f"report of {numbers}", texts, is_page=form == PAGE)
     if gates is None:
         return 0
     top = _standing(refs, reports, gates)

@@ -37,7 +37,7 @@ _OF_A_COPY = ("__annotations__", "__doc__", "__module__", "__orig_bases__")
 _OF_NO_SLOTS = ("__dict__", "__weakref__")
 _MISSING = dataclasses.MISSING
 _FIRST_INSTANCES = 16
-"""Writing an `__init__` takes as long as a hundred instances without it."""
+"""Writing an `__init__` takes as long as a hundred instances without it. Gain: 3 % of the instructions of a start."""
 
 
 def _dataclass(

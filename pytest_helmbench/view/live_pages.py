@@ -19,7 +19,6 @@ from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
 from pytest_helmbench.results.standings import boards
-from pytest_helmbench.speed.interpreter import gc_paused
 from pytest_helmbench.store.read.runs import ProgressReader, RunDetail, RunProgress, run_detail, runs
 from pytest_helmbench.store.read.score_facts import load_facts
 
@@ -175,20 +174,19 @@ class LivePages:
         if kept is not None and kept[0] == seen:
             return kept[1]
         texts = shown_texts([(self._path, run) for run in address.runs], self._texts)
-        with gc_paused():
-            if address.compared:
-                found = PagePart.compared(self._comparison(*address.runs), texts)
-                parts = [replace(found, baseline=_as_seen(found.baseline, seen))]
-            else:
-                reports = (
-                    run_report(self._path, run, with_text=texts.any, all_cases=True) for run in address.runs
-                )
-                parts = [PagePart.of(report, texts) for report in reports if report is not None]
-            parts = [replace(part, report=_as_seen(part.report, seen)) for part in parts]
-            shown = [part.report for part in parts if part.report is not None]
-            beside = boards(shown, paired=not address.compared)
-            live = seen.record() | {"refresh_ms": 1000 * self._refresh_s}
-            page = html_page(parts, texts, beside, live)
+        if address.compared:
+            found = PagePart.compared(self._comparison(*address.runs), texts)
+            parts = [replace(found, baseline=_as_seen(found.baseline, seen))]
+        else:
+            reports = (
+                run_report(self._path, run, with_text=texts.any, all_cases=True) for run in address.runs
+            )
+            parts = [PagePart.of(report, texts) for report in reports if report is not None]
+        parts = [replace(part, report=_as_seen(part.report, seen)) for part in parts]
+        shown = [part.report for part in parts if part.report is not None]
+        beside = boards(shown, paired=not address.compared)
+        live = seen.record() | {"refresh_ms": 1000 * self._refresh_s}
+        page = html_page(parts, texts, beside, live)
         self._kept[address] = (seen, page)
         self._kept.move_to_end(address)
         while len(self._kept) > _MOST_KEPT:

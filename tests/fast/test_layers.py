@@ -56,7 +56,7 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "pytest_helmbench.core.granted",
         "typing",
     },
-    "speed/interpreter": {"__future__", "contextlib", "gc", "importlib", "sys", "typing"},
+    "speed/interpreter": {"__future__", "gc", "importlib", "sys", "typing"},
     "plugin": {
         "__future__",
         "os",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import itertools
 import pickle
 import threading
@@ -11,7 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import AttemptRecord, Outcome, RecordedReply, ResultRecord
+from pytest_helmbench.core.outcome import (
+    AttemptRecord,
+    CaseKey,
+    Outcome,
+    RecordedCase,
+    RecordedReply,
+    ResultRecord,
+)
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.engine.job import CaseJob
@@ -38,7 +44,7 @@ from pytest_helmbench.pytest_side.workers.role import (
     grace_after,
 )
 from pytest_helmbench.run.plan import Plan
-from pytest_helmbench.store.read.reply_rows import CaseKey, RecordedCase
+from pytest_helmbench.speed.interpreter import end_without_search
 
 if TYPE_CHECKING:
     from execnet import Channel, Gateway
@@ -244,7 +250,7 @@ class XdistWorker(SessionRole):
             return known
         if self.cases is None:
             return dry_run_outcome(job)
-        return self.cases.obtain(job, self._tick)
+        return self.cases.queue.obtain(job, self._tick)
 
     def known(self, job: CaseJob) -> Outcome | None:
         return self._known.pop(job.node_id, None)
@@ -255,9 +261,9 @@ class XdistWorker(SessionRole):
             self._cancelled = self._cancelled or reason
         if self.cases is None:
             return
-        self.cases.engine.drop_queued(reason, grace_after(reason))
+        self.cases.queue.drop_queued(reason, grace_after(reason))
         if reason == INTERRUPTED_AGAIN:
-            self.cases.engine.hurry()
+            self.cases.queue.hurry()
 
     def interrupted(self, _by: str) -> None:
         """Send the controller the signal: it ends the whole session."""
@@ -273,9 +279,7 @@ class XdistWorker(SessionRole):
         self._backend.send("bye")
         library.loop.close()
         if interrupted or self._cancelled is not None or (self._jobs and all(self._jobs)):
-            # pytest and the interpreter each search everything for garbage before the process may end, and
-            # the session waits for it. Without foreign tests nothing depends on that.
-            gc.freeze()
+            end_without_search()
 
     def _start(self, start: Start) -> None:
         """Start a slice of the items: the own one, or that of a dead worker."""
@@ -286,4 +290,4 @@ class XdistWorker(SessionRole):
         if start.inherits:
             self.cases.gateway.use_recorded()
         jobs = (self._jobs[index] for index in start.indices)
-        self.cases.start([job for job in jobs if job is not None and job.node_id not in self._known])
+        self.cases.queue.start([job for job in jobs if job is not None and job.node_id not in self._known])
