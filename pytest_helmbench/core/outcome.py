@@ -122,6 +122,27 @@ class RecordedReply:
     address: str | None = None
 
 
+CaseKey = tuple[int, str, int]
+"""Run, code, repetition."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCase:
+    """A judged case on record.
+
+    Args:
+        outcome: As it was.
+        request_hash: Of the request that the judged reply answers.
+        severity: Base severity that the verdict was reached with; `difficulty` and `neutral` likewise.
+    """
+
+    outcome: Outcome
+    request_hash: str
+    severity: int
+    difficulty: int
+    neutral: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One answer of a model.

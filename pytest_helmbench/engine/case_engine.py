@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from typing import Protocol
 
 from pytest_helmbench.core.bounded_calls import RuleTimeoutError
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.outcome import CaseKey, Outcome, RecordedCase, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.dialogue import Dialogue
@@ -34,34 +33,6 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.retries import RetryPolicy
 
 _log = logging.getLogger(__name__)
-
-
-CaseKey = tuple[int, str, int]
-"""Run, code, repetition."""
-
-
-class JudgedBefore(Protocol):
-    """A verdict on record."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """As it was."""
-
-    @property
-    def request_hash(self) -> str:
-        """Hash of the request that the judged reply answers."""
-
-    @property
-    def severity(self) -> int:
-        """Base severity when it was judged."""
-
-    @property
-    def difficulty(self) -> int:
-        """Difficulty when it was judged."""
-
-    @property
-    def neutral(self) -> bool:
-        """Whether it was neutral when it was judged."""
 
 
 class CaseRunner:
@@ -144,7 +115,7 @@ class CaseRunner:
         )
         _log.info("%s: %s%s", origin.code, outcome.verdict, f" ({outcome.reason})" if outcome.reason else "")
 
-    async def _stands(self, job: CaseJob, before: JudgedBefore, origin: Origin) -> bool:
+    async def _stands(self, job: CaseJob, before: RecordedCase, origin: Origin) -> bool:
         """Return whether a verdict on record answers the request of now by the rule of now."""
         endpoint = job.target.model.endpoint
         if isinstance(endpoint, Unusable):
@@ -263,7 +234,7 @@ class Resumed:
     """
 
     run_ids: RunIds
-    judged: Mapping[CaseKey, JudgedBefore]
+    judged: Mapping[CaseKey, RecordedCase]
     on_changed: Callable[[str], None]
 
 
@@ -294,24 +265,15 @@ class CaseEngine:
         def queue_of(name: str) -> str:
             return queues.get(name, name)
 
-        self.engine: JobQueue[CaseJob] = JobQueue(loop, runner.run, width, share.window, queue_of)
-
-    def start(self, jobs: Sequence[CaseJob | None]) -> None:
-        """Begin with these jobs, in this order; None means one that is not started ahead."""
-        begun = [job for job in jobs if job is not None]
-        self.engine.start(begun)
-
-    def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
-        """Wait for the outcome of a job, and call `tick` meanwhile."""
-        return self.engine.obtain(job, tick)
+        self.queue: JobQueue[CaseJob] = JobQueue(loop, runner.run, width, share.window, queue_of)
 
     def end(self, reason: str, grace_s: float) -> None:
         """Cancel what is left; calls on the wire get a grace, which Ctrl-C cuts short. Then close the client."""
         try:
-            self.engine.cancel(reason, grace_s)
+            self.queue.cancel(reason, grace_s)
         except KeyboardInterrupt:
-            self.engine.hurry()
-            self.engine.cancel(reason, 0.0)
+            self.queue.hurry()
+            self.queue.cancel(reason, 0.0)
         self._loop.run_last(self.gateway.close())
 
 

@@ -41,8 +41,8 @@ JobT = TypeVar("JobT", bound=Queued)
 class Progress(CallWatch, Generic[JobT]):
     """The engine as a running job sees it. One per job."""
 
-    def __init__(self, engine: JobQueue[JobT], job: JobT) -> None:
-        self._engine = engine
+    def __init__(self, queue: JobQueue[JobT], job: JobT) -> None:
+        self._queue = queue
         self.job = job
         self.sending = 0
         self.started = time.monotonic()
@@ -50,9 +50,9 @@ class Progress(CallWatch, Generic[JobT]):
 
     def check(self) -> None:
         """Raise `asyncio.CancelledError` once the run is cancelled: nothing more may be sent."""
-        if self._engine.cancelled is not None:
+        if self._queue.cancelled is not None:
             self._refused = True
-            raise asyncio.CancelledError(self._engine.cancelled)
+            raise asyncio.CancelledError(self._queue.cancelled)
 
     def check_whole(self) -> None:
         """Raise `asyncio.CancelledError` where the end of the run has kept a request of the job from being sent.
@@ -60,16 +60,16 @@ class Progress(CallWatch, Generic[JobT]):
         Foreign code may have taken that for an answer, and its result would not be an outcome.
         """
         if self._refused:
-            raise asyncio.CancelledError(self._engine.cancelled)
+            raise asyncio.CancelledError(self._queue.cancelled)
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
         """While a job waits for a retry it holds no place: others may start."""
-        self._engine._resting(self.job, 1)
+        self._queue._resting(self.job, 1)
         try:
             yield
         finally:
-            self._engine._resting(self.job, -1)
+            self._queue._resting(self.job, -1)
 
     def on_the_wire(self) -> _OnTheWire:
         """While a request of the job is out, a cancelled run grants it a short grace."""
@@ -172,7 +172,7 @@ class JobQueue(Generic[JobT]):
         """Start a job now, whatever the window says; `obtain` takes its outcome."""
         self._loop.soon(self._launch_at_once, job)
 
-    def outcome_at_hand(self, job: JobT) -> Outcome | None:
+    def ready_outcome(self, job: JobT) -> Outcome | None:
         """Return the outcome that `obtain` would not have to wait for; it stays to be taken. None for an error too."""
         _, result = self._done.get(job, (-1, None))
         return result if isinstance(result, Outcome) else None

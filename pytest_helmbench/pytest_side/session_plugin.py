@@ -233,10 +233,10 @@ class SessionPlugin:
 
     def has_passed(self, item: CaseItem) -> bool:
         """Return whether an item is known to pass: then none of its phases does anything."""
-        engine = self._role.engine
-        if engine is None or item.outcome is not None:
+        queue = self._role.queue
+        if queue is None or item.outcome is not None:
             return False
-        outcome = engine.outcome_at_hand(item.job)
+        outcome = queue.ready_outcome(item.job)
         return outcome is not None and outcome.verdict is Verdict.PASSED
 
     @pytest.hookimpl(wrapper=True)
@@ -338,7 +338,7 @@ class SessionPlugin:
             repeat=self.settings.repeat,
             with_text=self.settings.shown_texts.any,
             wants_properties=self.wants_properties,
-            engine=lambda: self._role.engine,
+            engine=lambda: self._role.queue,
             plan_tests=self._library.adopt,
             known=self._role.known,
             note=self._notes.say,

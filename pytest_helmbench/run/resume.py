@@ -12,12 +12,13 @@ from typing import Any
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import CaseKey, RecordedCase
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.options.option import Resume
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey, is_gone, names_of
-from pytest_helmbench.store.read.reply_rows import CaseKey, RecordedCase, cases_on_record
+from pytest_helmbench.store.read.reply_rows import cases_on_record
 from pytest_helmbench.store.read.runs import RunDetail, judges_of, unfinished_runs
 from pytest_helmbench.store.table_rows import as_json
 
@@ -63,7 +64,7 @@ class Continued:
 
     @property
     def key(self) -> RunKey:
-        """What names it in its session."""
+        """Its key in the session."""
         return self.folder, self.model
 
 

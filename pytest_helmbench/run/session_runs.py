@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.ids import new_id
 from pytest_helmbench.core.model import Sampling
-from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.outcome import AttemptRecord, CaseKey, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.scrub import HiddenValues
@@ -45,7 +45,6 @@ from pytest_helmbench.store.write.writer import Store
 
 if TYPE_CHECKING:
     from pytest_helmbench.run.resume import Resumption
-    from pytest_helmbench.store.read.reply_rows import CaseKey
 
 
 class SessionRuns:

@@ -64,9 +64,9 @@ class SessionRole:
         raise CancelledRunError(f"{job.name}: this process runs no items")
 
     @property
-    def engine(self) -> JobQueue[CaseJob] | None:
+    def queue(self) -> JobQueue[CaseJob] | None:
         """The queue of the case engine; None where nothing is called."""
-        return None if self.cases is None else self.cases.engine
+        return None if self.cases is None else self.cases.queue
 
     def known(self, _job: CaseJob) -> Outcome | None:
         """Return, once, the outcome that a worker had sent before it died."""
@@ -86,8 +86,8 @@ class SessionRole:
 
     def hurry(self) -> None:
         """Wait no longer for calls in flight, and only a moment for the disk. In a signal's handler."""
-        if self.engine is not None:
-            self.engine.hurry()
+        if self.queue is not None:
+            self.queue.hurry()
 
     def end(self, *, interrupted: bool) -> None:
         """Stop, and put everything on disk."""
@@ -164,16 +164,16 @@ class SingleProcess(SessionRole):
             return
         backend = coordinator.open(plan, lambda _record: None, self.stop_model)
         self.cases = self._engines.make(backend, coordinator.resumed())
-        self.cases.start([job for job in jobs if job is not None])
+        self.cases.queue.start([job for job in jobs if job is not None])
 
     def obtain(self, job: CaseJob) -> Outcome:
         if self.cases is None:
             return dry_run_outcome(job)
-        return self.cases.obtain(job, self._tick)
+        return self.cases.queue.obtain(job, self._tick)
 
     def cancel(self, reason: str) -> None:
         if self.cases is not None:
-            self.cases.engine.drop_queued(reason, grace_after(reason))
+            self.cases.queue.drop_queued(reason, grace_after(reason))
 
     def end(self, *, interrupted: bool) -> None:
         if self.cases is not None:

@@ -236,7 +236,7 @@ class XdistController(SessionRole):
             coordinator.use_own_replies(backend)
             waiting = self._unreported
             known = {key: outcome for key in node_ids if (outcome := waiting.get(key)) is not None}
-        run_ids = dict(coordinator.book.run_ids)
+        run_ids = dict(coordinator.runs.run_ids)
         start = Start(run_ids, tuple(indices), known, coordinator.judged, inherits=bool(node_ids))
         server.send("start", start)
 

@@ -9,35 +9,23 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import CaseStatement, Outcome, RecordedReply, Usage, Verdict
+from pytest_helmbench.core.outcome import (
+    CaseKey,
+    CaseStatement,
+    Outcome,
+    RecordedCase,
+    RecordedReply,
+    Usage,
+    Verdict,
+)
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.read.connection import opened, reading
 from pytest_helmbench.store.read.results import evaluations_of
 from pytest_helmbench.store.table_rows import from_row, named_rows
 
-CaseKey = tuple[int, str, int]
-"""Run, code, repetition."""
-
 StatementReader: TypeAlias = Callable[[sqlite3.Connection, int], Mapping[str, CaseStatement]]
 """Returns what a kind has said about the judged results of a run, by `results.id`."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedCase:
-    """A judged case on record.
-
-    Args:
-        outcome: As it was.
-        request_hash: Of the request that the judged reply answers.
-        severity: Base severity that the verdict was reached with; `difficulty` and `neutral` likewise.
-    """
-
-    outcome: Outcome
-    request_hash: str
-    severity: int
-    difficulty: int
-    neutral: bool
 
 
 class RecordedRuns:

@@ -85,8 +85,8 @@ def _run(
     shared = CaseEngineSettings(settings, retry_policy)
     cases = CaseEngine(loop, backend, shared, Share(8, few_ahead=False), resumed)
     try:
-        cases.start(jobs)
-        ran.outcomes = [cases.engine.obtain(job) for job in jobs]
+        cases.queue.start(jobs)
+        ran.outcomes = [cases.queue.obtain(job) for job in jobs]
         assert gate.in_flight == 0
         by_code = {record.code: record.outcome for record in ran.results}
         assert [by_code[job.code] for job in jobs] == ran.outcomes
